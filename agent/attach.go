@@ -105,12 +105,11 @@ func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 		}
 		a.processes = append(a.processes, p)
 	}
-	a.tree.MeasureMemory(false) // this scan only finds the processes
+	a.tree.Next.NoMemory = true // this scan only finds the processes
 	if _, err := a.tree.Read(); err != nil {
 		a.close()
 		return nil, err
 	}
-	a.tree.MeasureMemory(true)
 
 	return a, nil
 }

@@ -365,8 +365,7 @@ func (o Options) checkMLflow() error {
 		return nil
 	}
 
-	var unsupported *mlflow.UnsupportedURIError
-	if err := mlflow.CheckURI(o.MLflow); err != nil && !errors.As(err, &unsupported) {
+	if err := mlflow.CheckURI(o.MLflow); err != nil && !errors.Is(err, mlflow.ErrUnsupportedURI) {
 		return fmt.Errorf("not auto, off or the URI of a server: %w", err)
 	}
 
@@ -399,7 +398,7 @@ var errNoPlace = errors.New("perf.py's format has no place for operations")
 
 func (o Options) checkOps() error {
 	address, err := intake.ParseAddress(o.Ops)
-	if err == nil && !address.IsZero() && o.Compat == PerfPy {
+	if err == nil && address != (intake.Address{}) && o.Compat == PerfPy {
 		return errNoPlace
 	}
 	return err

@@ -71,7 +71,8 @@ func openOutput(options Options, head journal.Head) *output {
 		return os.MkdirTemp("", "perfagent-")
 	})
 	if errTemp == nil {
-		o.addMissing(reporter.ReportElsewhere, fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
+		o.addMissing(reporter.ReportElsewhere, fmt.Errorf("%w; the report goes to %s; --out names another place", err,
+			o.journal.ReportPath()))
 		return o
 	}
 
@@ -89,7 +90,7 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 	return withDiskTimeout("create journal in "+where, func() (*journal.Journal, error) {
 		dir, err := makeDir()
 		if err != nil {
-			return nil, fmt.Errorf("create directory: %w", err)
+			return nil, fmt.Errorf("create directory %s: %w", where, err)
 		}
 		j, err := journal.Create(dir, head)
 		if err != nil {

@@ -188,10 +188,12 @@ func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.P
 		defer release()
 	}
 
+	deadline, _ := ctx.Deadline()
 	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{
-		Destination: t.dest, RunTimeout: joinTimeout, Artifacts: t.artifacts(d),
+		Destination: pusher.NewDestination(t.state), RunTimeout: joinTimeout, Artifacts: t.artifacts(d),
 		RecordingID: d.recordedAs(), Live: t.ended,
-		ResolveDuplicates: t.live != nil && t.live.MayHaveCreatedRun(), Schedule: pusher.NewSchedule(d.report, left(ctx)),
+		ResolveDuplicates: t.live != nil && t.live.MayHaveCreatedRun(),
+		Schedule:          pusher.NewSchedule(d.report, time.Until(deadline)),
 	})
 	if err == nil {
 		err = plan.Send(ctx)
@@ -227,20 +229,13 @@ func clockNotes(ahead time.Duration) []string {
 		text.Fixed(by.Seconds(), 1), words)}
 }
 
-// left returns the time left until the deadline of ctx.
-func left(ctx context.Context) time.Duration {
-	deadline, _ := ctx.Deadline()
-	return time.Until(deadline)
-}
-
 // adopt makes the push use the MLflow run that another rank's live push recorded in the report.
 func (t *mlflowTracking) adopt(d delivery) {
 	n := d.report.Nodes[d.node]
-	if t.dest.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
+	if t.state.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
 		return
 	}
-	t.dest.RunID = n.Push.MLflow.RunID
-	t.state.RunID = t.dest.RunID
+	t.state.RunID = n.Push.MLflow.RunID
 }
 
 // artifacts returns the report's file as an artifact. In it, the state of the push is that after a success.

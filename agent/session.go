@@ -200,7 +200,7 @@ func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io
 		if rec.PerfPy == nil {
 			return reporter.EncodeTo(w, r)
 		}
-		data, err := reporter.EncodePerfPy(map[string][]collector.Sample{s.nodeName(): rec.PerfPy.Items()})
+		data, err := reporter.EncodePerfPy(*s.o.Node, rec.PerfPy.Items())
 		if err == nil {
 			_, err = w.Write(data)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -26,7 +27,6 @@ import (
 type mlflowTracking struct {
 	uri   string // as given, perhaps with user info; never shown
 	state reporter.PushState
-	dest  pusher.Destination
 
 	node            string // the node's name in MLflow
 	ofRank          bool   // the job is one of several ranks on the node
@@ -59,16 +59,11 @@ func newTracking(o Options) *mlflowTracking {
 
 	t.node = o.nodeInMLflow()
 	run := os.Getenv("MLFLOW_RUN_ID")
-	t.dest = pusher.Destination{
-		RunID: run, Given: run != "", Invocation: pusher.NewInvocation(t.node),
-		ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"), ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"),
-		LimitsNames: pusher.LimitsMetricNames(t.uri, os.LookupEnv),
-	}
 	t.state = reporter.PushState{
-		State: reporter.PushPending, URI: t.state.URI, RunID: run, Given: t.dest.Given, Invocation: t.dest.Invocation,
-		ExperimentName: t.dest.ExperimentName, ExperimentID: t.dest.ExperimentID,
+		State: reporter.PushPending, URI: t.state.URI, RunID: run, Given: run != "",
+		Invocation:     pusher.NewInvocation(t.node),
+		ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"), ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"),
 	}
-
 	return t
 }
 
@@ -91,8 +86,7 @@ func (o Options) nodeInMLflow() string {
 func (t *mlflowTracking) configureRank(common string, measuresHost bool) {
 	t.ofRank, t.pushedElsewhere = true, !measuresHost
 	if t.isEnabled() {
-		t.dest.Invocation = pusher.SharedInvocation(common, t.node)
-		t.state.Invocation = t.dest.Invocation
+		t.state.Invocation = pusher.SharedInvocation(common, t.node)
 	}
 }
 
@@ -118,21 +112,15 @@ func (t *mlflowTracking) jobEnv(runID string) []string {
 	} else if json.Unmarshal([]byte(had), &tags) != nil || tags == nil || !survivesJSON(had) {
 		return nil
 	}
-	for key, value := range map[string]string{pusher.TagRunID: runID, pusher.TagInvocation: t.dest.Invocation} {
+	for key, value := range map[string]string{pusher.TagRunID: runID, pusher.TagInvocation: t.state.Invocation} {
 		tags[key], _ = json.Marshal(value) // strings never fail
 	}
 
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(tags) != nil {
+	merged, err := text.JSON(tags)
+	entry := "MLFLOW_RUN_CONTEXT=" + string(merged)
+	if err != nil || len(entry) >= maxEnvEntry {
 		return nil
 	}
-	entry := "MLFLOW_RUN_CONTEXT=" + strings.TrimSpace(out.String())
-	if len(entry) >= maxEnvEntry {
-		return nil
-	}
-
 	return []string{entry}
 }
 
@@ -140,16 +128,16 @@ func (t *mlflowTracking) jobEnv(runID string) []string {
 // linux/binfmts.h). With a longer string the job could not start.
 const maxEnvEntry = 128 << 10
 
-// survivesJSON reports whether text, which is JSON, means the same after it was decoded and encoded. Invalid UTF-8 and
+// survivesJSON reports whether had, which is JSON, means the same after it was decoded and encoded. Invalid UTF-8 and
 // unpaired surrogates are lost.
-func survivesJSON(text string) bool {
+func survivesJSON(had string) bool {
 	var value any
-	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
+	if !utf8.ValidString(had) || json.Unmarshal([]byte(had), &value) != nil {
 		return false
 	}
 	again, err := json.Marshal(value)
 
-	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(text, "\uFFFD")
+	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(had, "\uFFFD")
 }
 
 const (
@@ -195,7 +183,9 @@ func (t *mlflowTracking) begin(*collector.Recording) {
 		return
 	}
 
-	t.live = pusher.NewLive(*t.head, t.dest, func() (*mlflow.Client, error) { return t.connect(1) })
+	dest := pusher.NewDestination(t.state)
+	dest.LimitsNames = pusher.LimitsMetricNames(t.uri, os.LookupEnv)
+	t.live = pusher.NewLive(*t.head, dest, func() (*mlflow.Client, error) { return t.connect(1) })
 	if t.ofRank {
 		t.live.SetHostOnly()
 	}
@@ -228,7 +218,7 @@ func (t *mlflowTracking) end() []reporter.Missing {
 
 	t.ended = t.live
 	if id := t.live.RunID(); id != "" {
-		t.dest.RunID, t.state.RunID = id, id
+		t.state.RunID = id
 	}
 
 	return nil

@@ -24,17 +24,14 @@ func rankTracking(t *testing.T, rank int, measuresHost bool) *mlflowTracking {
 // The MLflow run made by the job of any rank is found by each rank of the node, and by no other launch.
 func TestMLflowTracking_RanksShareTheInvocation(t *testing.T) {
 	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
-	if a.dest.Invocation != b.dest.Invocation || a.jobEnv("r")[0] != b.jobEnv("r")[0] {
-		t.Errorf("destinations %+v and %+v, environments %q and %q; want the same invocation",
-			a.dest, b.dest, a.jobEnv("r"), b.jobEnv("r"))
+	if a.state.Invocation != b.state.Invocation || a.jobEnv("r")[0] != b.jobEnv("r")[0] {
+		t.Errorf("states %+v and %+v, environments %q and %q; want the same invocation",
+			a.state, b.state, a.jobEnv("r"), b.jobEnv("r"))
 	}
-	if a.state.Invocation != a.dest.Invocation {
-		t.Errorf("invocation %s in the report, want %s", a.state.Invocation, a.dest.Invocation)
+	if b.configureRank("launch 8 on this host", false); a.state.Invocation == b.state.Invocation {
+		t.Errorf("two launches have the same invocation %s", a.state.Invocation)
 	}
-	if b.configureRank("launch 8 on this host", false); a.dest.Invocation == b.dest.Invocation {
-		t.Errorf("two launches have the same invocation %s", a.dest.Invocation)
-	}
-	if other := pusher.SharedInvocation("launch 7 on this host", "5"); other == a.dest.Invocation {
+	if other := pusher.SharedInvocation("launch 7 on this host", "5"); other == a.state.Invocation {
 		t.Errorf("two nodes have the same invocation %s", other)
 	}
 }
@@ -61,14 +58,14 @@ func TestMLflowTracking_AdoptsTheRunOfTheNode(t *testing.T) {
 		n := &reporter.Node{Push: &reporter.Push{MLflow: reporter.PushState{URI: uri, RunID: "abc"}}}
 		return delivery{node: "0", report: &reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}}
 	}
-	if a.adopt(push("http://elsewhere")); a.dest.RunID != "" {
-		t.Errorf("adopted the run %s of another server, want none", a.dest.RunID)
+	if a.adopt(push("http://elsewhere")); a.state.RunID != "" {
+		t.Errorf("adopted the run %s of another server, want none", a.state.RunID)
 	}
-	if a.adopt(push("http://127.0.0.1:1")); a.dest.RunID != "abc" || a.state.RunID != "abc" || a.dest.Given {
-		t.Errorf("destination %+v, run in the report %q; want the live run abc, not given", a.dest, a.state.RunID)
+	if a.adopt(push("http://127.0.0.1:1")); a.state.RunID != "abc" || a.state.Given {
+		t.Errorf("state %+v, want the live run abc, not given", a.state)
 	}
-	a.dest.RunID = "own"
-	if a.adopt(push("http://127.0.0.1:1")); a.dest.RunID != "own" {
-		t.Errorf("destination %+v, want the run own kept", a.dest)
+	a.state.RunID = "own"
+	if a.adopt(push("http://127.0.0.1:1")); a.state.RunID != "own" {
+		t.Errorf("state %+v, want the run own kept", a.state)
 	}
 }

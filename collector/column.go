@@ -366,7 +366,7 @@ var columnTable = complete(columnLiterals[:])
 var columnLiterals = [NumColumns]ColumnInfo{
 	CPUAvg: {
 		Key: "cpu_pct_per_cpu_avg", Unit: Percent, Origin: ofCPU,
-		Label:  "CPU utilization of the node, mean over its CPUs",
+		Label:  "mean utilization of the node's CPUs",
 		MLflow: "cpu_utilization_percentage", MLflowPeak: true, Prometheus: "cpu_busy_ratio",
 	},
 	CPUMin: {
@@ -381,17 +381,17 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	MemPercent: {
 		Key: "mem_percent", Unit: Percent, Origin: ofMemory,
-		Label:  "used share of the node's memory: (total - available) / total",
+		Label:  "share of the node's memory in use: (total - available) / total",
 		MLflow: "system_memory_usage_percentage", MLflowPeak: true,
 	},
 	DiskPercent: {
 		Key: "disk_usage_percent", Unit: Percent, Origin: ofDisk,
-		Label:  "used share of the file system (the fullest of --disk-path)",
+		Label:  "share of the file system in use (the fullest of --disk-path)",
 		MLflow: "disk_usage_percentage",
 	},
 	DiskRead: {
 		Key: "disk_io_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofDiskIO,
-		Label:        "bytes read from the node's disks, each byte once",
+		Label:        "bytes read from the node's disks, each counted once",
 		TrafficGroup: TrafficDisk, Direction: "read", Short: "disk read", Prometheus: "disk_read_bytes_total",
 		Rate: DiskReadRate, rateLabel: "bytes read from the node's disks",
 		MLflow: "disk_read_megabytes_per_second", MLflowPeak: true,
@@ -399,7 +399,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	DiskWrite: {
 		Key: "disk_io_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofDiskIO,
-		Label:        "bytes written to the node's disks, each byte once",
+		Label:        "bytes written to the node's disks, each counted once",
 		TrafficGroup: TrafficDisk, Direction: "written", Short: "disk write", Prometheus: "disk_written_bytes_total",
 		Rate: DiskWriteRate, rateLabel: "bytes written to the node's disks",
 		MLflow: "disk_write_megabytes_per_second", MLflowPeak: true,
@@ -414,7 +414,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	NetExtSent: {
 		Key: "net_io_ext_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
-		Label:        "bytes sent to other hosts, each byte once, without loopback",
+		Label:        "bytes sent to other hosts, each counted once, without loopback",
 		TrafficGroup: TrafficNetwork, Direction: "sent", Short: "net sent", Prometheus: "network_transmit_bytes_total",
 		Rate: NetExtSentRate, rateLabel: "bytes sent to other hosts",
 		MLflow: "network_ext_transmit_megabytes_per_second", MLflowPeak: true,
@@ -429,7 +429,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	NetExtRecv: {
 		Key: "net_io_ext_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
-		Label:        "bytes received from other hosts, each byte once, without loopback",
+		Label:        "bytes received from other hosts, each counted once, without loopback",
 		TrafficGroup: TrafficNetwork, Direction: "received", Short: "net recv", Prometheus: "network_receive_bytes_total",
 		Rate: NetExtRecvRate, rateLabel: "bytes received from other hosts",
 		MLflow: "network_ext_receive_megabytes_per_second", MLflowPeak: true,
@@ -437,22 +437,22 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	Timestamp: {
 		Key: "timestamp", Unit: UnixSeconds, Aggregation: Max, Origin: ofClock,
-		Label:      "time of the newest sample, since 1970",
+		Label:      "time of the newest sample, in seconds since 1970",
 		Prometheus: "last_sample_timestamp_seconds",
 	},
 	MemUsed: {
 		Key: "mem_used_mb", Unit: Mebibytes, Origin: ofMemory,
-		Label:  "used memory of the node: total - available",
+		Label:  "memory in use on the node: total - available",
 		MLflow: "system_memory_usage_megabytes", Prometheus: "memory_used_bytes",
 	},
 	DiskUsed: {
 		Key: "disk_used_mb", Unit: Mebibytes, Origin: ofDisk,
-		Label:  "used bytes of the file system (the fullest of --disk-path)",
+		Label:  "bytes used on the file system (the fullest of --disk-path)",
 		MLflow: "disk_usage_megabytes", Prometheus: "filesystem_used_bytes",
 	},
 	DiskFree: {
 		Key: "disk_free_mb", Unit: Mebibytes, Origin: ofDisk,
-		Label:  "bytes of the same file system that are available to users",
+		Label:  "bytes available to users on the same file system",
 		MLflow: "disk_available_megabytes", Prometheus: "filesystem_available_bytes",
 	},
 	JobCPU: {
@@ -468,13 +468,13 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobProcesses: {
 		Key: "job_processes", Unit: Processes, Origin: ofJobStat,
-		Label:  "processes of the job",
+		Label:  "processes in the job",
 		MLflow: "job_processes", Prometheus: "job_processes",
 		job: func(j *host.JobUsage) float64 { return j.Processes },
 	},
 	JobThreads: {
 		Key: "job_threads", Unit: Threads, Origin: ofJobStat,
-		Label:  "threads of the job",
+		Label:  "threads in the job",
 		MLflow: "job_threads", Prometheus: "job_threads",
 		job: func(j *host.JobUsage) float64 { return j.Threads },
 	},
@@ -496,14 +496,14 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobReadCalls: {
 		Key: "job_read_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "the job's calls of read(2) and similar, at least",
+		Label:      "the job's calls to read(2) and similar (lower bound)",
 		Prometheus: "job_read_calls_total",
 		Rate:       JobReadCallsRate, MLflow: "job_read_calls_per_second",
 		job: func(j *host.JobUsage) float64 { return j.ReadCalls },
 	},
 	JobWriteCalls: {
 		Key: "job_write_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "the job's calls of write(2) and similar, at least",
+		Label:      "the job's calls to write(2) and similar (lower bound)",
 		Prometheus: "job_write_calls_total",
 		Rate:       JobWriteCallsRate, MLflow: "job_write_calls_per_second",
 		job: func(j *host.JobUsage) float64 { return j.WriteCalls },
@@ -520,12 +520,12 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	LimitMemory: {
 		Key: "limit_memory_used_mb", Unit: Mebibytes, Origin: ofMemoryLimit,
-		Label:      "working set of the control group that limits the memory",
+		Label:      "working set of the control group with the memory limit",
 		Prometheus: "job_memory_limit_used_bytes",
 	},
 	LimitMemoryPercent: {
 		Key: "limit_memory_pct", Unit: Percent, Origin: ofMemoryLimit,
-		Label:  "working set of the control group that limits the memory, as a share of the limit",
+		Label:  "working set of the control group with the memory limit, as a share of that limit",
 		MLflow: "job_memory_limit_percentage", MLflowPeak: true,
 	},
 	CPUIowait: {
@@ -540,12 +540,12 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	Load1: {
 		Key: "load_1m", Unit: Tasks, Origin: ofLoad,
-		Label:  "load average of the node over one minute",
+		Label:  "one-minute load average of the node",
 		MLflow: "load_average_1m", Prometheus: "load1",
 	},
 	ProcsRunning: {
 		Key: "procs_running", Unit: Tasks, Origin: ofLoad,
-		Label:      "tasks of the node that run or wait for a CPU",
+		Label:      "tasks on the node that are running or waiting for a CPU",
 		Prometheus: "procs_running",
 	},
 	SwapIn: {
@@ -566,69 +566,69 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	MajorFaults: {
 		Key: "major_page_faults", Unit: Times, Kind: Counter, Origin: ofSwap,
-		Label:      "page faults of the node that waited for storage",
+		Label:      "page faults on the node that waited for storage",
 		Prometheus: "major_page_faults_total", Rate: MajorFaultsRate,
 		MLflow: "major_page_faults_per_second",
 		vm:     func(vm *host.VMStat) float64 { return vm.MajorFaults },
 	},
 	PSICPUSome: {
 		Key: "psi_cpu_some_pct", Unit: Percent, Origin: ofCPUPressure, EnvelopeOnly: true,
-		Label:  "share of time in which some task on the node waited for a CPU",
+		Label:  "time in which any task on the node waited for a CPU",
 		MLflow: "pressure_cpu_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.CPU.Some },
 	},
 	PSIMemorySome: {
 		Key: "psi_memory_some_pct", Unit: Percent, Origin: ofMemoryPressure, EnvelopeOnly: true,
-		Label: "share of time in which a task of the node waited for memory",
+		Label: "time in which any task on the node waited for memory",
 		stall: func(p *cgroup.Pressure) float64 { return p.Memory.Some },
 	},
 	PSIMemoryFull: {
 		Key: "psi_memory_full_pct", Unit: Percent, Origin: ofMemoryPressure, EnvelopeOnly: true,
-		Label:  "share of time in which all tasks of the node waited for memory",
+		Label:  "time in which all tasks on the node waited for memory",
 		MLflow: "pressure_memory_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.Memory.Full },
 	},
 	PSIIOSome: {
 		Key: "psi_io_some_pct", Unit: Percent, Origin: ofIOPressure, EnvelopeOnly: true,
-		Label: "share of time in which a task of the node waited for storage",
+		Label: "time in which any task on the node waited for storage",
 		stall: func(p *cgroup.Pressure) float64 { return p.IO.Some },
 	},
 	PSIIOFull: {
 		Key: "psi_io_full_pct", Unit: Percent, Origin: ofIOPressure, EnvelopeOnly: true,
-		Label:  "share of time in which all tasks of the node waited for storage",
+		Label:  "time in which all tasks on the node waited for storage",
 		MLflow: "pressure_io_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.IO.Full },
 	},
 	JobPSICPUSome: {
 		Key: "job_psi_cpu_some_pct", Unit: Percent, Origin: ofJobCPUPressure, EnvelopeOnly: true,
-		Label:  "share of time in which some task of the job waited for a CPU",
+		Label:  "time in which any task of the job waited for a CPU",
 		MLflow: "job_pressure_cpu_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.CPU.Some },
 	},
 	JobPSICPUFull: {
 		Key: "job_psi_cpu_full_pct", Unit: Percent, Origin: ofJobCPUPressure, EnvelopeOnly: true,
-		Label: "share of time in which all tasks of the job waited for a CPU",
+		Label: "time in which all tasks of the job waited for a CPU",
 		stall: func(p *cgroup.Pressure) float64 { return p.CPU.Full },
 	},
 	JobPSIMemorySome: {
 		Key: "job_psi_memory_some_pct", Unit: Percent, Origin: ofJobMemoryPressure, EnvelopeOnly: true,
-		Label: "share of time in which a task of the job waited for memory",
+		Label: "time in which any task of the job waited for memory",
 		stall: func(p *cgroup.Pressure) float64 { return p.Memory.Some },
 	},
 	JobPSIMemoryFull: {
 		Key: "job_psi_memory_full_pct", Unit: Percent, Origin: ofJobMemoryPressure, EnvelopeOnly: true,
-		Label:  "share of time in which all tasks of the job waited for memory",
+		Label:  "time in which all tasks of the job waited for memory",
 		MLflow: "job_pressure_memory_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.Memory.Full },
 	},
 	JobPSIIOSome: {
 		Key: "job_psi_io_some_pct", Unit: Percent, Origin: ofJobIOPressure, EnvelopeOnly: true,
-		Label: "share of time in which a task of the job waited for storage",
+		Label: "time in which any task of the job waited for storage",
 		stall: func(p *cgroup.Pressure) float64 { return p.IO.Some },
 	},
 	JobPSIIOFull: {
 		Key: "job_psi_io_full_pct", Unit: Percent, Origin: ofJobIOPressure, EnvelopeOnly: true,
-		Label:  "share of time in which all tasks of the job waited for storage",
+		Label:  "time in which all tasks of the job waited for storage",
 		MLflow: "job_pressure_io_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.IO.Full },
 	},
@@ -640,7 +640,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	NetIBRecv: {
 		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofInfiniBand,
-		Label:        "bytes received by the node's ports of InfiniBand and other RDMA devices",
+		Label:        "bytes received through the node's InfiniBand and other RDMA ports",
 		TrafficGroup: TrafficInfiniBand, Direction: "received", Short: "IB recv",
 		Prometheus: "infiniband_receive_bytes_total",
 		Rate:       NetIBRecvRate, MLflow: "infiniband_receive_megabytes_per_second", MLflowPeak: true,
@@ -648,7 +648,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	NetIBSent: {
 		Key: "net_ib_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofInfiniBand,
-		Label:        "bytes sent by the node's ports of InfiniBand and other RDMA devices",
+		Label:        "bytes sent through the node's InfiniBand and other RDMA ports",
 		TrafficGroup: TrafficInfiniBand, Direction: "sent", Short: "IB sent", Prometheus: "infiniband_transmit_bytes_total",
 		Rate: NetIBSentRate, MLflow: "infiniband_transmit_megabytes_per_second", MLflowPeak: true,
 		devices: deviceSelector{kind: host.RDMAPorts, class: host.Counted},
@@ -660,12 +660,12 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	CPUThrottleEvents: {
 		Key: "cpu_throttle_events", Unit: Times, Kind: Counter, Origin: ofThermal,
-		Label:      "times that a core or package of the node's CPUs was throttled because of heat",
+		Label:      "how often a core or package of the node's CPUs was throttled because of heat",
 		Prometheus: "cpu_throttle_events_total",
 	},
 	CPUThrottleSeconds: {
 		Key: "cpu_throttle_seconds", Unit: Seconds, Kind: Counter, Origin: ofThrottles,
-		Label:      "time that the most throttled core or package was throttled because of heat",
+		Label:      "longest time for which a core or package was throttled because of heat",
 		Prometheus: "cpu_throttle_seconds_total",
 	},
 	NodeEnergy: {
@@ -753,7 +753,7 @@ var gpuLiterals = [numGPUKeys]ColumnInfo{
 	},
 	GPUMemoryUsed: {
 		Key: "gpu_{i}_memory_used_mb", Unit: Mebibytes, Origin: ofGPU, Bound: BoundDeviceMemory,
-		Label:  "memory in use on the GPU, by all processes",
+		Label:  "GPU memory in use by all processes",
 		MLflow: "gpu_{i}_memory_usage_megabytes", MLflowShare: "gpu_{i}_memory_usage_percentage",
 		Prometheus: "gpu_memory_used_bytes",
 	},

@@ -17,16 +17,16 @@ func FuzzReader(f *testing.F) {
 		return data
 	}
 
-	for _, tree := range []string{"healthy", "lvm-on-raid", "memavailable-missing", "loopback-names", "kernel-2.6",
+	for _, tree := range []string{"healthy", "lvm-on-raid", "loopback-names",
 		"damaged-stat-short-line", "damaged-netdev-short-line", "damaged-diskstats-short-line", "damaged-meminfo-nonsense"} {
-		f.Add(read(tree, "stat"), read(tree, "meminfo"), read(tree, "diskstats"), read(tree, "net/dev"), read(tree, "zoneinfo"))
+		f.Add(read(tree, "stat"), read(tree, "meminfo"), read(tree, "diskstats"), read(tree, "net/dev"))
 	}
 	proc := f.TempDir()
 	_, sys := collectortest.Tree(f, "healthy")
 	r := openTree(f, proc, sys)
 	healthy := fixture(f, "healthy").Read()
-	f.Fuzz(func(t *testing.T, stat, meminfo, diskstats, netdev, zoneinfo []byte) {
-		for name, data := range map[string][]byte{"stat": stat, "meminfo": meminfo, "diskstats": diskstats, "net/dev": netdev, "zoneinfo": zoneinfo} {
+	f.Fuzz(func(t *testing.T, stat, meminfo, diskstats, netdev []byte) {
+		for name, data := range map[string][]byte{"stat": stat, "meminfo": meminfo, "diskstats": diskstats, "net/dev": netdev} {
 			write(t, proc, name, data)
 		}
 		got := r.Read()

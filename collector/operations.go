@@ -76,30 +76,11 @@ func (s *Sampler) collectOperations(at time.Time, closing bool) (update marks.Up
 	o := s.rec.Operations
 	if closing {
 		o.Aggregator, o.intake = s.intake.Close(), nil
-		s.means, o.Keys = o.Aggregator.Collect(at, s.means[:0]), o.Aggregator.TimelineKeys()
+		o.LastSample, o.Keys = o.Aggregator.Collect(at, o.LastSample[:0]), o.Aggregator.TimelineKeys()
 	} else {
-		s.means, o.Keys = s.intake.Collect(at, s.means[:0])
+		o.LastSample, o.Keys = s.intake.Collect(at, o.LastSample[:0])
 	}
-	o.AddSample(s.rec, o.Keys, statsOf(o.LastSample[:0], s.means))
+	o.AddSample(s.rec, o.Keys, o.LastSample)
 
-	marked, dropped := s.intake.Marks()
-	update.Dropped.Marks = dropped
-	for _, m := range marked {
-		update.Lines = append(update.Lines, marks.NewMarkLine(m.Text, marks.UnixSeconds(m.At)))
-	}
-
-	return update
-}
-
-// statsOf appends a Stat for each mean to out.
-func statsOf(out []series.Stat, means []aggregate.WeightedMean) []series.Stat {
-	for _, m := range means {
-		var s series.Stat
-		s.Add(m.Mean, m.Weight)
-		if s.Count > 0 {
-			s.Min, s.Max = m.Min, m.Max
-		}
-		out = append(out, s)
-	}
-	return out
+	return s.intake.Marks()
 }

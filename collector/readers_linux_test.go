@@ -39,21 +39,10 @@ var departures = map[string]map[string]pair{
 		"cpu_pct_per_cpu_avg": {absent, 33.3}, "cpu_pct_per_cpu_max": {absent, 33.3}, "cpu_pct_per_cpu_min": {absent, 33.3},
 	},
 
-	// gopsutil accepts a MemAvailable of 0; if it is missing, gopsutil adds slab to the fallback; it does not notice more
-	// than the total.
-	"memavailable-zero":                       {"mem_percent": {37.2, 100}, "mem_used_mb": {2906.3671875, 7812.5}},
-	"memavailable-zero-without-zoneinfo":      {"mem_percent": {37.5, 100}, "mem_used_mb": {2929.6875, 7812.5}},
-	"memavailable-missing-without-file-pages": {"mem_percent": {37.5, 33.8}, "mem_used_mb": {2929.6875, 2636.71875}},
-	"memavailable-missing-without-zoneinfo":   {"mem_percent": {37.5, 33.8}, "mem_used_mb": {2929.6875, 2636.71875}},
-	"kernel-2.6": {
-		"procs_running": {1, absent}, "load_1m": {0.2, absent}, "mem_percent": {37.5, 33.8}, "mem_used_mb": {2929.6875, 2636.71875},
-	},
-	"memavailable-above-total":          {"mem_percent": {87.5, absent}, "mem_used_mb": {6835.9375, absent}},
-	"memavailable-estimate-above-total": {"mem_percent": {66.7, absent}, "mem_used_mb": {1953.125, absent}},
-	"memavailable-estimate-negative":    {"mem_percent": {100, absent}, "mem_used_mb": {7812.5, absent}},
+	// gopsutil does not notice more than the total.
+	"memavailable-above-total": {"mem_percent": {87.5, absent}, "mem_used_mb": {6835.9375, absent}},
 
-	// gopsutil has no second file for diskstats; it cannot distinguish an empty list from an unreadable one.
-	"no-diskstats":   noDisks(),
+	// gopsutil cannot distinguish an empty list from an unreadable one.
 	"loopback-names": noDisks(),
 	// gopsutil does not list unused devices, so their first window is lost; and without the drive it cannot know that the
 	// hidden path counts for it.

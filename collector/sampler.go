@@ -8,7 +8,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake"
-	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
@@ -65,10 +64,9 @@ type Sampler struct {
 	rec      *Recording
 	sample   Sample // the newest
 	tracker  accountTracker
-	mounts   []host.Mount             // as read last
-	marks    *marks.Follower          // nil without a file
-	intake   *intake.Intake           // nil without an intake
-	means    []aggregate.WeightedMean // of the intake; reused buffer
+	mounts   []host.Mount    // as read last
+	marks    *marks.Follower // nil without a file
+	intake   *intake.Intake  // nil without an intake
 }
 
 // NewSampler takes the baseline Reading before it returns, so that the first moments of the job are counted: start the

@@ -25,8 +25,8 @@ func vmNFS(t *testing.T, r *vmResult) {
 		t.Fatalf("exit code %d, want 0", r.Code)
 	}
 	m := r.node.Metrics
-	if m[reporter.MetricNFSRead] != 4 || m[reporter.MetricNFSWritten] != 4 {
-		t.Errorf("%v MiB read, %v written, want 4 each", m[reporter.MetricNFSRead], m[reporter.MetricNFSWritten])
+	if m["total_nfs_read_mb"] != 4 || m["total_nfs_write_mb"] != 4 {
+		t.Errorf("%v MiB read, %v written, want 4 each", m["total_nfs_read_mb"], m["total_nfs_write_mb"])
 	}
 	if len(r.node.Mounts) != 1 {
 		t.Fatalf("mounts %+v, want 1", r.node.Mounts)

@@ -161,13 +161,7 @@ func cutScheme(uri, scheme string) (rest string, ok bool) {
 }
 
 // escapePath escapes the elements of a file's path for a URL.
-func escapePath(p string) string {
-	parts := strings.Split(p, "/")
-	for i, s := range parts {
-		parts[i] = url.PathEscape(s)
-	}
-	return strings.Join(parts, "/")
-}
+func escapePath(p string) string { return strings.ReplaceAll(url.PathEscape(p), "%2F", "/") }
 
 // escapeStored is escapePath for the path of an artifact URI, which may be escaped already.
 func escapeStored(p string) string {

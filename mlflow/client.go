@@ -70,14 +70,9 @@ func New(cfg Config) (*Client, error) {
 func newTransport(tlsConfig *tls.Config) *http.Transport {
 	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
-		TLSClientConfig:        tlsConfig,
-		TLSHandshakeTimeout:    30 * time.Second,
-		MaxIdleConns:           2,
-		MaxIdleConnsPerHost:    2,
-		IdleConnTimeout:        30 * time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+		TLSClientConfig: tlsConfig, TLSHandshakeTimeout: 30 * time.Second,
+		MaxIdleConns: 2, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 	}
 }
 

@@ -47,34 +47,24 @@ type Error struct {
 }
 
 // Error returns the request, its address, the failure, and the remedy.
-func (e *Error) Error() string {
-	var b strings.Builder
-	for _, s := range []string{e.Op, e.URL} {
-		if s != "" {
-			b.WriteString(s + ": ")
-		}
-	}
-	b.WriteString(e.reason())
-	if e.advice != "" {
-		b.WriteString(": " + e.advice)
-	}
-	return b.String()
-}
+func (e *Error) Error() string { return joinParts(e.Op, e.URL, e.reason(), e.advice) }
 
 // reason returns the text of the error without operation, address and advice.
 func (e *Error) reason() string {
-	var parts []string
+	status := ""
 	if e.Status != 0 {
-		parts = append(parts, strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.Status, e.Code)))
+		status = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.Status, e.Code))
 	}
-	if e.Message != "" {
-		parts = append(parts, e.Message)
-	}
-	text := strings.Join(parts, ": ")
+	text := joinParts(status, e.Message)
 	if e.tries > 1 {
 		text += fmt.Sprintf(" (tried %d times)", e.tries)
 	}
 	return text
+}
+
+// joinParts joins those parts that are not empty.
+func joinParts(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
 // Unwrap returns Err.
@@ -138,7 +128,7 @@ const adviceNotMLflow = "is this an MLflow server? check host, port and path of 
 
 // failed returns a permanent error of the call. status is 0 if there was no response.
 func (q *call) failed(status int, message string) *Error {
-	return &Error{Op: q.op, URL: q.url, Status: status, Message: message, permanent: true}
+	return &Error{Op: q.op, URL: q.url, Status: status, Message: message}
 }
 
 // statusError returns the error for a response with a status other than 2xx.
@@ -165,39 +155,32 @@ func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 	}
 	e.advice = c.adviceOn(e.Status, q, message, isMLflow)
 	// Only a restart of the server with other options changes this.
-	disabled := strings.Contains(message, "disabled due to the mlflow server running")
-	e.permanent = disabled && e.Status == http.StatusServiceUnavailable
+	e.permanent = e.Status == http.StatusServiceUnavailable &&
+		strings.Contains(message, "disabled due to the mlflow server running")
 	return e
 }
 
 // adviceOn returns a remedy for the given error status. message is the server's, and may contain secrets.
 func (c *Client) adviceOn(status int, q *call, message string, isMLflow bool) string {
 	says := func(words string) bool { return strings.Contains(message, words) }
-	switch {
+	switch refused := status == http.StatusUnauthorized; {
 	case says("Invalid Host header"):
 		return "start the server with --allowed-hosts or MLFLOW_SERVER_ALLOWED_HOSTS naming " + c.base.Host
-	case status == http.StatusUnauthorized:
-		return c.adviceOnCredentials(q)
+	case refused && q.foreign:
+		return "credentials are sent only to the tracking server's host and port"
+	case refused && c.config.usesBasicAuth():
+		return "it does not accept the user name and password of MLFLOW_TRACKING_USERNAME and" +
+			" MLFLOW_TRACKING_PASSWORD (or of the URI or ~/.mlflow/credentials)"
+	case refused && c.config.Token != "":
+		return "it does not accept the token of MLFLOW_TRACKING_TOKEN"
+	case refused:
+		return "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
 	case says("HTTP request to an HTTPS server"), says("plain HTTP request was sent to HTTPS"):
 		return "use https:// in MLFLOW_TRACKING_URI"
 	case (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) && !isMLflow:
 		return adviceNotMLflow
 	}
 	return ""
-}
-
-// adviceOnCredentials returns a remedy for a 401.
-func (c *Client) adviceOnCredentials(q *call) string {
-	switch {
-	case q.foreign:
-		return "credentials are sent only to the tracking server's host and port"
-	case c.config.usesBasicAuth():
-		return "it does not accept the user name and password of MLFLOW_TRACKING_USERNAME and" +
-			" MLFLOW_TRACKING_PASSWORD (or of the URI or ~/.mlflow/credentials)"
-	case c.config.Token != "":
-		return "it does not accept the token of MLFLOW_TRACKING_TOKEN"
-	}
-	return "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
 }
 
 // clean makes a text of unknown origin fit for an error: one short line without secrets.
@@ -228,9 +211,7 @@ func (c *Client) missingField(q *call, field string) *Error {
 // transportError returns the error for a request without a complete response.
 func (c *Client) transportError(q *call, err error) *Error {
 	e := &Error{Op: q.op, URL: q.url, Err: err}
-	if errors.Is(err, errBadURL) {
-		e.Message = err.Error()
-	} else if e.Message, e.advice = explainTLS(err); e.Message == "" {
+	if e.Message, e.advice = explainTLS(err); e.Message == "" {
 		e.retryable = true
 		e.Message, e.advice = explainConnection(err, c.config.Timeout)
 	}

@@ -2,7 +2,6 @@ package mlflow
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 )
@@ -15,18 +14,6 @@ type Experiment struct {
 
 	// LifecycleStage is "active" or "deleted".
 	LifecycleStage string `json:"lifecycle_stage"`
-}
-
-// UnmarshalJSON decodes an experiment from a response, in which the ID may be a number.
-func (e *Experiment) UnmarshalJSON(b []byte) error {
-	type plain Experiment
-	in := struct {
-		*plain
-		ID flexString `json:"experiment_id"`
-	}{plain: (*plain)(e)}
-	err := json.Unmarshal(b, &in)
-	e.ID = string(in.ID)
-	return err
 }
 
 // ExperimentByName returns the experiment with the given name, even if it was deleted, because deleted experiments keep
@@ -82,13 +69,13 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 // createExperiment creates an experiment. The request may be sent twice: the caller handles the error alreadyExists.
 func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
 	var out struct {
-		ID flexString `json:"experiment_id"`
+		ID string `json:"experiment_id"`
 	}
 	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", map[string]string{"name": name}, &out)
 	if err == nil && out.ID == "" {
 		return c.ExperimentByName(ctx, name)
 	}
-	return &Experiment{ID: string(out.ID), Name: name, LifecycleStage: "active"}, err
+	return &Experiment{ID: out.ID, Name: name, LifecycleStage: "active"}, err
 }
 
 const (

@@ -57,31 +57,24 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 		if len(items) == 0 {
 			empty++
 		}
+		why := "" // the list does not end
 		switch most := cmp.Or(l.limit, maxItems); {
 		case len(all) > most:
 			return nil, q.failed(0, tooMany(fmt.Sprintf("%d %s", most, l.noun)))
 		case p.Next == "" || l.limit > 0 && len(all) == l.limit:
 			return all, nil
+		case p.Next == token: // MLflow 3.10 sent such pages
+			why = "one page names itself as the next"
+		case empty >= maxEmptyPages:
+			why = fmt.Sprintf("%d of them are empty", empty)
+		case pages >= l.maxPages:
+			why = fmt.Sprintf("there are more than %d", l.maxPages)
 		}
-		if why := l.endless(pages, empty, p.Next == token); why != "" {
+		if why != "" {
 			return nil, q.failed(0, "the server's list of pages does not end: "+why)
 		}
 		token = p.Next
 	}
-}
-
-// endless returns why fetch must not request a further page although the server has one, or "". MLflow 3.10 sent pages
-// that named themselves as the next page (sameToken).
-func (l *list[T]) endless(pages, empty int, sameToken bool) string {
-	switch {
-	case sameToken:
-		return "one page names itself as the next"
-	case empty >= maxEmptyPages:
-		return fmt.Sprintf("%d of them are empty", empty)
-	case pages >= l.maxPages:
-		return fmt.Sprintf("there are more than %d", l.maxPages)
-	}
-	return ""
 }
 
 // historyPage is the number of points per request, which is MLflow's maximum. If the request has no number, MLflow 3.10

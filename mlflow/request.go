@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -79,37 +80,40 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 		defer waiting.Stop()
 	}
 
+	req, err := c.newRequest(ctx, q)
+	if err != nil {
+		return q.failed(0, "the address is malformed") // err quotes it
+	}
+	client := http.Client{Transport: c.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		return c.checkRedirect(q, req, via)
+	}}
+	sent := time.Now()
+	resp, err := client.Do(req)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	if refused, ok := errors.AsType[*Error](err); ok {
+		return refused
+	}
+	if err != nil {
+		return c.transportError(q, err)
+	}
+	defer resp.Body.Close()
+	if !q.foreign {
+		c.clock.note(sent, time.Now(), resp.Header)
+	}
+	return c.readResponse(q, resp)
+}
+
+// newRequest returns the HTTP request of q.
+func (c *Client) newRequest(ctx context.Context, q *call) (*http.Request, error) {
 	target := q.url
 	if len(q.query) > 0 {
 		target += "?" + q.query.Encode()
 	}
-	for range maxRedirects {
-		resp, err := c.send(ctx, q, target)
-		if err != nil {
-			return c.transportError(q, err)
-		}
-		next, e := c.redirect(q, target, resp)
-		if next == "" {
-			defer resp.Body.Close()
-			if e == nil {
-				e = c.readResponse(q, resp)
-			}
-			return e
-		}
-		resp.Body.Close()
-		target = next
-	}
-	return q.failed(0, "too many redirects")
-}
-
-// errBadURL reports a malformed address of an artifact store. All other addresses are checked earlier.
-var errBadURL = errors.New("the address is malformed")
-
-// send sends one HTTP request and returns the response. The caller reads and closes its body.
-func (c *Client) send(ctx context.Context, q *call, target string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, q.method, target, bytes.NewReader(q.body))
 	if err != nil {
-		return nil, errBadURL // err quotes the address
+		return nil, err
 	}
 	if q.body == nil {
 		req.Body, req.GetBody = nil, nil
@@ -132,55 +136,32 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 	case c.config.Token != "":
 		set("Authorization", "Bearer "+c.config.Token)
 	}
-
-	sent := time.Now()
-	resp, err := c.transport.RoundTrip(req)
-	if err == nil && !q.foreign {
-		c.clock.note(sent, time.Now(), resp.Header)
-	}
-
-	return resp, err
+	return req, nil
 }
 
 // maxRedirects limits the requests of one try. The last one must not be redirected.
 const maxRedirects = 10
 
-// redirect returns the address to which resp redirects the call. It is "" if resp is not a redirect, and "" with an
-// error if the redirect must not be followed.
-func (c *Client) redirect(q *call, from string, resp *http.Response) (next string, e *Error) {
-	follow := !c.config.NoRedirects
-	switch resp.StatusCode {
-	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-	case http.StatusMovedPermanently, http.StatusFound:
-		follow = follow && q.method == http.MethodGet // other methods would become GET
-	case http.StatusSeeOther:
-		follow = false
-	default:
-		return "", nil
+// checkRedirect returns an error if the call must not be redirected to req. A redirect with another method than the
+// call's would lose its body.
+func (c *Client) checkRedirect(q *call, req *http.Request, via []*http.Request) error {
+	old, to, status := via[len(via)-1].URL, *req.URL, req.Response.StatusCode
+	if len(via) == maxRedirects {
+		return q.failed(0, "too many redirects")
 	}
-
-	e = q.failed(resp.StatusCode, "a redirect to nowhere")
-	old, err := url.Parse(from)
-	if err != nil {
-		return "", e
-	}
-	to, err := old.Parse(resp.Header.Get("Location"))
-	if err != nil || to.Host == "" || resp.Header.Get("Location") == "" {
-		return "", e
+	if !c.config.NoRedirects && req.Method == q.method && status != http.StatusSeeOther && sameServer(old, req.URL) {
+		return nil
 	}
 
 	to.User, to.Fragment, to.RawFragment = nil, "", ""
-	if follow && sameServer(old, to) {
-		return to.String(), nil
-	}
-	e.Message = c.clean("the server redirects to " + PublicURI(to.String()))
+	e := q.failed(status, c.clean("the server redirects to "+PublicURI(to.String())))
 	if old.Scheme == "https" && to.Scheme == "http" {
 		e.advice = "which is not encrypted, and not followed: a proxy in front of it may not know that it serves https"
-		return "", e
+		return e
 	}
-	base := c.clean(movedBase(q.url, c.config.URI, to))
+	base := c.clean(movedBase(q.url, c.config.URI, &to))
 	e.advice = "if that is where the tracking server is, set MLFLOW_TRACKING_URI to " + base
-	return "", e
+	return e
 }
 
 // sameServer reports whether credentials for the URL from may be sent to the URL to. Both must have the same scheme,
@@ -284,4 +265,104 @@ func deadlineError(ctx context.Context, e, before *Error) *Error {
 		e.Err = fmt.Errorf("%w; before that: %w", e.Err, before)
 	}
 	return e
+}
+
+// Limits, in bytes, of a response after decompression, and of the memory that the decoded response takes.
+const (
+	maxResponse     = 64 << 20
+	maxTextResponse = 64 << 10  // of a response that is not MLflow's JSON; 300 characters of it are shown
+	maxMemory       = 32 << 20  // of one response, or of a list with a limit
+	maxListMemory   = 256 << 20 // of a list of all runs or experiments, or of a page of points
+	itemMemory      = 128       // of an object or a null in an array, about, without its texts
+)
+
+// readResponse reads a response and decodes it into q.out. If that is nil, any response is accepted except an HTML
+// page, which may be a login.
+func (c *Client) readResponse(q *call, resp *http.Response) *Error {
+	limit := int64(maxResponse)
+	if c.config.MaxResponse > 0 {
+		limit = min(limit, c.config.MaxResponse)
+	}
+	body := http.MaxBytesReader(nil, resp.Body, limit)
+	data, err := io.ReadAll(io.LimitReader(body, maxTextResponse))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return c.statusError(q, resp, data) // even if reading failed: a part of the text is better than nothing
+	}
+
+	wanted := q.out != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
+	if err == nil && wanted {
+		var rest []byte
+		rest, err = io.ReadAll(body)
+		data = append(data, rest...)
+	}
+	_, tooLong := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err != nil && !tooLong:
+		e := c.transportError(q, err)
+		e.Status, e.Message = resp.StatusCode, "the response broke off: "+e.Message
+		return e
+	case wanted && tooLong:
+		return q.failed(resp.StatusCode, fmt.Sprintf("the response is longer than %d bytes", limit))
+	case wanted:
+		return c.decode(q, resp, data)
+	case q.out == nil && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
+		return nil
+	}
+	return c.notMLflow(q, resp, data)
+}
+
+// decode decodes data, the JSON of a response, unless that would exceed the memory limit. The limit counts objects and
+// nulls, because encoding/json allocates a large item for each, even if it is short as text.
+func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
+	most := cmp.Or(q.maxMemory, maxMemory)
+	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))
+	if q.memory > most {
+		return q.failed(resp.StatusCode, tooMany(fmt.Sprintf("%d MiB", most>>20)))
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	err := d.Decode(q.out)
+	if err == nil {
+		if _, end := d.Token(); end != io.EOF {
+			err = errors.New("there is more text after its end")
+		}
+	}
+	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Message, e.Err, e.retryable = "the response is cut off", io.ErrUnexpectedEOF, true
+	default:
+		e.Message = c.clean("the response is malformed: " + err.Error())
+	}
+	return e
+}
+
+// tooMany returns the message for a response with more items than any MLflow server would send.
+func tooMany(what string) string {
+	return "the response is not from MLflow: it has more than " + what + " in it"
+}
+
+// An array is an array of objects or nulls in a response. Decoding ends at the first item of another kind:
+// encoding/json would continue to the last one.
+type array[T any] []T
+
+func (a *array[T]) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	open, err := d.Token()
+	switch {
+	case err != nil || open == nil: // null
+		return err
+	case open != json.Delim('['):
+		return errors.New("want an array")
+	}
+	*a = nil
+	for d.More() {
+		var item T
+		if err := d.Decode(&item); err != nil {
+			return err
+		}
+		*a = append(*a, item)
+	}
+	return nil
 }

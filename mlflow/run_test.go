@@ -90,7 +90,7 @@ func TestSearchExperiments_ReadsAllPages(t *testing.T) {
 		switch m["page_token"] {
 		case nil:
 			io.WriteString(w,
-				`{"experiments":[{"experiment_id":0,"name":"Default"},{"experiment_id":"1"}],"next_page_token":"p2"}`)
+				`{"experiments":[{"experiment_id":"0","name":"Default"},{"experiment_id":"1"}],"next_page_token":"p2"}`)
 		case "p2":
 			io.WriteString(w, `{"next_page_token":"p3"}`) // an empty page is not the end
 		case "p3":

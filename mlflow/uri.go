@@ -2,6 +2,7 @@ package mlflow
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -9,23 +10,13 @@ import (
 	"unicode"
 )
 
-// An UnsupportedURIError reports a tracking URI that MLflow's Python client may support, but no client of the REST
-// interface can.
-type UnsupportedURIError struct {
-	// Kind is the meaning of the URI: "a folder", "an SQL database".
-	Kind string
-	// Advice is the remedy, the second half of Error.
-	Advice string
-}
+// ErrUnsupportedURI is the error of CheckURI for a tracking URI that MLflow's Python client may support, but no client
+// of the REST interface can.
+var ErrUnsupportedURI = errors.New("perfagent can reach only http:// and https://")
 
-// Error describes the URI and the remedy in one sentence.
-func (e *UnsupportedURIError) Error() string {
-	return "the tracking URI is " + e.Kind + ", but perfagent can reach only http:// and https://: " + e.Advice
-}
-
-// CheckURI returns nil if a Client can use uri as a tracking URI, judged by its text. The error is an
-// *UnsupportedURIError if MLflow supports uri but this client does not, and of another type if uri is malformed. The
-// error never quotes user info or query. White space around the URI is ignored.
+// CheckURI returns nil if a Client can use uri as a tracking URI, judged by its text. The error is
+// ErrUnsupportedURI if MLflow supports uri but this client does not, and another one if uri is malformed. The error
+// never quotes user info or query. White space around the URI is ignored.
 func CheckURI(uri string) error {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, found := strings.Cut(uri, ":")
@@ -54,21 +45,21 @@ func unsupported(scheme string) error {
 		otherServer = "use an MLflow server's address"
 	)
 
-	e := &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow's Python client", Advice: otherServer}
+	kind, advice := "of a kind that needs a plugin of MLflow's Python client", otherServer
 	switch engine, _, _ := strings.Cut(scheme, "+"); { // mysql+pymysql
 	case scheme == "file":
-		e.Kind, e.Advice = "a folder", startServer
+		kind, advice = "a folder", startServer
 	case slices.Contains([]string{"sqlite", "mysql", "postgresql", "postgres", "mssql"}, engine):
-		e.Kind, e.Advice = "an SQL database", startServer
+		kind, advice = "an SQL database", startServer
 	case isDatabricks(scheme):
-		e.Kind = "a Databricks profile or Unity Catalog"
-		e.Advice = "use the workspace's https:// address and MLFLOW_TRACKING_TOKEN"
+		kind = "a Databricks profile or Unity Catalog"
+		advice = "use the workspace's https:// address and MLFLOW_TRACKING_TOKEN"
 	case scheme == "azureml":
-		e.Kind = "an Azure ML workspace"
+		kind = "an Azure ML workspace"
 	case scheme == "arn":
-		e.Kind = "an AWS resource"
+		kind = "an AWS resource"
 	}
-	return e
+	return fmt.Errorf("the tracking URI is %s, but %w: %s", kind, ErrUnsupportedURI, advice)
 }
 
 // isDatabricks reports whether MLflow interprets s, a scheme or a whole URI, as Databricks.
@@ -161,11 +152,6 @@ func isPort(s string) bool {
 
 // isScheme reports whether s has the form of a URI's scheme.
 func isScheme(s string) bool {
-	for i, r := range s {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || !strings.ContainsRune("0123456789+-.", r)) {
-			return false
-		}
-	}
-	return s != ""
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return s != "" && strings.Contains(letters, s[:1]) && strings.Trim(s, letters+"0123456789+-.") == ""
 }

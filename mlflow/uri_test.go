@@ -40,9 +40,8 @@ func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
 		"htp://user:secret@h":         "plugin", "user:secret@h": "plugin", "s3://secret": "plugin",
 	} {
 		err := CheckURI(uri)
-		var unsupported *UnsupportedURIError
-		if !errors.As(err, &unsupported) {
-			t.Errorf("CheckURI(%q): %v, want an *UnsupportedURIError", uri, err)
+		if !errors.Is(err, ErrUnsupportedURI) {
+			t.Errorf("CheckURI(%q): %v, want ErrUnsupportedURI", uri, err)
 			continue
 		}
 		wantText(t, err, kind, "http://")
@@ -53,9 +52,8 @@ func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
 		"http://user:12/secret@h", "http://user:12?secret@h",
 		"http://user:12#secret@h", "http://user:secret%@h", "http://u:sec ret@h", "://h", "http://[::1", "!x:y"} {
 		err := CheckURI(uri)
-		var unsupported *UnsupportedURIError
-		if err == nil || errors.As(err, &unsupported) {
-			t.Errorf("CheckURI(%q): %v, want an error other than *UnsupportedURIError", uri, err)
+		if err == nil || errors.Is(err, ErrUnsupportedURI) {
+			t.Errorf("CheckURI(%q): %v, want an error other than ErrUnsupportedURI", uri, err)
 		} else if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") {
 			t.Errorf("CheckURI(%q): %v, which has the secret", uri, err)
 		}

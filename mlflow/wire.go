@@ -13,7 +13,7 @@ import (
 // The types in this file decode values that different servers write in different ways. Unknown fields are ignored
 // everywhere.
 
-// A flexString is a JSON string, or a number, which some servers write for an ID.
+// A flexString is a JSON string, or a number, which some servers write for an error code.
 type flexString string
 
 func (t *flexString) UnmarshalJSON(b []byte) error {
@@ -103,15 +103,15 @@ func (a *metricJSON) metric() Metric {
 // A runJSON decodes a run.
 type runJSON struct {
 	Info struct {
-		ID             flexString `json:"run_id"`
-		UUID           flexString `json:"run_uuid"` // its name before MLflow 1.0
-		Name           string     `json:"run_name"`
-		ExperimentID   flexString `json:"experiment_id"`
-		Status         string     `json:"status"`
-		ArtifactURI    string     `json:"artifact_uri"`
-		LifecycleStage string     `json:"lifecycle_stage"`
-		StartTime      flexInt    `json:"start_time"`
-		EndTime        flexInt    `json:"end_time"`
+		ID             string  `json:"run_id"`
+		UUID           string  `json:"run_uuid"` // its name before MLflow 1.0
+		Name           string  `json:"run_name"`
+		ExperimentID   string  `json:"experiment_id"`
+		Status         string  `json:"status"`
+		ArtifactURI    string  `json:"artifact_uri"`
+		LifecycleStage string  `json:"lifecycle_stage"`
+		StartTime      flexInt `json:"start_time"`
+		EndTime        flexInt `json:"end_time"`
 	} `json:"info"`
 	Data struct {
 		Metrics array[metricJSON] `json:"metrics"`
@@ -122,7 +122,7 @@ type runJSON struct {
 func (a *runJSON) run() Run {
 	i := &a.Info
 	r := Run{
-		ID: string(cmp.Or(i.ID, i.UUID)), Name: i.Name, ExperimentID: string(i.ExperimentID), Status: i.Status,
+		ID: cmp.Or(i.ID, i.UUID), Name: i.Name, ExperimentID: i.ExperimentID, Status: i.Status,
 		ArtifactURI: i.ArtifactURI, LifecycleStage: i.LifecycleStage,
 		StartTime: timeOf(i.StartTime), EndTime: timeOf(i.EndTime),
 		Tags: make(map[string]string), Metrics: make(map[string]Metric),

@@ -18,7 +18,6 @@ func TestAdd_AllocatesNothing(t *testing.T) {
 		for _, v := range values {
 			must(t, l.AddTime("store.get", "k1", v, now))
 			must(t, l.AddCounter("hits", "k1", v))
-			must(t, l.SetSize("store.get", "k1", v))
 			must(t, s.Add(v))
 			must(t, condensed.Record(Transfer{XferMicros: v, PostMicros: v, Bytes: v, Descriptors: v, End: now}))
 			_ = l.AddTime("store.get", "k1", -v, now) // rejected
@@ -44,15 +43,6 @@ func TestAdd_AllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkTimeStatsAdd(b *testing.B) {
-	var s TimeStats
-	now := time.Now()
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		_ = s.Add(float64(i&1023), now)
-	}
-}
-
 func BenchmarkLedgerAddTime(b *testing.B) {
 	l := filled(b)
 	now := time.Now()
@@ -70,17 +60,6 @@ func BenchmarkSketchAdd(b *testing.B) {
 	}
 }
 
-func BenchmarkSketchQuantile(b *testing.B) {
-	var s Sketch
-	for i := range 100000 {
-		_ = s.Add(float64(i) * 0.37)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = s.Quantile(0.9)
-	}
-}
-
 func BenchmarkTransfersRecord(b *testing.B) {
 	for name, condense := range map[string]bool{"lists": false, "condensed": true} {
 		b.Run(name, func(b *testing.B) {
@@ -94,22 +73,6 @@ func BenchmarkTransfersRecord(b *testing.B) {
 					a = Transfers{}
 				}
 				_ = a.Record(Transfer{XferMicros: float64(i & 1023), PostMicros: 7, Bytes: mib, Descriptors: 9, End: now})
-			}
-		})
-	}
-}
-
-func BenchmarkTransfersReduce(b *testing.B) {
-	for name, n := range map[string]int{"100": 100, "131072": MaxUncondensed} {
-		b.Run(name, func(b *testing.B) {
-			var a Transfers
-			for i := range n {
-				xfer, post := float64(i*7919%10007), float64(i*31%97)
-				_ = a.Record(Transfer{XferMicros: xfer, PostMicros: post, Bytes: mib, Descriptors: 9})
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = a.Reduce()
 			}
 		})
 	}

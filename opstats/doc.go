@@ -14,6 +14,7 @@
 // rejected like infinite ones, so no sum can overflow.
 //
 // The package is pure: no clock, no files, no locks, no goroutines. A value of its types belongs to one goroutine at a
-// time; pass a Clone to another goroutine. Every type can be written as JSON and read back without loss. Input is
-// checked: damaged or hostile input gives an error and never a panic, and leaves the receiver unchanged.
+// time; pass a Clone to another goroutine. Every type but KeyedMetrics can be written as JSON and read back
+// without loss. Input is checked: damaged or hostile input gives an error and never a panic, and leaves the receiver
+// unchanged.
 package opstats

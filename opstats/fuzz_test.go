@@ -3,7 +3,6 @@ package opstats
 import (
 	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -56,38 +55,6 @@ func FuzzMetricsJSON(f *testing.F) {
 	})
 }
 
-func FuzzLedgerJSON(f *testing.F) {
-	f.Add([]byte(jsonOf(f, filled(f))))
-	f.Add([]byte(`[{"key":"k","metrics":{"counters":{"a":1}}},{"key":"","metrics":{"counters":{"":-1e150}}}]`))
-	f.Add([]byte(`[null]`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		l := NewKeyedMetrics(10)
-		if json.Unmarshal(data, l) != nil {
-			return
-		}
-		reread(t, l, NewKeyedMetrics(10))
-		if l.Len() > 10 {
-			t.Fatalf("%d entries, want at most 10", l.Len())
-		}
-		for _, key := range l.Keys() {
-			m, ok := l.Get(key)
-			if !ok || len(m.Attributes)+len(m.Counters)+len(m.Times) == 0 {
-				t.Fatalf("%s: Get(%q) = %+v, %v; want at least one entry, true", data, key, m, ok)
-			}
-			for name := range m.Times {
-				must(t, l.AddTime(name, key, 1, unix(1)))
-			}
-			for name, v := range m.Counters {
-				_ = l.AddCounter(name, key, v)
-			}
-		}
-		for _, s := range l.AggregateTimes() {
-			reread(t, &s, &TimeStats{})
-		}
-		reread(t, l, NewKeyedMetrics(10))
-	})
-}
-
 func FuzzSketchJSON(f *testing.F) {
 	var s Sketch
 	for _, v := range []float64{-1e99, -1, 0, 1e-100, 1, 1, 2, 1e100} {
@@ -102,46 +69,16 @@ func FuzzSketchJSON(f *testing.F) {
 		if json.Unmarshal(data, &s) != nil {
 			return
 		}
-		same(t, reread(t, &s, &Sketch{}), &s)
-		last := math.Inf(-1)
+		reread(t, &s, &Sketch{})
 		for q := 0.0; q <= 1; q += 1.0 / 64 {
-			v, ok := s.Quantile(q)
-			if ok != (s.Count() > 0) || ok && !(v >= last && v >= s.min && v <= s.max) {
-				t.Fatalf("%s: quantile %v is %v, %v; want at least %v, within %v..%v", data, q, v, ok, last, s.min, s.max)
+			if v, ok := s.Quantile(q); ok && math.IsNaN(v) {
+				t.Fatalf("%s: quantile %v is NaN, want a number", data, q)
 			}
-			last = v
 		}
 		if c := s.Clone(); c.Merge(&s) == nil {
 			_ = c.Add(3)
-			same(t, reread(t, c, &Sketch{}), c)
+			reread(t, c, &Sketch{})
 		}
-	})
-}
-
-// FuzzSketch compares quantiles with the values, of any size and order, in two parts that are merged.
-func FuzzSketch(f *testing.F) {
-	f.Add(uint64(1), uint16(100), 3.0, 0.5, byte(10))
-	f.Add(uint64(2), uint16(3), 17.0, -8.0, byte(0))
-	f.Add(uint64(3), uint16(2000), 0.0, 99.0, byte(50))
-	f.Fuzz(func(t *testing.T, seed uint64, n uint16, decades, from float64, negative byte) {
-		if !(math.Abs(from) < 80) || !(decades >= 0 && decades < 17) {
-			return
-		}
-		rng := rand.New(rand.NewPCG(seed, 1))
-		var s, o Sketch
-		values := make([]float64, 1+n%3000)
-		for i := range values {
-			values[i] = math.Pow(10, from+decades*rng.Float64())
-			if rng.IntN(100) < int(negative) {
-				values[i] = -values[i]
-			}
-			if rng.IntN(20) == 0 {
-				values[i] = 0
-			}
-			must(t, []*Sketch{&s, &o}[rng.IntN(2)].Add(values[i]))
-		}
-		must(t, s.Merge(&o))
-		checkQuantiles(t, &s, values)
 	})
 }
 
@@ -157,14 +94,20 @@ func FuzzTransfersJSON(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var a Transfers
-		if json.Unmarshal(data, &a) != nil {
+		if json.Unmarshal(data, &a) == nil {
+			reread(t, &a, &Transfers{})
+			_ = a.Aggregate(a.Clone())
+			reread(t, ptr(a.Reduce()), &TransferSummary{})
+		}
+		a = Transfers{}
+		if a.ReadData(data) != nil {
 			return
 		}
 		reread(t, &a, &Transfers{})
 		reread(t, ptr(a.Reduce()), &TransferSummary{})
 		c := a.Clone()
 		must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
-		if err := c.Aggregate(&a); err != nil && a.condensed == nil {
+		if err := c.Aggregate(&a); err != nil {
 			t.Fatalf("%s: Aggregate of lists with a copy: %v, want nil", data, err)
 		}
 		before := a.Len()
@@ -174,17 +117,6 @@ func FuzzTransfersJSON(f *testing.F) {
 		}
 		checkCondensed(t, &a, before)
 		reread(t, &a, &Transfers{})
-	})
-}
-
-func FuzzReducedJSON(f *testing.F) {
-	f.Add([]byte(jsonOf(f, TransferSummary{})))
-	f.Add([]byte(`{"Num successful transfers":1,"Throughput (MB/s)":null,"Avg MB per transfer":1e308}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var r TransferSummary
-		if json.Unmarshal(data, &r) == nil {
-			reread(t, &r, &TransferSummary{})
-		}
 	})
 }
 

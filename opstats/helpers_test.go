@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -67,12 +66,6 @@ func same(t testing.TB, got, want any) {
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
-}
-
-// sharesMemory reports whether inner is in the memory of outer.
-func sharesMemory(outer, inner string) bool {
-	from, at := uintptr(unsafe.Pointer(unsafe.StringData(outer))), uintptr(unsafe.Pointer(unsafe.StringData(inner)))
-	return at >= from && at < from+uintptr(len(outer))
 }
 
 // heapOf returns the number of bytes that the result of a function keeps on the heap.

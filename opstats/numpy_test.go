@@ -77,10 +77,10 @@ func TestReduce_EqualsNumpy(t *testing.T) {
 
 			vectors := make([]*Transfers, len(lengths))
 			for i, n := range lengths {
-				vectors[i] = &Transfers{lists: map[string][]float64{
-					TransferDuration: randomList(rng, n, durationMakers), PostDuration: randomList(rng, n, durationMakers),
-					BytesTransferred: randomList(rng, n, byteMakers), NumDescriptors: randomList(rng, n, descriptorMakers),
-				}}
+				vectors[i] = new(Transfers)
+				for list, makers := range [][]maker{durationMakers, durationMakers, byteMakers, descriptorMakers} {
+					vectors[i].extend(listNames[list], randomList(rng, n, makers)...)
+				}
 			}
 			var want [][len(summaryNames)]any
 			runPython(t, python, "reduce.py", vectors, &want)

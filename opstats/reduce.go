@@ -1,7 +1,6 @@
 package opstats
 
 import (
-	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -76,27 +75,28 @@ func (t *Transfers) Reduce() TransferSummary {
 	_, post := t.Sum(PostDuration)
 	_, bytes := t.Sum(BytesTransferred)
 	_, parts := t.Sum(NumDescriptors)
-	if t.condensed == nil {
+	if !t.condensed {
 		parts = 0 // exact in any order
-		for _, v := range t.lists[NumDescriptors] {
+		for _, v := range t.lists[NumDescriptors].values {
 			parts += math.Trunc(v) // numpy converts to 32-bit numbers
 		}
 	}
-	return Sums{float64(n), xfer, post, bytes, parts, t.p90(TransferDuration), t.p90(PostDuration)}.Reduce()
+	p90Xfer, p90Post := t.lists[TransferDuration].p90(), t.lists[PostDuration].p90()
+	return Sums{float64(n), xfer, post, bytes, parts, p90Xfer, p90Post}.Reduce()
 }
 
-// p90 returns the 90th percentile of a known list.
-func (t *Transfers) p90(list string) float64 {
-	if t.condensed == nil {
-		return p90(t.lists[list])
+// p90 returns the 90th percentile of a list that has one.
+func (l list) p90() float64 {
+	if l.sketch == nil {
+		return p90(l.values)
 	}
-	v, _ := t.condensed.sketches[list].Quantile(0.9) // irrelevant without a transfer
+	v, _ := l.sketch.Quantile(0.9) // irrelevant without a transfer
 	return v
 }
 
 // Estimated returns the names of the figures of Reduce that are estimates: none, or both P90.
 func (t *Transfers) Estimated() []string {
-	if t.condensed == nil {
+	if !t.condensed {
 		return nil
 	}
 	return []string{P90XferName, P90PostName}
@@ -171,33 +171,18 @@ func (r *TransferSummary) numbers() [len(summaryNames)]*float64 {
 	}
 }
 
-// All returns the figures with their names, in the order of vLLM's class.
-func (r TransferSummary) All() iter.Seq2[string, float64] {
-	return func(yield func(name string, figure float64) bool) {
-		for i, v := range r.numbers() {
-			if !yield(summaryNames[i], *v) {
-				return
-			}
-		}
-	}
-}
-
 // MarshalJSON writes the figures with the names and in the order of vLLM's class, and null for a figure that is not
 // finite.
 func (r TransferSummary) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for name, v := range r.All() {
-		figure := &v
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+	var out object
+	for i, figure := range r.numbers() {
+		if math.IsNaN(*figure) || math.IsInf(*figure, 0) {
 			figure = nil
 		}
-		var err error
-		if out, err = appendMember(out, name, figure); err != nil {
-			return nil, err
-		}
+		out.add(summaryNames[i], figure)
 	}
 
-	return append(out, '}'), nil
+	return out.close()
 }
 
 // UnmarshalJSON reads the output of MarshalJSON. A null is NaN, a missing figure is 0.

@@ -3,8 +3,6 @@ package opstats
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"time"
 )
@@ -136,44 +134,24 @@ func (s *TimeStats) UnmarshalJSON(data []byte) error {
 }
 
 // timeStats checks the JSON form and returns it as a TimeStats.
-func (w timeStatsJSON) timeStats() (TimeStats, error) {
-	switch count := cmp.Or(w.Count, w.Calls); {
-	case count == nil:
-		return TimeStats{}, errors.New("the count is missing")
-	case *count == 0:
-		return TimeStats{}, nil
-	case !(*count >= 1 && *count <= sumLimit):
-		return TimeStats{}, fmt.Errorf("count %v is out of range", *count)
-	case w.Avg == nil || w.Min == nil || w.Max == nil:
-		return TimeStats{}, errors.New("avg_time_ms, min_time_ms and max_time_ms must be present if the count is above 0")
+func (w timeStatsJSON) timeStats() (s TimeStats, err error) {
+	count := cmp.Or(w.Count, w.Calls)
+	switch {
+	case count != nil && *count == 0:
+		return s, nil
+	case count == nil || !(*count >= 1 && *count <= sumLimit) || w.Avg == nil || w.Min == nil || w.Max == nil:
+		return s, ErrMalformed
 	}
 
-	s := TimeStats{Count: *cmp.Or(w.Count, w.Calls), Avg: *w.Avg, Min: *w.Min, Max: *w.Max, Last: w.Last, LastAt: w.LastAt}
-	if err := s.check(); err != nil {
-		return TimeStats{}, err
+	s = TimeStats{Count: *count, Avg: *w.Avg, Min: *w.Min, Max: *w.Max, Last: w.Last, LastAt: w.LastAt}
+	slack := max(1e-6*s.Max, 1e-300) // rounding may put a mean slightly outside its range; products may underflow
+	if !isSize(s.Min) || !isSize(s.Max) || s.Min > s.Max || !(s.Avg >= max(0, s.Min-slack)) ||
+		!(s.Avg <= s.Max+slack) || !isSize(s.Last) || !inRange(s.LastAt) {
+		return TimeStats{}, ErrMalformed
 	}
 	if w.Size != nil {
-		if err := s.SetSize(*w.Size); err != nil {
-			return TimeStats{}, fmt.Errorf("size_bytes %v is out of range", *w.Size)
-		}
+		err = s.SetSize(*w.Size)
 	}
 
-	return s, nil
-}
-
-// check returns an error if times from outside are impossible. Rounding may put a mean slightly outside its range.
-func (s TimeStats) check() error {
-	slack := max(1e-6*s.Max, 1e-300) // the latter for products that underflow
-	switch {
-	case !isSize(s.Min) || !isSize(s.Max) || s.Min > s.Max:
-		return fmt.Errorf("min_time_ms %v and max_time_ms %v are not a range", s.Min, s.Max)
-	case !(s.Avg >= s.Min-slack && s.Avg <= s.Max+slack) || s.Avg < 0:
-		return fmt.Errorf("avg_time_ms %v is not between min_time_ms %v and max_time_ms %v", s.Avg, s.Min, s.Max)
-	case !isSize(s.Last):
-		return fmt.Errorf("last_time_ms %v is out of range", s.Last)
-	case !inRange(s.LastAt):
-		return fmt.Errorf("last_timestamp %v is out of range", s.LastAt)
-	}
-
-	return nil
+	return s, err
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strings"
 	"testing"
 	"time"
 )
@@ -150,35 +149,6 @@ func TestTimeStats_ReadsJSONOfProxyStore04(t *testing.T) {
 	var s TimeStats
 	must(t, json.Unmarshal([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`), &s))
 	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3})
-}
-
-func TestTimeStats_JSONRefusesImpossibleTimeStats(t *testing.T) {
-	for data, why := range map[string]string{
-		`[]`:            "cannot unmarshal",
-		`{}`:            "count is missing",
-		`{"count":"1"}`: "cannot unmarshal",
-		`{"count":-1}`:  "out of range",
-		`{"count":0.5}`: "out of range",
-		`{"count":1e151,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}`: "out of range",
-		`{"count":1}`: "must be present",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":1}`:                                           "must be present",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":2,"max_time_ms":1}`:                           "not a range",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":-1,"max_time_ms":1}`:                          "not a range",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1e101}`:                       "not a range",
-		`{"count":1,"avg_time_ms":3,"min_time_ms":1,"max_time_ms":2}`:                           "not between",
-		`{"count":1,"avg_time_ms":0.9,"min_time_ms":1,"max_time_ms":2}`:                         "not between",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,"last_time_ms":-1}`:         "last_time_ms",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,"last_timestamp":1e101}`:    "last_timestamp",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,"size_bytes":-1}`:           "size_bytes",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":Infinity,"max_time_ms":0,"last_time_ms":0}`:   "invalid character",
-		`{"count":1,"avg_time_ms":1e999,"min_time_ms":1,"max_time_ms":1e999,"last_time_ms":10}`: "cannot unmarshal",
-	} {
-		s := statsOf(t, 7)
-		if err := json.Unmarshal([]byte(data), &s); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: want an error with %q, got %v", data, why, err)
-		}
-		same(t, s, statsOf(t, 7))
-	}
 }
 
 // A timestamp from a float64 is the same float64 in the statistics.

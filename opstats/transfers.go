@@ -2,9 +2,8 @@ package opstats
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -35,11 +34,6 @@ const perTransfer = 4
 // isKnown reports whether the class has a list with the given name.
 func isKnown(name string) bool { return slices.Contains(listNames[:], name) }
 
-// unknownLists returns the names that the class does not have, in alphabetical order.
-func unknownLists[E any](lists map[string]E) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), isKnown)
-}
-
 // The limits of unknown lists.
 const (
 	maxUnknownLists = 32  // number of lists
@@ -65,12 +59,41 @@ type Transfer struct {
 // It is lenient where versions of vLLM differ. A missing list is empty. An unknown list is kept (up to 32), and its
 // entries make the statistics not empty, because they may be failures of a newer version.
 //
-// The lists grow with the job. Condense replaces them with exact sums and a [Sketch] for each P90. [CondenseLargest]
-// does so for the largest of several Transfers that hold too much together.
+// The lists grow with the job. Condense replaces them with exact sums and a [Sketch] for each P90.
 type Transfers struct {
-	lists     map[string][]float64 // by name; nil once condensed
+	lists     map[string]list
+	condensed bool
 	times     span
-	condensed *condensedLists // nil while the lists are kept
+}
+
+// A list has the numbers of a list of the class or, once condensed, their count and sum.
+type list struct {
+	values []float64
+	sum    tally
+	sketch *Sketch // of a condensed list with a P90 in Reduce
+}
+
+// len returns the length of the list, also of a condensed one.
+func (l list) len() int64 { return l.sum.N + int64(len(l.values)) }
+
+// A tally is the length and the sum of a list. Rest is the rounding error of Sum, so that Sum and Rest together are the
+// sum with one rounding (Neumaier's method).
+type tally struct {
+	N    int64   `json:"n"`
+	Sum  float64 `json:"sum"`
+	Rest float64 `json:"rest,omitzero"`
+}
+
+// add adds n entries with the sum v.
+func (t *tally) add(v float64, n int64) {
+	sum := bounded(t.Sum + v)
+	if math.Abs(t.Sum) >= math.Abs(v) {
+		t.Rest = bounded(t.Rest + ((t.Sum - sum) + v))
+	} else {
+		t.Rest = bounded(t.Rest + ((v - sum) + t.Sum))
+	}
+	t.Sum = sum
+	t.N += n
 }
 
 // Record adds a transfer. It returns [ErrNotFinite] if a number is negative or not finite, and [ErrMalformed] if there
@@ -104,27 +127,59 @@ func (t *Transfers) RecordFailedNotification() { t.append(NumFailedNotifications
 func (t *Transfers) RecordKVExpired() { t.append(NumKVExpiredReqs, 1) }
 
 // append adds a number to a list, or to its condensed form.
-func (t *Transfers) append(list string, v float64) {
-	if t.condensed != nil {
-		t.condensed.add(list, v)
+func (t *Transfers) append(name string, v float64) {
+	if !t.condensed {
+		t.extend(name, v)
 		return
 	}
-	t.extend(list, v)
+
+	if name == NumDescriptors {
+		v = math.Trunc(v) // like Reduce
+	}
+	l := t.lists[name]
+	l.sum.add(v, 1)
+	if l.sketch != nil {
+		_ = l.sketch.Add(v) // cannot fail: v is finite, and no job has 2^53 transfers
+	}
+	t.lists[name] = l
 }
 
 // extend appends to a list. From 16384 numbers on it allocates in steps of that many, because append would leave up to
 // a quarter of the memory unused.
 func (t *Transfers) extend(name string, more ...float64) {
 	const step = 16384
-	list := t.lists[name]
-	if need := len(list) + len(more); need > cap(list) && need > step {
-		list = append(make([]float64, 0, (need+step-1)/step*step), list...)
+	values := t.lists[name].values
+	if need := len(values) + len(more); need > cap(values) && need > step {
+		values = append(make([]float64, 0, (need+step-1)/step*step), values...)
 	}
 	if t.lists == nil {
-		t.lists = make(map[string][]float64)
+		t.lists = make(map[string]list)
 	}
-	t.lists[name] = append(list, more...)
+	t.lists[name] = list{values: append(values, more...)}
 }
+
+// Condense replaces the lists with their lengths and sums, and the lists with a P90 in Reduce with a [Sketch] of a few
+// KiB. Later entries are condensed at once, until CloneAndReset.
+func (t *Transfers) Condense() {
+	if t.condensed {
+		return
+	}
+
+	kept := t.lists
+	t.condensed, t.lists = true, make(map[string]list)
+	for _, name := range slices.Concat(listNames[:], slices.Collect(maps.Keys(kept))) {
+		t.lists[name] = list{}
+	}
+	t.lists[TransferDuration], t.lists[PostDuration] = list{sketch: new(Sketch)}, list{sketch: new(Sketch)}
+	for name, l := range kept {
+		for _, v := range l.values {
+			t.append(name, v)
+		}
+	}
+}
+
+// MaxUncondensed is the largest number of transfers that perfagent keeps in lists, over all Transfers. They take 4 MiB.
+const MaxUncondensed = 131072
 
 // CloneAndReset returns the contents of t, and leaves t empty.
 func (t *Transfers) CloneAndReset() *Transfers {
@@ -138,94 +193,91 @@ func (t *Transfers) CloneAndReset() *Transfers {
 func (t *Transfers) Clone() *Transfers {
 	c := *t
 	c.lists = maps.Clone(t.lists)
-	for name, list := range c.lists {
-		c.lists[name] = slices.Clip(list)
+	for name, l := range c.lists {
+		l.values = slices.Clip(l.values)
+		if l.sketch != nil {
+			l.sketch = l.sketch.Clone()
+		}
+		c.lists[name] = l
 	}
-	c.condensed = t.condensed.clone()
 
 	return &c
 }
 
 // Empty reports whether all lists are empty. An interval with failures but no transfer is not empty.
-func (t *Transfers) Empty() bool { return t.entries() == 0 && t.condensed.empty() }
+func (t *Transfers) Empty() bool {
+	for _, l := range t.lists {
+		if l.len() > 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // Len returns the number of transfers.
-func (t *Transfers) Len() int64 {
-	if t.condensed != nil {
-		return t.condensed.lists[TransferDuration].N
-	}
-	return int64(len(t.lists[TransferDuration]))
-}
+func (t *Transfers) Len() int64 { return t.lists[TransferDuration].len() }
 
 // Uncondensed returns the number of transfers in the lists. A transfer is four numbers and takes 32 bytes; four
 // failures, or four entries of unknown lists, count as one transfer.
-func (t *Transfers) Uncondensed() int { return t.entries() / perTransfer }
-
-// entries returns the number of numbers in the lists.
-func (t *Transfers) entries() int {
+func (t *Transfers) Uncondensed() int {
 	n := 0
-	for _, list := range t.lists {
-		n += len(list)
+	for _, l := range t.lists {
+		n += len(l.values)
 	}
 
-	return n
+	return n / perTransfer
 }
 
 // Sum returns the length and the sum of a list, even if it was condensed. Both are 0 for a missing list.
-func (t *Transfers) Sum(list string) (n int64, sum float64) {
-	if t.condensed != nil {
-		sum := t.condensed.lists[list]
-		return sum.N, sum.value()
+func (t *Transfers) Sum(name string) (n int64, sum float64) {
+	l := t.lists[name]
+	if !t.condensed {
+		return l.len(), pairwiseSum(l.values)
 	}
-	return int64(len(t.lists[list])), pairwiseSum(t.lists[list])
+	return l.len(), l.sum.Sum + l.sum.Rest
 }
 
 // UnknownLists returns the names of the unknown lists, in alphabetical order.
 func (t *Transfers) UnknownLists() []string {
-	if t.condensed == nil {
-		return unknownLists(t.lists)
-	}
-	return unknownLists(t.condensed.lists)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.lists)), isKnown)
 }
 
-// Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there
-// are too many unknown lists: the excess lists are lost, everything else was added. It returns [ErrNotFinite], and
-// changes nothing, if a list would have more than 2^53 entries.
-func (t *Transfers) Aggregate(o *Transfers) error {
-	switch {
-	case o.Empty():
+// Aggregate appends the lists of o, whose numbers do not change; an empty o changes nothing. It returns [ErrFull] if
+// there are too many unknown lists: the excess lists are lost, everything else was added.
+func (t *Transfers) Aggregate(o *Transfers) (err error) {
+	if o.Empty() {
 		return nil
-	case t.condensed == nil && o.condensed == nil:
-		return t.appendLists(o)
+	}
+	if t.condensed != o.condensed {
+		o = o.Clone()
+		o.Condense()
+		t.Condense()
 	}
 
-	into, from := t.Clone(), o.Clone()
-	into.Condense()
-	from.Condense()
-	err := into.condensed.merge(from.condensed)
-	if err == ErrNotFinite {
-		return err
-	}
-	into.times.merge(from.times)
-	*t = *into
-
-	return err
-}
-
-// appendLists does the work of Aggregate if neither t nor o is condensed.
-func (t *Transfers) appendLists(o *Transfers) (err error) {
 	t.times.merge(o.times)
-	other := len(t.UnknownLists())
+	unknown := len(t.UnknownLists())
 	for _, name := range slices.Sorted(maps.Keys(o.lists)) {
-		if _, had := t.lists[name]; !had && !isKnown(name) {
-			if other >= maxUnknownLists {
+		l, had := t.lists[name]
+		if !had && !isKnown(name) {
+			if unknown >= maxUnknownLists {
 				err = ErrFull
 				continue
 			}
-			other++
+			unknown++
 		}
-		t.extend(name, o.lists[name]...)
+		more := o.lists[name]
+		if !t.condensed {
+			t.extend(name, more.values...)
+			continue
+		}
+		l.sum.add(more.sum.Sum, more.sum.N)
+		l.sum.Rest = bounded(l.sum.Rest + more.sum.Rest)
+		if l.sketch != nil {
+			_ = l.sketch.Merge(more.sketch) // cannot fail: no job has 2^53 transfers
+		}
+		t.lists[name] = l
 	}
+
 	return err
 }
 
@@ -250,14 +302,6 @@ func plausible(end time.Time) bool { return end.Unix() >= 0 && end.Unix() < maxE
 func (s *span) add(end time.Time, seconds float64) {
 	last := end.UnixNano()
 	s.merge(span{last - int64(math.Round(min(seconds, maxDuration)*1e9)), last, 1})
-}
-
-// check returns an error if a span from outside is impossible.
-func (s span) check() error {
-	if s.first > s.last || s.first < -maxDuration*1e9 || s.last < 0 || s.last >= maxEnd*1e9 {
-		return fmt.Errorf("the span from %d to %d is out of range", s.first, s.last)
-	}
-	return nil
 }
 
 // merge extends the span by o.
@@ -308,195 +352,142 @@ type stateJSON struct {
 // MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the unknown
 // lists. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for _, name := range slices.Concat(listNames[:], unknownLists(t.lists)) {
-		list := t.lists[name]
-		if list == nil {
-			list = []float64{} // not null
-		}
-		var err error
-		if out, err = appendMember(out, name, list); err != nil {
-			return nil, err
-		}
-	}
-
-	if t.times.n > 0 || t.condensed != nil {
-		var err error
-		if out, err = appendMember(out, ownMember, t.state()); err != nil {
-			return nil, err
-		}
-	}
-
-	return append(out, '}'), nil
-}
-
-// appendMember appends a member to an object that begins with "{".
-func appendMember(out []byte, name string, value any) ([]byte, error) {
-	quoted, err := json.Marshal(name)
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("write %q: %w", name, err)
-	}
-
-	if len(out) > 1 {
-		out = append(out, ',')
-	}
-	return append(append(append(out, quoted...), ':'), text...), nil
-}
-
-// state returns the state outside the lists.
-func (t *Transfers) state() stateJSON {
-	var w stateJSON
+	var own stateJSON
 	if t.times.n > 0 {
-		w.Span = []int64{t.times.first, t.times.last, t.times.n}
+		own.Span = []int64{t.times.first, t.times.last, t.times.n}
 	}
-	if c := t.condensed; c != nil {
-		w.Lists, w.Sketches = c.lists, c.sketches
-	}
-
-	return w
-}
-
-// UnmarshalJSON reads the output of MarshalJSON, and the data of vLLM's class of any version. A missing list is empty,
-// an unknown list is kept. These are errors: a value that is not a list of numbers, the first four lists of different
-// lengths, a negative number in one of the seven known lists, descriptors above MaxDescriptors, numbers beyond 1e100,
-// more than 32 unknown lists, and a name of more than 200 bytes.
-func (t *Transfers) UnmarshalJSON(data []byte) error {
-	return readJSON("transfers", data, t, func(members map[string]json.RawMessage) (read Transfers, err error) {
-		own := members[ownMember]
-		delete(members, ownMember)
-		if err = read.readLists(members); err == nil && own != nil {
-			if err = read.readState(own); err != nil {
-				err = fmt.Errorf("member %q: %w", ownMember, err)
+	names := listNames[:]
+	if t.condensed {
+		own.Lists, own.Sketches = make(map[string]tally), make(map[string]*Sketch)
+		for name, l := range t.lists {
+			own.Lists[name] = l.sum
+			if l.sketch != nil {
+				own.Sketches[name] = l.sketch
 			}
 		}
+	} else {
+		names = slices.Concat(names, t.UnknownLists())
+	}
+
+	var out object
+	for _, name := range names {
+		out.add(name, append([]float64{}, t.lists[name].values...)) // not null
+	}
+	if t.times.n > 0 || t.condensed {
+		out.add(ownMember, own)
+	}
+	return out.close()
+}
+
+// An object is the beginning of a JSON object with members in a fixed order.
+type object struct {
+	text []byte
+	err  error
+}
+
+// add adds a member.
+func (o *object) add(name string, value any) {
+	quoted, err := json.Marshal(name)
+	text, err2 := json.Marshal(value)
+	o.err = cmp.Or(o.err, err, err2)
+	o.text = append(append(append(append(o.text, ','), quoted...), ':'), text...)
+}
+
+// close returns the whole object, which has members.
+func (o *object) close() ([]byte, error) {
+	o.text[0] = '{'
+	return append(o.text, '}'), o.err
+}
+
+// UnmarshalJSON reads the output of MarshalJSON.
+func (t *Transfers) UnmarshalJSON(data []byte) error {
+	return t.read(data, true)
+}
+
+// ReadData reads the data of vLLM's class of any version. A missing list is empty, an unknown list is kept. These are
+// errors: a value that is not a list of numbers, the first four lists of different lengths, a negative number in one of
+// the seven known lists, descriptors above MaxDescriptors, numbers beyond 1e100, more than 32 unknown lists, and a name
+// of more than 200 bytes.
+func (t *Transfers) ReadData(data []byte) error { return t.read(data, false) }
+
+// read reads lists and, if own, the state outside them, which only perfagent writes.
+func (t *Transfers) read(data []byte, own bool) error {
+	return readJSON("transfers", data, t, func(members map[string]json.RawMessage) (read Transfers, err error) {
+		var state stateJSON
+		if text := members[ownMember]; own && text != nil {
+			delete(members, ownMember)
+			err = json.Unmarshal(text, &state)
+		}
+		if !read.readLists(members) {
+			err = ErrMalformed
+		}
+		read.setState(state)
 		return read, err
 	})
 }
 
-// readLists reads the lists into empty Transfers.
-func (t *Transfers) readLists(members map[string]json.RawMessage) error {
-	t.lists = make(map[string][]float64, len(members))
-	for name, raw := range members {
-		list, err := numbers(raw)
-		if err != nil {
-			return fmt.Errorf("list %.200q: %w", name, err)
+// setState adds the state outside the lists.
+func (t *Transfers) setState(w stateJSON) {
+	if len(w.Span) == 3 {
+		t.times = span{w.Span[0], w.Span[1], w.Span[2]}
+	}
+	if w.Lists == nil {
+		return
+	}
+
+	t.Condense()
+	for name, sum := range w.Lists {
+		l := t.lists[name]
+		l.sum = sum
+		if s := w.Sketches[name]; s != nil && l.sketch != nil {
+			l.sketch = s
 		}
-		t.lists[name] = list
+		t.lists[name] = l
 	}
-	other := unknownLists(t.lists)
-	if len(other) > maxUnknownLists || slices.ContainsFunc(other,
-		func(name string) bool { return len(name) > maxListName }) {
-		return errors.New("too many unknown lists, or a name that is too long")
+}
+
+// readLists reads the lists into empty Transfers. It reports false if they are impossible, or do not fit together.
+func (t *Transfers) readLists(members map[string]json.RawMessage) bool {
+	t.lists = make(map[string]list, len(members))
+	for name, raw := range members {
+		values, ok := numbers(raw)
+		if !ok || len(name) > maxListName {
+			return false
+		}
+		t.lists[name] = list{values: values}
 	}
-	return t.checkTransfers()
+
+	for i, name := range listNames {
+		values, most := t.lists[name].values, float64(limit)
+		if name == NumDescriptors {
+			most = MaxDescriptors
+		}
+		if i < perTransfer && int64(len(values)) != t.Len() ||
+			slices.ContainsFunc(values, func(v float64) bool { return v < 0 || v > most }) {
+			return false
+		}
+	}
+
+	return len(t.UnknownLists()) <= maxUnknownLists
 }
 
 // numbers returns the numbers of a list. It parses the text itself, in a third of the time that encoding/json needs.
 // The text is known to be valid JSON, so forms that only ParseFloat accepts (Inf, hexadecimal) cannot occur.
-func numbers(raw json.RawMessage) ([]float64, error) {
+func numbers(raw json.RawMessage) (values []float64, ok bool) {
 	inner, isList := bytes.CutPrefix(raw, []byte{'['})
 	inner = bytes.TrimSpace(bytes.TrimSuffix(inner, []byte{']'}))
-	if !isList {
-		return nil, errors.New("it is not a list")
-	}
-	if len(inner) == 0 {
-		return []float64{}, nil
+	if !isList || len(inner) == 0 {
+		return nil, isList
 	}
 
-	list := make([]float64, 0, 1+bytes.Count(inner, []byte{','}))
+	values = make([]float64, 0, 1+bytes.Count(inner, []byte{','}))
 	for text := range bytes.SplitSeq(inner, []byte{','}) {
 		v, err := strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)
 		if err != nil || !inRange(v) {
-			return nil, fmt.Errorf("%.40q is not a number, or is out of range", text)
+			return nil, false
 		}
-		list = append(list, v)
+		values = append(values, v)
 	}
 
-	return list, nil
-}
-
-// checkTransfers returns an error if the known lists are impossible, or do not fit together.
-func (t *Transfers) checkTransfers() error {
-	for i, name := range listNames {
-		list := t.lists[name]
-		if n := t.Len(); i < perTransfer && int64(len(list)) != n {
-			return fmt.Errorf("list %q has %d entries and %q has %d", name, len(list), TransferDuration, n)
-		}
-		most := float64(limit)
-		if name == NumDescriptors {
-			most = MaxDescriptors
-		}
-		if slices.ContainsFunc(list, func(v float64) bool { return v < 0 || v > most }) {
-			return fmt.Errorf("list %q has a number that is out of range", name)
-		}
-	}
-
-	return nil
-}
-
-// readState reads the state outside the lists into Transfers that have their lists.
-func (t *Transfers) readState(data []byte) error {
-	var w stateJSON
-	if err := json.Unmarshal(data, &w); err != nil {
-		return err
-	}
-
-	if w.Lists != nil {
-		c, err := w.condensed()
-		if err != nil {
-			return err
-		}
-		if t.entries() > 0 || len(t.UnknownLists()) > 0 {
-			return errors.New("there are lists and sums of lists")
-		}
-		t.lists, t.condensed = nil, c
-	}
-
-	if w.Span != nil {
-		if len(w.Span) != 3 || w.Span[2] < 1 || w.Span[2] > t.Len() {
-			return fmt.Errorf("span %v of %d transfers is out of range", w.Span, t.Len())
-		}
-		t.times = span{w.Span[0], w.Span[1], w.Span[2]}
-		return t.times.check()
-	}
-
-	return nil
-}
-
-// condensed validates w and converts it to condensedLists.
-func (w stateJSON) condensed() (*condensedLists, error) {
-	c := newCondensed()
-	maps.Copy(c.lists, w.Lists)
-	for i, name := range listNames {
-		t := c.lists[name]
-		if t.value() < 0 || i < perTransfer && t.N != c.lists[TransferDuration].N {
-			return nil, fmt.Errorf("list %q does not fit the others", name)
-		}
-	}
-	if len(c.lists) > len(listNames)+maxUnknownLists {
-		return nil, errors.New("too many unknown lists")
-	}
-	for name, t := range c.lists {
-		if len(name) > maxListName {
-			return nil, errors.New("the name of a list is too long")
-		}
-		if err := t.check(); err != nil {
-			return nil, fmt.Errorf("list %q: %w", name, err)
-		}
-	}
-
-	for _, name := range slices.Sorted(maps.Keys(c.sketches)) {
-		if s := w.Sketches[name]; s != nil {
-			c.sketches[name] = s
-		}
-		if s := c.sketches[name]; s.count != uint64(c.lists[name].N) || s.count > 0 && s.min < 0 {
-			return nil, fmt.Errorf("the sketch of list %q does not fit it", name)
-		}
-	}
-
-	return c, nil
+	return values, true
 }

@@ -78,7 +78,7 @@ func TestWritePNG_DrawsPhases(t *testing.T) {
 func TestPage_HasPhasesAndMarks(t *testing.T) {
 	page := string(pageOf(t, phased()))
 	for _, want := range []string{
-		"<table data-phases>", `<i class="sq p0"></i>load</th><td class="n">1 ×</td><td class="n">10.0 s</td><td class="n">0.25 CPUs</td><td class="n">peak 100 MiB</td>`,
+		"<table data-phases>", `<i class="sq p0"></i>load</th><td class="n">1 ×</td><td class="n">` + unbroken(`10.0 s</td><td class="n">0.25 CPUs</td><td class="n">peak 100 MiB</td>`),
 		"</b> epoch 1</span>",
 		`train &lt;b&gt;&amp;\x1b[31m`, `data-phase="load"`, `data-mark="epoch 1"`,
 	} {
@@ -94,6 +94,26 @@ func TestPage_HasPhasesAndMarks(t *testing.T) {
 
 	if bare := string(pageOf(t, plottertest.Minute(0))); strings.Contains(bare, "data-phases>") || strings.Contains(bare, "<h3>Phases") {
 		t.Error("page without phases has a table of them")
+	}
+}
+
+// The key names all phases: those without a color of their own together.
+func TestPage_KeyNamesAllPhases(t *testing.T) {
+	for phases, want := range map[int]string{
+		6: `<li><i class="sq p5"></i>phase 5</li>`, 8: `</i>phase 5</li><li><i class="sq p6"></i>other phases: phase 6, phase 7</li>`,
+		20: `</i>other phases: phase 6, phase 7, phase 8, phase 9, phase 10, phase 11, phase 12, phase 13, phase 14, phase 15 and 4 more</li>`,
+	} {
+		r := plottertest.Minute(0)
+		n := r.Nodes["0"]
+		for i := range phases {
+			at := float64(plottertest.Start().Unix() + int64(i))
+			n.Phases = append(n.Phases, reporter.Phase{Name: fmt.Sprint("phase ", i), Start: at, Count: 1, Seconds: 1,
+				Spans: []reporter.PhaseSpan{{at, 1}}})
+		}
+		key, _, _ := strings.Cut(string(pageOf(t, r)), `<div class="charts">`)
+		if !strings.Contains(key, want) || phases == 6 && strings.Contains(key, "other phases") {
+			t.Errorf("%d phases: the key lacks %s:\n%s", phases, want, key[strings.LastIndex(key, "<ul"):])
+		}
 	}
 }
 

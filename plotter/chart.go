@@ -90,6 +90,11 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 			return s.column == collector.LimitMemory && s.top() <= alike*job && job <= alike*s.top()
 		})
 	}
+	for i := range c.Series {
+		if n.Job != nil { // otherwise the node has the ink
+			c.Series[i] = c.Series[i].ofNode()
+		}
+	}
 	c.addWhole(n)
 	c.Rows = len(c.Series) > maxLineGPUs && strings.HasPrefix(c.ID, "gpu")
 	if p.column == collector.JobMemory && len(c.Series) > 0 {

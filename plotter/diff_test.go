@@ -24,7 +24,8 @@ func compared(t *testing.T, name string) *comparer.Comparison {
 				Run: reporter.Run{ID: fmt.Sprint(scale, i), Command: command},
 				Nodes: map[string]*reporter.Node{"0": {Metrics: reporter.Values{
 					"wall_seconds": 100 * noise * scale, "job_peak_memory_mb": 2000 * noise / scale, "max_t_mem_percent": 10 * noise,
-				}, Missing: []reporter.Missing{{What: "job_cpu_seconds", Why: name}}}},
+					"job_cpu_seconds": 50 * noise,
+				}, Missing: []reporter.Missing{{What: "job_max_rss_mb", Why: name}}}},
 			}})
 		}
 		return s
@@ -56,6 +57,11 @@ func TestWriteDiffPage(t *testing.T) {
 		}
 	}
 	changed, rest, _ := strings.Cut(page, "<details data-rest>")
+	for _, always := range []string{"wall_seconds", "job_cpu_seconds", "job_peak_memory_mb"} {
+		if !strings.Contains(changed, `data-metric="`+always+`"`) {
+			t.Errorf("the first table lacks %s", always)
+		}
+	}
 	if strings.Contains(changed, `data-metric="max_t_mem_percent"`) || !strings.Contains(rest, `data-metric="max_t_mem_percent"`) {
 		t.Error("max_t_mem_percent has not changed: want it in the second table only")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
@@ -84,6 +86,66 @@ func TestCharts_JobAndOthers(t *testing.T) {
 		if c.Unit != "%" || len(c.Series) != 1 {
 			t.Errorf("chart %s: %d series in %s; want 1 in %%", c.ID, len(c.Series), c.Unit)
 		}
+	}
+}
+
+// The job alone has the ink: the node's own lines are grey and differ by their dashes, next to a job.
+func TestCharts_NodesLinesAreGrey(t *testing.T) {
+	r := plottertest.Minute(0)
+	n := r.Nodes["0"]
+	for _, c := range []collector.Column{collector.PSICPUSome, collector.PSIMemorySome, collector.PSIIOSome, collector.JobCPU} {
+		n.Envelope[c.Key()] = n.Envelope[collector.CPUAvg.Key()]
+	}
+	styles := func() map[string]string {
+		out := make(map[string]string)
+		for _, c := range Charts(n) {
+			for _, s := range c.Series {
+				out[c.ID] = strings.TrimSpace(out[c.ID] + ", " + s.ink().look().class)
+			}
+		}
+		return out
+	}
+	want := map[string]string{"cpu": ", j, o", "memory": ", j", "disk_io": ", j s4, j s4 d1", "disk_space": ", j s4",
+		"network": ", j s4, j s4 d1, j s4 d2, j s4 d3", "pressure": ", j s4, j s4 d1, j s4 d2"}
+	if got := styles(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("lines %v, want %v", got, want)
+	}
+	page := string(pageOf(t, r))
+	if _, chart, _ := strings.Cut(page, `<figure data-chart="pressure"`); !strings.Contains(chart, `<path class="j s4`) ||
+		strings.Contains(chart[:strings.Index(chart, "</figure>")], `<path class="w"`) {
+		t.Error("the page's chart of what waited on the node is not in grey")
+	}
+	if n.Job = nil; styles()["pressure"] != ", j, j d1, j s1" {
+		t.Errorf("without a job the lines are %v, want them in color", styles())
+	}
+}
+
+// What explains a failure for lack of disk comes first: its bar and its chart.
+func TestPage_FullDiskComesFirst(t *testing.T) {
+	r := plottertest.Report(0, plottertest.Recording(60, time.Second, func(i int, s *collector.Sample) {
+		plottertest.Set(s, i, 50, 25, 1)
+		s.Values[collector.JobCPU], s.Values[collector.JobMemory], s.Values[collector.DiskPercent] = 1, 512, 40+float64(i+1)
+		s.Values[collector.JobReadRate], s.Values[collector.JobWriteRate] = 5, 5
+	}))
+	n, exit := r.Nodes["0"], 1
+	n.Job.ExitCode, r.Run.ExitCode = &exit, &exit
+	n.Metrics[reporter.MetricJobMemoryPeak], n.Metrics[reporter.MetricJobCores] = 512, 1
+	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseDiskFull, Conditions: []string{},
+		Evidence: map[string]any{"path": "/<b>scratch", "available_mb": 0.0}}
+	r.Run.Verdict = n.Verdict
+	page := string(pageOf(t, r))
+	if got := chartsIn(page); !slices.Equal(got[:3], []string{"disk_space", "memory", "cpu"}) ||
+		!strings.Contains(page, `data-chart="disk_space" data-values="0/disk_space" class="big"`) {
+		t.Errorf("charts %q, want disk_space first and big, then memory and cpu", got)
+	}
+	bars := regexp.MustCompile(`data-bar="(\w+)"`).FindAllStringSubmatch(page, -1)
+	if got := fmt.Sprint(bars); got != `[[data-bar="disk_space" disk_space] [data-bar="memory" memory] [data-bar="cpu" cpu]]` {
+		t.Errorf("bars %s, want disk_space, memory and cpu", got)
+	}
+	const full = `<dt>Disk used</dt><dd class="bar full" data-bar="disk_space" data-value="100" aria-hidden="true">` +
+		`<i style="width:100.0%"></i></dd><dd class="v"><b>100 %</b> of /&lt;b&gt;scratch, peak</dd>`
+	if !strings.Contains(page, full) {
+		t.Errorf("the page lacks %s", full)
 	}
 }
 

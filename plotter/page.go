@@ -198,6 +198,9 @@ const maxMarks = 100
 // phaseRows returns the table of the phases of all nodes.
 func phaseRows(r *reporter.Report) (rows []phaseRow, gpu bool) {
 	for i, cells := range summary.Phases(r) {
+		for k := range cells {
+			cells[k] = unbroken(cells[k])
+		}
 		rows, gpu = append(rows, phaseRow{min(i, phaseColors), cells}), gpu || cells[len(cells)-1] != ""
 	}
 	return rows[:min(len(rows), maxPageLines)], gpu

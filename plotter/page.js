@@ -1,14 +1,14 @@
 (() => {
 "use strict";
 const byID = id => document.getElementById(id), all = (s, e = document) => [...e.querySelectorAll(s)];
-let data, plots, at, range, hint, failures = 0;
+let data, plots, at, range, failures = 0;
 
 // number formats three digits.
 const number = v => v == null || !isFinite(v) ? "–" : Math.abs(v) >= 1000 ? v.toFixed(0) : String(+v.toPrecision(3));
 // clock formats seconds.
 const clock = s => {
   const two = (a, u, b, v) => `${Math.floor(a)} ${u} ${String(Math.floor(b)).padStart(2, "0")} ${v}`;
-  return !isFinite(s) ? "–" : s >= 3600 ? two(s / 3600, "h", s / 60 % 60, "min") : s >= 60 ? two(s / 60, "min", s % 60, "s") : s.toFixed(1) + " s";
+  return !isFinite(s) ? "–" : s >= 3600 ? two(s / 3600, "h", s / 60 % 60, "min") : s >= 60 ? two(s / 60, "min", s % 60, "s") : s >= 0.9995 ? s.toFixed(1) + " s" : s ? number(1000 * s) + " ms" : "0 s";
 };
 
 // bucket returns the index of the bucket at a share of a time axis.
@@ -55,8 +55,7 @@ function pick(a, b) {
   range = [a, b] = [Math.min(a, b), Math.max(a, b)];
   const sel = byID("sel"), len = plots[0].time.len;
   sel.classList.add("on");
-  hint ??= sel.firstElementChild.textContent;
-  sel.firstElementChild.textContent = clock(a * len) + " to " + clock(b * len);
+  sel.querySelector("b").textContent = clock(a * len) + " to " + clock(b * len);
   for (const p of plots) {
     p.cur.style.display = "none";
     p.sel.style.cssText = `display:block;left:${100 * a}%;width:${100 * (b - a)}%`;
@@ -76,7 +75,6 @@ function pick(a, b) {
 }
 function clear() {
   range = null;
-  if (hint) byID("sel").firstElementChild.textContent = hint;
   byID("sel")?.classList.remove("on");
   plots.forEach(p => { p.sel.style.display = "none"; p.anchor = null; });
   show(null);
@@ -193,7 +191,7 @@ function start() {
   all("[data-heatmap]").forEach(heat);
   all("[data-processes]").forEach(sortable);
   all(".copy button").forEach(b => { b.onclick = () => copy(b); });
-  if (byID("sel")) byID("sel").lastElementChild.onclick = clear;
+  if (byID("sel")) byID("sel").querySelector("button").onclick = clear;
   const updated = byID("updated"), when = updated && new Date(updated.dataset.at * 1000);
   if (when && !isNaN(when)) updated.textContent = when.toTimeString().slice(0, 8);
 }

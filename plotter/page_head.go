@@ -66,7 +66,7 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	for _, b := range summary.Bars(r) {
 		v := barView{Bar: b, Name: strings.ToUpper(b.Label[:1]) + b.Label[1:], Value: short(b.Percent),
 			Width: min(100, max(0, b.Percent)), Kind: "mean", Full: killed && b.Key == c.Subject && b.Percent >= 95}
-		if b.Key == summary.BarMemory || b.Key == summary.BarGPUMemory {
+		if b.Key != summary.BarCPU && b.Key != summary.BarGPU {
 			v.Kind = "peak"
 		}
 		if b.Key == summary.BarGPUMemory {
@@ -120,7 +120,7 @@ func phrases(c summary.Conclusion) []phrase {
 
 // quantity matches a number with its unit. It is compiled for the first page.
 var quantity = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(\d) ([KMGT]iB(?:/s)?|min|ms|s|h|d|CPUs?|GPUs?|CPU·h|W)\b`)
+	return regexp.MustCompile(`(\d) ([KMGT]iB(?:/s)?|min|ms|µs|s|h|d|CPUs?|GPUs?|CPU·h|W)\b`)
 })
 
 // unbroken returns words in which no number is parted from its unit at the end of a line.

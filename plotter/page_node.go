@@ -281,6 +281,9 @@ func describe(c *Chart, t *Timeline) string {
 	return strings.Join(words, "; ")
 }
 
+// maxOthers is the maximum number of phases without a color of their own in the key.
+const maxOthers = 10
+
 // key returns the key of all charts: the lines of the job and of others, the kill, and the phases.
 func (p *Page) key(v *pageView) (out []keyItem) {
 	const unseen = "not measured: the last rise to the limit"
@@ -302,8 +305,16 @@ func (p *Page) key(v *pageView) (out []keyItem) {
 		{"j", "this job"}, {"j", "the node"}, {"un", unseen}, {"o", "others on the node"}, {"k", "killed"}, {"mk", "marks"},
 	} {
 		if item.Look == "mk" && v.Nodes == nil {
-			for _, row := range v.Phases[:min(len(v.Phases), phaseColors)] {
+			var others []string
+			for _, row := range v.Phases {
+				if row.Color == phaseColors {
+					others = append(others, row.Cells[0])
+					continue
+				}
 				out = append(out, keyItem{"sq p" + strconv.Itoa(row.Color), row.Cells[0]})
+			}
+			if len(others) > 0 {
+				out = append(out, keyItem{"sq p" + strconv.Itoa(phaseColors), "other phases: " + text.List(others, maxOthers)})
 			}
 		}
 		if shown[item.Text] {

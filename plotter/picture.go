@@ -45,7 +45,7 @@ const (
 
 // The colors of a picture are the page's in light mode.
 var (
-	seriesColors = []color.NRGBA{rgb(0x0a5bb0), rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846)}
+	seriesColors = []color.NRGBA{rgb(0x0a5bb0), rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846), nodeColor: rgb(0x77818b)}
 	phasePalette = [phaseColors + 1]color.NRGBA{
 		rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846), rgb(0xa8328f), rgb(0x4d5a00), rgb(0x3b3f73), rgb(0x77818b),
 	}
@@ -62,6 +62,9 @@ var (
 	}
 	textColors = map[string]color.NRGBA{"k": rgb(0xb3261e), "j": rgb(0x0a5bb0), "t": rgb(0x57606a), "b": rgb(0x1b1f24)}
 )
+
+// nodeColor is the index of the color of the node's own numbers.
+const nodeColor = 4
 
 func rgb(v uint32) color.NRGBA { return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff} }
 
@@ -97,7 +100,9 @@ func (i ink) look() look {
 		if i.dash > 0 {
 			out.class += " d" + strconv.Itoa(dash)
 		}
-		out.dash = dashes()[dash]
+		if out.dash = dashes()[dash]; color == nodeColor {
+			out.width = 1
+		}
 	}
 	return out
 }
@@ -154,6 +159,7 @@ func pictureStyle() string {
 	for k := 1; k < len(seriesColors); k++ {
 		addf(".j.s%[1]d{stroke:%[2]s}path.b.s%[1]d{fill:%[2]s}", k, hex(seriesColors[k]))
 	}
+	addf("path.j.s%d{stroke-width:1}", nodeColor)
 	for k := 1; k < len(dashes()); k++ {
 		addf(".j.d%d{%s}", k, dashStyle(dashes()[k]))
 	}

@@ -32,7 +32,7 @@ type chartPlan struct {
 // not measured.
 type Series struct {
 	Label  string
-	Color  int  // index into the palette; 0 is the job's
+	Color  int  // index into the palette; 0 is the job's, nodeColor the node's
 	Dash   int  // kind of line: 0 is solid, see dashes
 	Others bool // usage of others on the node: a thin grey line
 	Key    string
@@ -47,8 +47,17 @@ func dashes() [][]float64 { return [][]float64{nil, {2, 4}, {6, 3}, {9, 3, 2, 3}
 
 // styled returns the series in the style for its place among many: first the colors change, then the dashes.
 func (s Series) styled(place int) Series {
-	colors := len(seriesColors)
-	s.Color, s.Dash = place%colors, place/colors%len(dashes())
+	s.Color, s.Dash = place%nodeColor, place/nodeColor%len(dashes())
+	return s
+}
+
+// ofNode returns the series in grey if it is of the node, not of the job or a GPU, and dashes tell it from the others.
+func (s Series) ofNode() Series {
+	_, _, gpu := s.column.GPU()
+	place := 2*s.Color + s.Dash
+	if s.line.Kind == "" && !gpu && s.column.Info().Scope != collector.ScopeJob && place < len(dashes()) {
+		s.Color, s.Dash = nodeColor, place
+	}
 	return s
 }
 
@@ -109,10 +118,8 @@ func devicePlans() []chartPlan {
 			},
 			node: []Series{
 				line("for a CPU, some tasks of the node", collector.PSICPUSome, 0, 0),
-				line("for memory, some", collector.PSIMemorySome, 1, 0),
-				line("for memory, all", collector.PSIMemoryFull, 1, 1),
-				line("for storage, some", collector.PSIIOSome, 2, 0),
-				line("for storage, all", collector.PSIIOFull, 2, 1),
+				line("for memory, some", collector.PSIMemorySome, 0, 1),
+				line("for storage, some", collector.PSIIOSome, 1, 0),
 			}},
 		{ID: "network_file_systems", Title: "Network file systems", column: collector.NFSReadRate, optional: true,
 			nothing: "No traffic of network file systems.",

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -44,7 +46,9 @@ func New(in Input) *Report {
 
 	job := withAccount(in.Job, rec)
 	f := newFacts(rec, run.WallSeconds, job)
-	f.hostSeconds = hostSecondsOf(rec, in.Rank)
+	if span, ok := hostSpanOf(rec, 0); in.Rank != "" && ok && span.Start.After(rec.Start.Wall) {
+		f.hostSeconds = span.seconds()
+	}
 	if in.Job == nil && run.Command != nil {
 		f.jobErr = newMissingError(JobGoesOn)
 	}
@@ -64,7 +68,7 @@ func New(in Input) *Report {
 		Marks:     newMarks(rec),
 		Phases:    newPhases(rec, run.End),
 		Processes: newProcesses(rec, run.End),
-		Missing:   append(append(append([]Missing{}, in.Missing...), sourceMissing(rec, job)...), absent...),
+		Missing:   slices.Concat([]Missing{}, in.Missing, sourceMissing(rec, job), absent),
 		Push:      &Push{MLflow: in.Push},
 	}
 	if in.Push.State == "" {
@@ -188,7 +192,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
 		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
-	return append(append(out, processesMissing(rec, job)...), marksMissing(rec)...)
+	return slices.Concat(out, processesMissing(rec, job), marksMissing(rec))
 }
 
 // readingsOf returns the number of Readings in which the source was read. The first Reading, the baseline, has only
@@ -241,12 +245,9 @@ func newSummaries(rec *collector.Recording) map[string]Summary {
 		q.Min, _ = s.Min()
 		q.Mean, _ = s.Mean()
 		q.Max, _ = s.Max()
-		for _, p := range []struct {
-			at   float64
-			into **float64
-		}{{0.50, &q.P50}, {0.95, &q.P95}, {0.99, &q.P99}} {
-			if v, ok := s.Quantile(p.at); ok {
-				*p.into = &v
+		for share, into := range map[float64]**float64{0.50: &q.P50, 0.95: &q.P95, 0.99: &q.P99} {
+			if v, ok := s.Quantile(share); ok {
+				*into = &v
 			}
 		}
 		out[column.Key()] = q
@@ -271,12 +272,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 		for i := range n {
 			b := rec.Ring.Bucket(from + i)
 			values[i] = b.Values[c]
-			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(
-				c,
-				b.Stats[c].Min,
-				b.Stats[c].Mean(),
-				b.Stats[c].Max,
-			)
+			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(c, b.Stats[c])
 		}
 		envelope[c.Key()] = band
 		if !c.Info().EnvelopeOnly {
@@ -307,7 +303,8 @@ func addTimelines(envelope Envelope, operations *collector.Operations, from, to 
 
 // envelopePoint drops excess digits: means are rounded to 6 decimals, rates to about a byte per second. Extremes of
 // percentages and counters stay exact, so the rounded mean is clamped to them.
-func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, float64, float64) {
+func envelopePoint(c collector.Column, s series.Stat) (least, mean, greatest float64) {
+	least, mean, greatest = s.Min, s.Mean(), s.Max
 	decimals := 6
 	switch {
 	case math.IsNaN(mean):

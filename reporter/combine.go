@@ -351,21 +351,18 @@ func (c *combiner) countsFor(p *rankPart, what string) bool {
 
 // whyMissing returns the reason why the node lacks a metric that some of its ranks lack.
 func (c *combiner) whyMissing(name string) error {
-	var first *Missing
 	lack := c.partsWith(func(p *rankPart) bool { _, ok := p.Metrics[name]; return !ok })
+	numbers := rankNumbers(lack...)
 	for _, p := range lack {
-		i := slices.IndexFunc(p.Missing, func(m Missing) bool { return m.What == name })
-		if i >= 0 && first == nil {
-			first = &p.Missing[i]
+		for _, m := range p.Missing {
+			switch {
+			case m.What != name:
+			case len(numbers) == len(c.ranks()):
+				return &missingError{m.Code, m.Why}
+			default:
+				return &missingError{m.Code, rankNames(numbers) + ": " + m.Why}
+			}
 		}
 	}
-
-	numbers := rankNumbers(lack...)
-	switch {
-	case first == nil:
-		return &missingError{NotCombined, rankNames(numbers) + " do not say why"}
-	case len(numbers) == len(c.ranks()):
-		return &missingError{first.Code, first.Why}
-	}
-	return &missingError{first.Code, fmt.Sprintf("%s: %s", rankNames(numbers), first.Why)}
+	return &missingError{NotCombined, rankNames(numbers) + " do not say why"}
 }

@@ -55,25 +55,25 @@ func overlap(a, b partSpan) float64 {
 // unsampled returns the part with the most information about the host if no part has a sample of the host: the longest
 // part that did not leave the host to another rank.
 func (c *combiner) unsampled() []partSpan {
-	var best *rankPart
-	for _, p := range c.parts {
-		byAnother := slices.ContainsFunc(p.Missing, func(m Missing) bool { return m.Code == HostByAnother })
-		if !byAnother && (best == nil || p.run.WallSeconds > best.run.WallSeconds) {
-			best = p
-		}
-	}
-	if best == nil {
+	own := c.partsWith(func(p *rankPart) bool {
+		return !slices.ContainsFunc(p.Missing, func(m Missing) bool { return m.Code == HostByAnother })
+	})
+	if len(own) == 0 {
 		return nil
 	}
+	best := slices.MaxFunc(own, compareLengths)
 	return []partSpan{{best, best.run.Start, best.run.End}}
 }
+
+// compareLengths compares two parts by the lengths of their runs.
+func compareLengths(a, b *rankPart) int { return cmp.Compare(a.run.WallSeconds, b.run.WallSeconds) }
 
 // base returns the part that supplies what all parts have in common: the host and its sampling.
 func (c *combiner) base() *rankPart {
 	if len(c.hostTotals) > 0 {
 		return c.hostTotals[0].rankPart
 	}
-	return slices.MaxFunc(c.parts, func(a, b *rankPart) int { return cmp.Compare(a.run.WallSeconds, b.run.WallSeconds) })
+	return slices.MaxFunc(c.parts, compareLengths)
 }
 
 // hostMetrics combines the metrics of the host.
@@ -214,7 +214,9 @@ func (c *combiner) hostSummaries(n *Node) {
 	}
 
 	all, longest := 0.0, c.hostTotals[0]
+	var parts []*rankPart
 	for _, h := range c.hostTotals {
+		parts = append(parts, h.rankPart)
 		if all += h.seconds(); h.seconds() > longest.seconds() {
 			longest = h
 		}
@@ -227,7 +229,7 @@ func (c *combiner) hostSummaries(n *Node) {
 
 	if all-longest.seconds() > negligibleShare*all {
 		c.nodeMissing = append(c.nodeMissing, Missing{What: "summaries", Code: HostByAnother,
-			Why: "the percentiles of the host, which " + rankNames(c.hostRanks()) + " measured one after the other"})
+			Why: "the percentiles of the host, which " + rankNames(rankNumbers(parts...)) + " measured one after the other"})
 		return
 	}
 	for key, q := range longest.Summaries {
@@ -253,13 +255,4 @@ func (c *combiner) hostSummary(key string) Summary {
 	}
 	q.Mean = clamped(sum/weight, q.Min, q.Max)
 	return q
-}
-
-// hostRanks returns the ranks that measured the host.
-func (c *combiner) hostRanks() []int {
-	var parts []*rankPart
-	for _, h := range c.hostTotals {
-		parts = append(parts, h.rankPart)
-	}
-	return rankNumbers(parts...)
 }

@@ -34,8 +34,8 @@ func (c *combiner) wholeJob() *Job {
 	return out
 }
 
-// joinedOf combines the values that of returns for the parts, with add. It returns nil if no part has a value.
-func joinedOf[T any](parts []*rankPart, of func(*rankPart) *T, add func(have, more *T)) (out *T) {
+// joinedOf combines the values that of returns for parts, with add. It returns nil if no part has a value.
+func joinedOf[P, T any](parts []P, of func(P) *T, add func(have, more *T)) (out *T) {
 	for _, p := range parts {
 		switch v := of(p); {
 		case v == nil:
@@ -84,8 +84,9 @@ func (j *Job) add(o *Job) {
 	}
 	if j.Cgroup != o.Cgroup {
 		j.Cgroup, j.CgroupPeakMB = "", 0
+	} else {
+		j.CgroupPeakMB = max(j.CgroupPeakMB, o.CgroupPeakMB)
 	}
-	j.CgroupPeakMB = max(j.CgroupPeakMB, o.CgroupPeakMB)
 }
 
 // jobMetrics combines the metrics of the job. It needs the series of n.
@@ -234,7 +235,7 @@ func (c *combiner) byGroup(group func(*rankPart) string) [][]*rankPart {
 
 	for _, set := range out {
 		slices.SortStableFunc(set, func(a, b *rankPart) int {
-			return cmp.Or(cmp.Compare(b.hostSeconds(), a.hostSeconds()), cmp.Compare(b.run.WallSeconds, a.run.WallSeconds))
+			return cmp.Or(cmp.Compare(b.hostSeconds(), a.hostSeconds()), compareLengths(b, a))
 		})
 	}
 	return out
@@ -273,36 +274,30 @@ func (p *rankPart) cpusetOf() string {
 
 // limits returns the limits of the ranks together: a limit of a shared group counts once, other limits add up.
 func (c *combiner) limits() *Limits {
-	base := c.base().Limits
-	if base == nil {
-		i := slices.IndexFunc(c.parts, func(p *rankPart) bool { return p.Limits != nil })
-		if i < 0 {
-			return nil
-		}
-		base = c.parts[i].Limits
+	list := c.allLimits()
+	if len(list) == 0 {
+		return nil
 	}
-
+	base := cmp.Or(c.base().Limits, list[0])
 	out, cpus := *base, 0
 	if h := c.base().Host; h != nil {
 		cpus = h.CPUs
 	}
 	c.combineLimits(&out, cpus)
-	out.Reclaim = c.reclaim()
+	out.Reclaim = joinedOf(list, func(l *Limits) *Reclaim { return l.Reclaim }, addReclaim)
 	out.CPUsRange = c.cpusMoved(out.CPUs)
 	out.GivenCPUs, out.GivenMemoryMB = 0, 0
 	if given := min(c.given(), cmp.Or(float64(cpus), math.Inf(1))); given > out.CPUs {
 		out.GivenCPUs = given
 	}
 
-	inCommon := c.base().Limits != nil
-	for _, p := range c.parts {
-		l := p.Limits
-		inCommon = inCommon && l != nil && l.CPUGroup == base.CPUGroup && l.MemoryGroup == base.MemoryGroup
-		if l != nil && l.CPUGroup != base.CPUGroup {
-			out.CPUGroup = ""
+	inCommon := len(list) == len(c.parts)
+	for _, l := range list {
+		if l.CPUGroup != base.CPUGroup {
+			out.CPUGroup, inCommon = "", false
 		}
-		if l != nil && l.MemoryGroup != base.MemoryGroup {
-			out.MemoryGroup = ""
+		if l.MemoryGroup != base.MemoryGroup {
+			out.MemoryGroup, inCommon = "", false
 		}
 	}
 	if !inCommon { // the ranges of several groups do not add up
@@ -336,18 +331,21 @@ func (c *combiner) combineLimits(out *Limits, cpus int) {
 	}
 }
 
-// reclaim returns the greatest Reclaim values of all ranks; nil if there are none.
-func (c *combiner) reclaim() *Reclaim {
-	of := func(p *rankPart) *Reclaim {
-		if p.Limits == nil {
-			return nil
+// allLimits returns the limits of all ranks that have any.
+func (c *combiner) allLimits() []*Limits {
+	var out []*Limits
+	for _, p := range c.parts {
+		if p.Limits != nil {
+			out = append(out, p.Limits)
 		}
-		return p.Limits.Reclaim
 	}
-	return joinedOf(c.parts, of, func(have, more *Reclaim) {
-		have.HighMB, have.SwapMB = max(have.HighMB, more.HighMB), max(have.SwapMB, more.SwapMB)
-		have.RefaultedMB = max(have.RefaultedMB, more.RefaultedMB)
-	})
+	return out
+}
+
+// addReclaim raises have to the greater of both.
+func addReclaim(have, more *Reclaim) {
+	have.HighMB, have.SwapMB = max(have.HighMB, more.HighMB), max(have.SwapMB, more.SwapMB)
+	have.RefaultedMB = max(have.RefaultedMB, more.RefaultedMB)
 }
 
 // cpusMoved returns the range of the CPUs that the ranks may use together: the sum of their ranges, scaled to now, the
@@ -355,11 +353,7 @@ func (c *combiner) reclaim() *Reclaim {
 func (c *combiner) cpusMoved(now float64) *LimitRange {
 	var sum, least, mean, most float64
 	var out *LimitRange
-	for _, p := range c.parts {
-		l := p.Limits
-		if l == nil {
-			continue
-		}
+	for _, l := range c.allLimits() {
 		sum, least, mean, most = sum+l.CPUs, least+l.LeastCPUs(), mean+l.MeanCPUs(), most+l.MostCPUs()
 		if r := l.CPUsRange; r != nil && (out == nil || r.ChangedAt.After(out.ChangedAt)) {
 			out = new(*r)
@@ -376,11 +370,9 @@ func (c *combiner) cpusMoved(now float64) *LimitRange {
 // given adds up the CPUs that the ranks were given; 0 if none has bound itself to fewer.
 func (c *combiner) given() (sum float64) {
 	some := false
-	for _, p := range c.parts {
-		if l := p.Limits; l != nil {
-			some = some || l.GivenCPUs > 0
-			sum += max(l.GivenCPUs, l.CPUs)
-		}
+	for _, l := range c.allLimits() {
+		some = some || l.GivenCPUs > 0
+		sum += max(l.GivenCPUs, l.CPUs)
 	}
 	if !some {
 		return 0

@@ -90,13 +90,11 @@ func (c *combiner) combineParts() *Node {
 
 // identity returns the part of the identity that the ranks of the node have in common.
 func (c *combiner) identity() *Identity {
-	i := slices.IndexFunc(c.parts, func(p *rankPart) bool { return p.Identity != nil })
-	if i < 0 {
-		return nil
+	common := joinedOf(c.parts, func(p *rankPart) *Identity { return p.Identity }, func(_, _ *Identity) {})
+	if common != nil {
+		common.Rank, common.LocalRank = nil, nil
 	}
-	common := *c.parts[i].Identity
-	common.Rank, common.LocalRank = nil, nil
-	return &common
+	return common
 }
 
 // agent adds up the CPU time of the perfagents, and takes their highest memory.
@@ -374,10 +372,7 @@ func moved[M ~map[string]E, E any](from M, places []int) M {
 // movedKey returns key, the name of a GPU's metric or column, with the new index; "" if that is too large. It returns
 // other keys unchanged.
 func movedKey(key string, places []int) string {
-	column, ok := collector.ColumnByKey(key)
-	if m, isMetric := MetricByName(key); isMetric {
-		column, ok = m.Column()
-	}
+	column, ok := columnOf(key)
 	i, _, gpu := column.GPU()
 	switch {
 	case !ok || !gpu || i >= len(places):

@@ -183,9 +183,13 @@ func (c *combiner) shares(of timeAxis) []share {
 	return out
 }
 
-// resampled returns b, a band of a part, on the node's time axis of n points, with the least minimum, the greatest
-// maximum, and the mean weighted by time. Points without a value of the part are NaN.
-func resampled(b Band, shares []share, n int) Band {
+// onAxis returns b, a band of p, on the time axis of the node, with the least minimum, the greatest maximum, and the
+// mean weighted by time. Points without a value of the part are NaN.
+func (c *combiner) onAxis(p *rankPart, b Band) Band {
+	shares, n := p.shares, len(c.axis.ends)
+	if shares == nil { // the axis of p
+		return b
+	}
 	out := Band{absentNumbers(n), absentNumbers(n), absentNumbers(n)}
 	for len(shares) > 0 {
 		to, same := shares[0].to, 1
@@ -228,12 +232,15 @@ func pointOf(b Band, shares []share) (least, mean, greatest float64) {
 	return least, clamped(text.Round(plain/count, decimals), least, greatest), greatest
 }
 
-// resampledValues returns the kept samples of a part on the time axis of the node: at each point, the sample with the
+// valuesOnAxis returns the kept samples of a part on the time axis of the node: at each point, the sample with the
 // longest overlap.
-func resampledValues(values []float64, shares []share, n int) []float64 {
-	out := absentNumbers(n)
+func (c *combiner) valuesOnAxis(p *rankPart, values []float64) []float64 {
+	if p.shares == nil { // the axis of p
+		return values
+	}
+	out := absentNumbers(len(c.axis.ends))
 	most, at := 0.0, -1
-	for _, s := range shares {
+	for _, s := range p.shares {
 		if s.to != at {
 			most, at = -1, s.to
 		}
@@ -244,13 +251,7 @@ func resampledValues(values []float64, shares []share, n int) []float64 {
 	return out
 }
 
-func absentNumbers(n int) Numbers {
-	out := make(Numbers, n)
-	for i := range out {
-		out[i] = math.NaN()
-	}
-	return out
-}
+func absentNumbers(n int) Numbers { return slices.Repeat(Numbers{math.NaN()}, n) }
 
 // band returns the band of key in the envelope of. It returns false if there is none that is as long as the part's
 // samples.
@@ -296,14 +297,6 @@ func (c *combiner) addTimelines(n *Node, p *rankPart) {
 			to[key] = c.onAxis(p, band)
 		}
 	}
-}
-
-// onAxis returns b, a band of p, on the time axis of the node. Without shares, that is also the axis of p.
-func (c *combiner) onAxis(p *rankPart, b Band) Band {
-	if p.shares == nil {
-		return b
-	}
-	return resampled(b, p.shares, len(c.axis.ends))
 }
 
 // addHostColumn joins the series of a column of the host, one rank after the other. A counter continues from the
@@ -394,13 +387,6 @@ func (c *combiner) addRankColumn(p *rankPart, key string, band Band) {
 			p.ranks[i].Envelope[key] = c.onAxis(p, own)
 		}
 	}
-}
-
-func (c *combiner) valuesOnAxis(p *rankPart, list []float64) []float64 {
-	if p.shares == nil {
-		return list
-	}
-	return resampledValues(list, p.shares, len(c.axis.ends))
 }
 
 // or returns b, with the points of other where b has none.

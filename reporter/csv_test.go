@@ -31,20 +31,15 @@ func showCSV(t testing.TB, r *reporter.Report) []byte {
 	return out.Bytes()
 }
 
-// showTable reads CSV and finds its columns by name.
-func showTable(t testing.TB, data []byte) (rows [][]string, column func(row int, name string) string) {
+// csvRows returns the rows of a report's CSV.
+func csvRows(t testing.TB, r *reporter.Report) [][]string {
 	t.Helper()
-	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil {
-		t.Fatalf("the output is not CSV: %v in:\n%.2000s", err, data)
+	data := showCSV(t, r)
+	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil || bytes.Count(data, []byte("\n")) != len(rows) {
+		t.Fatalf("the output is not CSV with %d lines, one per row (error %v):\n%.2000s", len(rows), err, data)
 	}
-	return all[1:], func(row int, name string) string {
-		at := slices.Index(all[0], name)
-		if at < 0 {
-			t.Fatalf("the table has no column %q, only %q", name, all[0])
-		}
-		return all[1+row][at]
-	}
+	return rows
 }
 
 func TestWriteCSV_Golden(t *testing.T) {
@@ -65,10 +60,7 @@ func TestWriteCSV_Golden(t *testing.T) {
 
 // The columns are those of the documented format, in its order.
 func TestWriteCSV_HasTheDocumentedColumns(t *testing.T) {
-	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, reporter.New(reportertest.Input(0, 3, 0, ""))))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := csvRows(t, reporter.New(reportertest.Input(0, 3, 0, "")))
 	want := []string{"timestamp [s]"}
 	for c := range collector.NumColumns {
 		unit := c.Info().Unit.Symbol()
@@ -85,10 +77,10 @@ func TestWriteCSV_HasTheDocumentedColumns(t *testing.T) {
 	if !slices.Equal(rows[0], want) || len(rows) != 4 {
 		t.Errorf("%d rows, want 4; the header is\n%q\nwant\n%q", len(rows), rows[0], want)
 	}
-	several, err := csv.NewReader(bytes.NewReader(showCSV(t, reportertest.Nodes(3)))).ReadAll()
-	if err != nil || !slices.Equal(several[0], append([]string{"node"}, want...)) || len(several) != 7 {
-		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of one node; error %v",
-			len(several), several[0], err)
+	several := csvRows(t, reportertest.Nodes(3))
+	if !slices.Equal(several[0], append([]string{"node"}, want...)) || len(several) != 7 {
+		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of one node",
+			len(several), several[0])
 	}
 	if got := []string{several[1][0], several[3][0], several[6][0]}; !slices.Equal(got, []string{"0", "1", "2"}) {
 		t.Errorf("the nodes of rows 1, 3, 6 are %q, want 0, 1, 2", got)
@@ -100,9 +92,9 @@ func TestWriteCSV_TimelinesComeLastAsPlainText(t *testing.T) {
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, "")))
 	n := r.Nodes["0"]
 	n.Envelope["op:=1+1\x1b[31m,\"\n:time_ms"] = n.Envelope["gauge:queue"]
-	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
-	if err != nil || len(rows) != 7 {
-		t.Fatalf("%d rows, want 7; error %v", len(rows), err)
+	rows := csvRows(t, r)
+	if len(rows) != 7 {
+		t.Fatalf("%d rows, want 7", len(rows))
 	}
 
 	want := []string{
@@ -130,21 +122,23 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 		awkward.Nodes["0"].Samples.Columns[0][i] = v
 	}
 	for name, r := range map[string]*reporter.Report{"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "awkward": awkward, "work": reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("a|b")} {
-		encoded, err := reporter.Encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var doc struct {
 			Nodes map[string]struct {
 				Samples  []map[string]json.Number            `json:"samples"`
 				Envelope map[string]map[string][]json.Number `json:"envelope"`
 			} `json:"nodes"`
 		}
-		if err := json.Unmarshal(encoded, &doc); err != nil {
+		if err := json.Unmarshal(encodedReport(t, r), &doc); err != nil {
 			t.Fatal(err)
 		}
-		rows, column := showTable(t, showCSV(t, r))
-		full := 0
+		rows, full := csvRows(t, r), 0
+		column := func(row int, name string) string {
+			at := slices.Index(rows[0], name)
+			if at < 0 {
+				t.Fatalf("the table has no column %q, only %q", name, rows[0])
+			}
+			return rows[1+row][at]
+		}
 		for i, sample := range doc.Nodes["0"].Samples {
 			for key, number := range sample {
 				full += showField(t, name, column(i, showName(key)), number)
@@ -157,16 +151,14 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 				}
 			}
 		}
-		for _, row := range rows {
-			for _, field := range row {
-				if field != "" {
-					full--
-				}
+		for _, field := range slices.Concat(rows[1:]...) {
+			if field != "" {
+				full--
 			}
 		}
-		if full != 0 || len(rows) != len(doc.Nodes["0"].Samples) {
+		if full != 0 || len(rows) != 1+len(doc.Nodes["0"].Samples) {
 			t.Errorf("%s: %d rows, want %d; the table lacks %d numbers of the report (negative: has too many), want 0",
-				name, len(rows), len(doc.Nodes["0"].Samples), full)
+				name, len(rows), 1+len(doc.Nodes["0"].Samples), full)
 		}
 	}
 }
@@ -204,14 +196,7 @@ func showField(t *testing.T, name, got string, want json.Number) int {
 // showCSVBack reads CSV and compares everything with the report.
 func showCSVBack(t testing.TB, name string, r *reporter.Report) {
 	t.Helper()
-	data := showCSV(t, r)
-	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil {
-		t.Fatalf("%s: the output is not CSV: %v", name, err)
-	}
-	if bytes.Count(data, []byte("\n")) != len(rows) {
-		t.Errorf("%s: %d lines, want %d, one per row", name, bytes.Count(data, []byte("\n")), len(rows))
-	}
+	rows := csvRows(t, r)
 	for _, head := range rows[0] {
 		if head != text.Printable(head) || head != "" && strings.ContainsAny(head[:1], "=+-@\t\r") {
 			t.Errorf("%s: the column %q has a control character or begins like a formula", name, head)

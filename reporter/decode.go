@@ -40,13 +40,29 @@ func CheckSchema(got, ours string) error {
 	return nil
 }
 
-// checkSeries checks that the envelopes of the node and its ranks are as long as its samples.
-func (n *Node) checkSeries(samples int) error {
+// complete checks the ranks of the node, and that the envelopes are as long as the samples. It fills in what another
+// program may have left out.
+func (n *Node) complete(samples int) error {
+	if n.Missing == nil {
+		n.Missing = []Missing{}
+	}
 	if err := n.Envelope.check(samples); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Ranks)) {
-		if err := n.Ranks[name].Envelope.check(samples); err != nil {
+		number, ok := parseIndex(name)
+		if !ok {
+			return fmt.Errorf("has a rank %q, which is not a number", text.Printable(text.Clip(name, 40)))
+		}
+		rank := n.Ranks[name]
+		if rank == nil {
+			return fmt.Errorf("rank %s: null is not a rank", name)
+		}
+		rank.Rank = number
+		if rank.Missing == nil {
+			rank.Missing = []Missing{}
+		}
+		if err := rank.Envelope.check(samples); err != nil {
 			return fmt.Errorf("rank %s: %w", name, err)
 		}
 	}

@@ -26,11 +26,16 @@ type Spread struct {
 // NewEarlier returns the summary of runs with the given heads; nil if there are none.
 func NewEarlier(heads []*Head) *Earlier {
 	spread := func(value func(*Head) float64) *Spread {
-		values := make([]float64, len(heads))
-		for i, h := range heads {
-			values[i] = value(h)
+		var values []float64
+		for _, h := range heads {
+			values = append(values, value(h))
 		}
-		return newSpread(values)
+		slices.Sort(values)
+		n := len(values)
+		if n == 0 || !(values[0] > 0) { // 0 is unknown
+			return nil
+		}
+		return &Spread{values[0], values[(n-1)/2]/2 + values[n/2]/2, values[n-1]}
 	}
 	wall := spread(func(h *Head) float64 { return h.Run.WallSeconds })
 	if wall == nil {
@@ -41,16 +46,6 @@ func NewEarlier(heads []*Head) *Earlier {
 		CPUSeconds:   spread(func(h *Head) float64 { return h.Job.KnownCPUSeconds() }),
 		PeakMemoryMB: spread(func(h *Head) float64 { return h.Job.KnownPeakMemoryMB() }),
 	}
-}
-
-// newSpread returns the spread of values, which it sorts; nil if there are none, or if any is unknown, which is 0.
-func newSpread(values []float64) *Spread {
-	slices.Sort(values)
-	n := len(values)
-	if n == 0 || !(values[0] > 0) {
-		return nil
-	}
-	return &Spread{values[0], values[(n-1)/2]/2 + values[n/2]/2, values[n-1]}
 }
 
 // KnownCPUSeconds returns the CPU time of the job; 0 if it is unknown, or only a lower bound of it is known.

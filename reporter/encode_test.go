@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // checkEncoding compares the file of a report with its JSON on one line.
@@ -92,30 +90,6 @@ func TestEncode_AttachedJobHasNoRusage(t *testing.T) {
 	}
 	if d := cmp.Diff(slices.Sorted(slices.Values(append(rest, "attached"))), keys(attached)); d != "" {
 		t.Errorf("members of an attached job (-want +got):\n%s", d)
-	}
-}
-
-func TestEncode_KeepsTheJSONOfRealReports(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../*/testdata/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	journals, err := filepath.Glob("journal/testdata/*.json*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := 0
-	for _, path := range append(files, journals...) {
-		r, err := reportfile.Read(path, 0)
-		if err != nil {
-			continue // not a report
-		}
-		read++
-		checkEncoding(t, r)
-	}
-	if read < 5 {
-		t.Errorf("%d reports were read, want at least 5", read)
 	}
 }
 

@@ -1,7 +1,6 @@
 package reporter
 
 import (
-	"errors"
 	"io"
 )
 
@@ -37,13 +36,6 @@ func CSVColumns(r *Report) (named bool, names []string, values func(column int, 
 
 // Halve merges neighboring points of a node's series.
 func Halve(n *Node) { n.halve() }
-
-// Sizes returns the size of a node in a report, and the size of its encoded series.
-func Sizes(n *Node) (whole, series int, err error) {
-	whole, err = (&Report{Nodes: map[string]*Node{"7": n}}).encodedSize()
-	text, errSeries := n.encodeSeries()
-	return whole, len(text), errors.Join(err, errSeries)
-}
 
 // MergeWithin merges in memory, and halves all series until the result fits, as a Merger does with a file.
 func MergeWithin(inputs []SourceReport, limit int) (*Report, error) {

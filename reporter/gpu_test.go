@@ -1,10 +1,7 @@
 package reporter_test
 
 import (
-	"bytes"
-	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -40,10 +37,7 @@ func TestWriteCSV_GPUColumnsComeLast(t *testing.T) {
 	}
 	rec.Summaries[collector.GPUColumn(0, collector.GPUUtilization)] = series.NewSummary() // [N/A]
 	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
-	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := csvRows(t, r)
 	var got []string
 	for _, name := range rows[0] {
 		if strings.HasPrefix(name, "gpu_") && !strings.Contains(name, ".") {
@@ -81,41 +75,6 @@ func TestNew_GPUEnergyIsCountedOrIntegrated(t *testing.T) {
 	if none := n.Metric("gpu_2_energy_joules"); !math.IsNaN(none) {
 		t.Errorf("%v J without a measurement, want NaN", none)
 	}
-}
-
-// Merging keeps everything of a node, and a merged report can be merged again
-// with the original: findings depend on the nodes of a report.
-func TestMerge_KeepsWhatANodeHas(t *testing.T) {
-	node := func(i int) reporter.SourceReport {
-		w := reportertest.NewWideStream(uint64(i), 2, 2)
-		rec := w.Recording(10)
-		for range 12 {
-			w.Next(rec)
-		}
-		r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Start: reporter.Time{Time: w.Start.Wall}}, Node: i, Recording: rec, Job: &reporter.Job{UserSeconds: 6}})
-		r.Nodes[fmt.Sprint(i)].Findings = []reporter.Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
-		return reporter.SourceReport{Path: fmt.Sprint(i), Report: r}
-	}
-	both := mustMerge(t, node(0), node(1))
-	for i := range 2 {
-		want, got := node(i).Report.Nodes[fmt.Sprint(i)], both.Nodes[fmt.Sprint(i)]
-		if d := cmp.Diff(want.GPUs, got.GPUs); d != "" || len(got.GPUs) != 2 {
-			t.Errorf("node %d has %d GPUs, want 2 (-want +merged):\n%s", i, len(got.GPUs), d)
-		}
-		if d := cmp.Diff(want.Limits, got.Limits); d != "" || got.Limits.MemoryMB != 256 {
-			t.Errorf("node %d has a limit of %v MiB, want 256 (-want +merged):\n%s", i, got.Limits.MemoryMB, d)
-		}
-		if d := cmp.Diff(want.Job, got.Job); d != "" || got.Job.Source != "cgroup" {
-			t.Errorf("node %d has a job from %q, want cgroup (-want +merged):\n%s", i, got.Job.Source, d)
-		}
-		if d := cmp.Diff(want.Metrics, got.Metrics); d != "" || got.Metrics["gpu_1_energy_joules"] == 0 {
-			t.Errorf("node %d has %v J of GPU 1, want some; metrics (-want +merged):\n%s", i,
-				got.Metrics["gpu_1_energy_joules"], d)
-		}
-	}
-	both.Nodes["0"].Findings = nil
-	mustMerge(t, reporter.SourceReport{Path: "both", Report: both}, node(0))
-	mustMerge(t, node(1), reporter.SourceReport{Path: "both", Report: both})
 }
 
 // The metrics of one GPU are found by their names, like those of the table.

@@ -53,7 +53,7 @@ func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
 // readNode reads the head of a node. In Encode's order all members of a head come before the metrics.
 func (h *Head) readNode(s *scanner) error {
 	ours := false
-	return s.in.object("not an object", func(quoted []byte) error {
+	return s.in.object("not an object", func(quoted []byte) (err error) {
 		switch strings.ToLower(unquote(quoted)) {
 		case "identity":
 			return s.read(&h.Identity)
@@ -62,12 +62,9 @@ func (h *Head) readNode(s *scanner) error {
 		case "job":
 			return s.read(&h.Job)
 		case "sampling":
-			data, err := s.in.value()
-			if err != nil {
-				return err
-			}
-			ours = isEncoded(data)
-			return json.Unmarshal(data, &h.Sampling)
+			h.Sampling = new(Sampling)
+			ours, err = h.Sampling.read(s.in)
+			return err
 		case "ranks":
 			if h.Ranked = s.in.PeekKind() == '{'; ours {
 				return errEnough
@@ -118,29 +115,32 @@ var errNoHead = errors.New("some numbers come after the series")
 
 // numbersOfNode reads a node up to its series. It fails unless all numbers come before them.
 func numbersOfNode(r *reader) (*Node, error) {
-	n, ours := &Node{}, false
-	err := r.object("not an object", func(quoted []byte) error {
-		switch key := unquote(quoted); {
-		case strings.EqualFold(key, "sampling"):
-			data, err := r.value()
-			if err != nil {
-				return err
-			}
-			ours = isEncoded(data)
-			return json.Unmarshal(data, &n.Sampling)
-		case strings.EqualFold(key, "samples"), strings.EqualFold(key, "envelope"):
-			return errEnough
-		case strings.EqualFold(key, "ranks"):
-			return n.readRanks(r, ColumnFilter{})
+	n, ours, depth := &Node{}, false, r.StackDepth()+1
+	series := func() error {
+		if r.StackDepth() > depth { // of a rank
+			return r.skip()
 		}
-		return readMember(r, quoted, n)
-	})
-
-	if !errors.Is(err, errEnough) || !ours || n.Missing == nil || n.needsColumns() {
+		return errEnough
+	}
+	err := r.decode(n, custom(r, func(*Samples) error { return series() }),
+		custom(r, func(*Envelope) error { return series() }),
+		custom(r, func(s *Sampling) (err error) {
+			ours, err = s.read(r)
+			return err
+		}))
+	if !errors.Is(err, errEnough) || !ours || n.Missing == nil || n.complete(0) != nil || n.needsColumns() {
 		return nil, errNoHead
 	}
-
 	return n, nil
+}
+
+// read reads s, and reports whether Encode wrote it.
+func (s *Sampling) read(r *reader) (ours bool, err error) {
+	data, err := r.value()
+	if err != nil {
+		return false, err
+	}
+	return isEncoded(data), json.Unmarshal(data, s)
 }
 
 // RequiredColumns returns the columns that WithoutSeries keeps in nodes that need them.

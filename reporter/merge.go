@@ -23,10 +23,10 @@ const mergedSize = MaxFileSize / 2
 // Merge combines the nodes of several reports into one report. If a node is in several reports that differ only in its
 // push, it is taken once. Two different recordings of a node are an error that contains the node and both paths.
 //
-// The run spans all inputs: from the earliest start to the latest end, with the first nonzero exit code in the order of
-// the nodes, and the tags of all. If inputs disagree on a value (the run's ID, the command, a tag, the reason for
-// incompleteness), the input with the lowest node wins, so neither the order of the inputs nor merging in several steps
-// makes a difference.
+// The run spans all inputs: from the earliest start to the latest end, with the first nonzero exit code of a job in the
+// order of the nodes, and the tags of all. If inputs disagree on a value (the run's ID, the command, a tag, the reason
+// for incompleteness), the input with the lowest node wins, so neither the order of the inputs nor merging in several
+// steps makes a difference.
 //
 // The result keeps all points; a [Merger] keeps as many as fit into 128 MiB. It has the verdicts and findings of its
 // nodes, but no findings that follow from several nodes: diagnosis.Merge adds them.
@@ -35,13 +35,16 @@ func Merge(inputs []SourceReport) (*Report, error) {
 		return nil, errors.New("merge: no report was given")
 	}
 
-	inputs = slices.SortedStableFunc(slices.Values(inputs), byLowestNode)
-	out := &Report{Schema: Schema, Nodes: make(map[string]*Node)}
-	from := make(map[string]string, len(inputs))
 	for _, in := range inputs {
 		if in.Report == nil {
 			return nil, fmt.Errorf("merge: %s has no report", in.Path)
 		}
+	}
+
+	inputs = slices.SortedStableFunc(slices.Values(inputs), byLowestNode)
+	out := &Report{Schema: Schema, Nodes: make(map[string]*Node)}
+	from := make(map[string]string, len(inputs))
+	for _, in := range inputs {
 		for _, name := range in.Report.NodeNames() {
 			n, err := mergeNode(out.Nodes[name], in.Report.Nodes[name], in.Report.Run.Command)
 			if err != nil {
@@ -62,13 +65,7 @@ func Merge(inputs []SourceReport) (*Report, error) {
 
 // byLowestNode orders reports by their lowest node. Reports without nodes come last.
 func byLowestNode(a, b SourceReport) int {
-	lowest := func(s SourceReport) []string {
-		if s.Report == nil {
-			return nil
-		}
-		return s.Report.NodeNames()[:min(1, len(s.Report.Nodes))]
-	}
-	x, y := lowest(a), lowest(b)
+	x, y := a.Report.NodeNames(), b.Report.NodeNames()
 	if len(x) == 0 || len(y) == 0 {
 		return len(y) - len(x)
 	}
@@ -101,13 +98,9 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 		return &copied, nil
 	}
 
-	a, err := withoutPush(have)
-	if err != nil {
-		return nil, err
-	}
-
-	b, err := withoutPush(add)
-	if err != nil {
+	a, errHave := withoutPush(have)
+	b, errAdd := withoutPush(add)
+	if err := errors.Join(errHave, errAdd); err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(a, b) {
@@ -177,56 +170,27 @@ func (r Run) within(o Run) bool {
 	return !r.Start.Before(o.Start.Time) && !r.End.After(o.End.Time)
 }
 
-// mergedExit returns the first nonzero exit code in the order of the nodes, with its signal; else 0 if any code is
-// known, and nil if none is. A run's exit code that none of its jobs has counts as the code of its first node without a
-// job.
+// mergedExit returns the first nonzero exit code of a job, in the order of the nodes, or else of an input, with its
+// signal. Without one it returns 0 if any code is known, and nil if none is.
 func mergedExit(inputs []SourceReport, out *Report) (code *int, signal string) {
-	runs := make(map[string]Run)
-	for _, in := range inputs {
-		if name, run := in.Report.unexplainedExit(); run.ExitCode != nil {
-			if had := runs[name]; had.ExitCode == nil || *had.ExitCode == 0 {
-				runs[name] = run
-			}
+	var exits []Run
+	for _, n := range out.EachNode() {
+		if n.Job != nil {
+			exits = append(exits, Run{ExitCode: n.Job.ExitCode, Signal: n.Job.Signal})
 		}
 	}
+	for _, in := range inputs {
+		exits = append(exits, in.Report.Run)
+	}
 
-	for _, name := range out.NodeNames() {
-		run := runs[name]
-		if n := out.Nodes[name]; n.Job != nil {
-			run = Run{ExitCode: n.Job.ExitCode, Signal: n.Job.Signal}
-		}
+	for _, run := range exits {
 		switch {
 		case run.ExitCode == nil:
 		case *run.ExitCode != 0:
 			return run.ExitCode, run.Signal
-		case code == nil:
+		default:
 			code = run.ExitCode
 		}
 	}
-
 	return code, ""
-}
-
-// unexplainedExit returns the run and its first node without a job, if no job of the report has the run's exit code. It
-// returns "" if a job has it, or if each node has a job.
-func (r *Report) unexplainedExit() (node string, run Run) {
-	if r.Run.ExitCode == nil {
-		return "", Run{}
-	}
-
-	for _, name := range r.NodeNames() {
-		switch n := r.Nodes[name]; {
-		case n != nil && n.Job != nil:
-			if n.Job.ExitCode != nil && *n.Job.ExitCode == *r.Run.ExitCode {
-				return "", Run{}
-			}
-		case node == "":
-			node = name
-		}
-	}
-
-	if node == "" {
-		return "", Run{}
-	}
-	return node, r.Run
 }

@@ -74,7 +74,7 @@ func newMerger(dir string, limit int) (*Merger, error) {
 func (s *Merger) create() (err error) {
 	s.file, err = os.CreateTemp(s.dir, ".perfagent-merge-*.tmp")
 	if err != nil {
-		return fmt.Errorf("merge: %w", err)
+		return fmt.Errorf("merge: write a temporary file next to the merged report: %w", err)
 	}
 	s.end = 0
 	_ = os.Remove(s.file.Name())
@@ -143,17 +143,15 @@ func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	return nil
 }
 
-// fit halves the series until they fit into the limit together with the rest of the report, which has others bytes.
-func (s *Merger) fit(others int) error {
-	for others+s.size > s.limit {
-		if err := s.thin(); err != nil {
-			return err
-		}
-		if s.thinnest {
-			return tooLarge(others+s.size, s.limit)
+// fit halves the series until they fit into the limit together with the rest of the report, which is in merged.
+func (s *Merger) fit(merged *Report) error {
+	others, err := merged.encodedSize()
+	for err == nil && others+s.size > s.limit {
+		if err = s.thin(); err == nil && s.thinnest {
+			err = tooLarge(others+s.size, s.limit)
 		}
 	}
-	return nil
+	return err
 }
 
 // put appends data, the encoded series of e, to the file.
@@ -211,11 +209,7 @@ func (s *Merger) thin() error {
 // Encode writes merged, which was merged from Sources, with its series, node by node. It writes the bytes that the
 // function Encode would return, and calls each for every node in the order of the file.
 func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n *Node)) error {
-	numbers, err := merged.encodedSize()
-	if err != nil {
-		return err
-	}
-	if err := s.fit(numbers); err != nil {
+	if err := s.fit(merged); err != nil {
 		return err
 	}
 
@@ -295,7 +289,7 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	data := make([]byte, e.size)
 	_, err := file.ReadAt(data, e.at)
 	_, data, _ = bytes.Cut(data, []byte(`"": `))
-	n, rows, errNode := readNode(newReader(bytes.NewBuffer(data)), ColumnFilter{All: true})
+	n, errNode := readNode(newReader(bytes.NewBuffer(data)), ColumnFilter{All: true})
 	if err := errors.Join(err, errNode); err != nil {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
 	}
@@ -305,7 +299,7 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	for _, key := range e.keys {
 		column := read.Column(key)
 		if column == nil { // it has no measured value
-			column = absentNumbers(rows)
+			column = absentNumbers(read.Len())
 		}
 		n.Samples.Columns = append(n.Samples.Columns, column)
 	}
@@ -329,9 +323,12 @@ func (n *Node) encodeSeries() ([]byte, error) {
 func (s *Merger) seriesHash(n *Node) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.hash)
-	add := func(key string, list []float64) {
-		fmt.Fprintf(&h, "%q %d\n", key, len(list))
-		_ = binary.Write(&h, binary.LittleEndian, list) // a hash accepts all writes
+	add := func(key string, lists ...[]float64) {
+		fmt.Fprintf(&h, "%q", key)
+		for _, list := range lists {
+			fmt.Fprintln(&h, len(list))
+			_ = binary.Write(&h, binary.LittleEndian, list) // a hash accepts all writes
+		}
 	}
 	for i, key := range n.Samples.Keys {
 		add(key, n.Samples.Columns[i])
@@ -343,7 +340,7 @@ func (s *Merger) seriesHash(n *Node) uint64 {
 	for _, name := range slices.Sorted(maps.Keys(envelopes)) {
 		for _, key := range envelopes[name].keys() {
 			band := envelopes[name][key]
-			add(name+"\n"+key, slices.Concat(band.Min, band.Mean, band.Max))
+			add(name+"\n"+key, band.Min, band.Mean, band.Max)
 		}
 	}
 	return h.Sum64()

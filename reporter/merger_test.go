@@ -83,13 +83,6 @@ func ranked(node, seconds int) *reporter.Report {
 // mergerCases returns reports to merge.
 func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 	t.Helper()
-	list := func(reports ...*reporter.Report) (out []reporter.SourceReport) {
-		for i, r := range reports {
-			out = append(out, reporter.SourceReport{Path: fmt.Sprint(i), Report: r})
-		}
-		return out
-	}
-
 	gaps := reportertest.NodeReport(3, 90, 0, nil)
 	for i, column := range gaps.Nodes["3"].Samples.Columns { // keys that appear in another order after halving
 		for row := range column {
@@ -101,27 +94,23 @@ func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})
 	pushed := reportertest.NodeReport(1, 40, 0, nil)
 	pushed.Nodes["1"].Push = &reporter.Push{MLflow: reporter.PushState{State: reporter.PushDone, RunID: "r"}}
-	merged, err := reporter.Merge(list(reportertest.NodeReport(1, 40, 0, nil), reportertest.NodeReport(12, 40, 3, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	merged := mustMerge(t, sources(reportertest.NodeReport(1, 40, 0, nil), reportertest.NodeReport(12, 40, 3, nil))...)
 	cases := map[string][]reporter.SourceReport{
-		"one":       list(reportertest.NodeReport(7, 100, 0, nil)),
+		"one":       sources(reportertest.NodeReport(7, 100, 0, nil)),
 		"many":      nil,
-		"ranks":     list(ranked(0, 100), ranked(1, 7)),
-		"gaps":      list(gaps, reportertest.NodeReport(0, 11, 0, nil)),
-		"perf.py":   list(reportertest.NodeReport(0, 30, 0, nil), perfpy),
-		"the same":  list(reportertest.NodeReport(1, 40, 0, nil), pushed, merged, merged),
-		"GPUs":      list(reportertest.Container(0, 60, 2), reportertest.Container(1, 60, 3)),
-		"wide work": list(reportertest.AddOperations(reportertest.NodeReport(0, 64, 0, nil)), reportertest.NodeReport(1, 1, 0, nil)),
+		"ranks":     sources(ranked(0, 100), ranked(1, 7)),
+		"gaps":      sources(gaps, reportertest.NodeReport(0, 11, 0, nil)),
+		"perf.py":   sources(reportertest.NodeReport(0, 30, 0, nil), perfpy),
+		"the same":  sources(reportertest.NodeReport(1, 40, 0, nil), pushed, merged, merged),
+		"GPUs":      sources(reportertest.Container(0, 60, 2), reportertest.Container(1, 60, 3)),
+		"wide work": sources(reportertest.AddOperations(reportertest.NodeReport(0, 64, 0, nil)), reportertest.NodeReport(1, 1, 0, nil)),
 	}
 	for i := range 23 {
-		cases["many"] = append(cases["many"], list(reportertest.NodeReport(22-i, 13*i+1, i%3, map[string]string{"nodes": "{}"}))...)
+		cases["many"] = append(cases["many"], sources(reportertest.NodeReport(22-i, 13*i+1, i%3, map[string]string{"nodes": "{}"}))...)
 	}
 	for name, r := range reportertest.HostileReports("\"nodes\": {}\x1b<&>\u2028") {
 		if !slices.ContainsFunc(slices.Collect(maps.Values(r.Nodes)), func(n *reporter.Node) bool { return n == nil }) {
-			cases["hostile "+name] = list(r)
+			cases["hostile "+name] = sources(r)
 		}
 	}
 	return cases
@@ -135,21 +124,21 @@ func TestMerger_GivesTheBytesOfMerge(t *testing.T) {
 			t.Parallel()
 			whole := encodedReport(t, mustMerge(t, inputs...))
 			thinned := 0
-			for _, part := range []int{200, 101, 99, 50, 33, 12, 3} {
-				limit := len(whole) * part / 100
+			all := len(whole)
+			for _, limit := range []int{2 * all, all, all - 1, all / 2, all / 3, all / 8, all / 33} {
 				want, wrong := reporter.MergeWithin(inputs, limit)
 				got, err := mergeByFile(t, inputs, limit)
 				if wrong != nil {
 					if err == nil || err.Error() != wrong.Error() {
-						t.Errorf("limit of %d %%: error %v, want %v", part, err, wrong)
+						t.Errorf("limit of %d bytes: error %v, want %v", limit, err, wrong)
 					}
 					continue
 				}
 				if err != nil {
-					t.Fatalf("limit of %d %%: error %v", part, err)
+					t.Fatalf("limit of %d bytes: error %v", limit, err)
 				}
 				if text := encodedReport(t, want); !bytes.Equal(got, text) {
-					t.Fatalf("limit of %d %%: %d bytes, want %d; they differ at:\n%s", part, len(got), len(text),
+					t.Fatalf("limit of %d bytes: %d bytes, want %d; they differ at:\n%s", limit, len(got), len(text),
 						firstDifference(got, text))
 				}
 				if len(got) < len(whole) {
@@ -192,29 +181,5 @@ func TestNewMerger_MissingDirectoryIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := reporter.NewMerger("/does/not/exist"); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
 		t.Errorf("error %v, want one with /does/not/exist", err)
-	}
-}
-
-// The size of the encoded report is known exactly from the sizes of its series.
-func TestMerger_KnowsTheSizeOfSeries(t *testing.T) {
-	t.Parallel()
-	for name, inputs := range mergerCases(t) {
-		for _, in := range inputs {
-			for _, n := range in.Report.Nodes {
-				whole, series, err := reporter.Sizes(n)
-				if err != nil {
-					t.Fatal(err)
-				}
-				halved := *n
-				reporter.Halve(&halved)
-				for _, less := range []*reporter.Node{n.WithoutSeries(), &halved} {
-					wholeNow, seriesNow, err := reporter.Sizes(less)
-					if err != nil || wholeNow-seriesNow != whole-series {
-						t.Errorf("%s: %d of %d bytes are series, in the changed node %d of %d (error %v); want the "+
-							"same rest", name, series, whole, seriesNow, wholeNow, err)
-					}
-				}
-			}
-		}
 	}
 }

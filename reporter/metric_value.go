@@ -57,10 +57,10 @@ func inPhases(of Metric) Metric {
 }
 
 // reduced returns a metric that reduces the values of column c over the run to one number.
-func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, bool)) Metric {
+func reduced(c collector.Column, reduce func(*series.Summary) (float64, bool)) Metric {
 	row := c.Info()
 	value := func(f *facts) (float64, error) {
-		if v, ok := reduce(f, f.summaryOf(c)); ok {
+		if v, ok := reduce(f.summaryOf(c)); ok {
 			return v, nil
 		}
 		return 0, f.whyMissing(c)
@@ -70,33 +70,31 @@ func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, 
 
 // maxOf returns the metric of a column's peak. The value over several nodes is the highest.
 func maxOf(c collector.Column) Metric {
-	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
+	of := reduced(c, (*series.Summary).Max)
 	of.Aggregation = collector.Max
 	return inPhases(of)
 }
 
 // totalOf returns the metric of a counter's total over the run.
 func totalOf(c collector.Column) Metric {
-	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
-	of.isTotal = true
-	return inPhases(of)
+	of := maxOf(c)
+	of.Aggregation, of.isTotal = c.Info().Aggregation, true
+	return of
 }
 
 // meanOf returns the metric of a column's mean, weighted by time.
-func meanOf(c collector.Column) Metric {
-	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
-}
+func meanOf(c collector.Column) Metric { return inPhases(reduced(c, (*series.Summary).Mean)) }
 
 // fullyBusy is the lowest percentage that rounds to 100.0. By perf.py's rules, only 100 counts as fully busy.
 const fullyBusy = 99.95
 
 // shareOf returns the metric of the share of time in which a column was at least level.
 func shareOf(c collector.Column, level float64) Metric {
-	of := reduced(c, func(f *facts, s *series.Summary) (float64, bool) {
-		if level == fullyBusy && f.perfpy {
-			return s.Share(100)
+	of := reduced(c, func(s *series.Summary) (float64, bool) {
+		if v, ok := s.Share(level); ok {
+			return v, ok
 		}
-		return s.Share(level)
+		return s.Share(100) // perf.py's
 	})
 	of.Unit = collector.PercentOfTime
 	return of

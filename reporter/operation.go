@@ -184,11 +184,11 @@ func TimelineKinds() []TimelineKind { return timelineKinds }
 
 var timelineKinds = []TimelineKind{
 	{OpKind, LineRate, perSecond, "operations of the job", ""},
-	{OpKind, LineTime, collector.Milliseconds, "time of one of the job's operations, mean over operations", LineRate},
-	{CounterKind, LineRate, perSecond, "growth of a counter of the job", ""},
-	{GaugeKind, "", noUnit, "value of a gauge of the job", ""},
+	{OpKind, LineTime, collector.Milliseconds, "mean time per operation of the job", LineRate},
+	{CounterKind, LineRate, perSecond, "growth of one of the job's counters", ""},
+	{GaugeKind, "", noUnit, "value of one of the job's gauges", ""},
 	{TransferKind, LineThroughput, collector.MebibytesPerSecond, "bytes transferred by the job", ""},
-	{TransferKind, LineTime, collector.Milliseconds, "time of one of the job's transfers", ""},
+	{TransferKind, LineTime, collector.Milliseconds, "time per transfer of the job", ""},
 }
 
 // Key returns the key in the envelope: op:SERIES:time_ms, gauge:SERIES.

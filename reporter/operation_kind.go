@@ -63,6 +63,7 @@ type OperationNumber struct {
 
 	PerNode bool // has no meaning over several nodes
 
+	pool pooling // nil: the kind's rest pools it, or the second node's number stays
 	kind kindTable
 	row  int
 }
@@ -108,38 +109,38 @@ type kind[T any] struct {
 	total     func(t *T) float64    // orders series; nil = by name only
 	estimated func(t *T) *[]string  // names of estimated numbers; nil = never estimated
 	rest      func(out *T, a, b *T) // pools in out, a copy of b, everything that rows don't
-	rows      []kindNumber[T]       // in the order of output; the first is the number of values that averages are over
+	fields    func(t *T) []any      // addresses of the rows' numbers: *float64, *int64, or **float64 if one may be unknown
+	rows      []OperationNumber     // in the order of output; the first is the number of values that averages are over
 }
 
-// A kindNumber is a row of a kind: a number, and how to access and pool it.
-type kindNumber[T any] struct {
-	OperationNumber
-	field[T]
-	pool pooling // nil: the kind's rest pools it, or b's number stays
+// numberAt returns the number at an address in fields, or nil if it is unknown.
+func numberAt(field any) *float64 {
+	switch v := field.(type) {
+	case *int64:
+		return new(float64(*v))
+	case **float64:
+		return *v
+	}
+	return field.(*float64)
 }
 
-// A field accesses a number in a T.
-type field[T any] struct {
-	get func(t *T) *float64
-	set func(t *T, v *float64)
-}
-
-// plain returns the accessor of a number that is always known. at returns its address.
-func plain[T any](at func(t *T) *float64) field[T] {
-	return field[T]{at, func(t *T, v *float64) { *at(t) = *v }}
-}
-
-// nilable returns the accessor of a number that is a pointer and may be nil. at returns its address.
-func nilable[T any](at func(t *T) **float64) field[T] {
-	return field[T]{func(t *T) *float64 { return *at(t) }, func(t *T, v *float64) { *at(t) = v }}
+// setNumber sets the number at an address in fields.
+func setNumber(field any, v *float64) {
+	switch field := field.(type) {
+	case *int64:
+		*field = int64(*v)
+	case **float64:
+		*field = v
+	case *float64:
+		*field = *v
+	}
 }
 
 func (k *kind[T]) kind() OperationKind { return k.name }
 
 func (k *kind[T]) numbers() []OperationNumber {
-	out := make([]OperationNumber, len(k.rows))
-	for i := range k.rows {
-		out[i] = k.rows[i].OperationNumber
+	out := slices.Clone(k.rows)
+	for i := range out {
 		out[i].kind, out[i].row = k, i
 	}
 	return out
@@ -166,7 +167,7 @@ func (k *kind[T]) value(w *Operations, series string, row int) (v *float64, esti
 		names := *k.estimated(&t)
 		estimated = slices.Contains(names, cmp.Or(n.VLLMName, n.Name))
 	}
-	return n.get(&t), estimated
+	return numberAt(k.fields(&t)[row]), estimated
 }
 
 // add pools the series of o into w.
@@ -174,10 +175,12 @@ func (k *kind[T]) add(w, o *Operations) { *k.all(w) = pooled(*k.all(w), *k.all(o
 
 // join pools a and b, the same series on two nodes.
 func (k *kind[T]) join(a, b T) T {
-	out, n, m := b, *k.rows[0].get(&a), *k.rows[0].get(&b)
-	for i := range k.rows {
-		if row := &k.rows[i]; row.pool != nil {
-			row.set(&out, row.pool(row.get(&a), n, row.get(&b), m))
+	out := b
+	x, y, into := k.fields(&a), k.fields(&b), k.fields(&out)
+	n, m := *numberAt(x[0]), *numberAt(y[0])
+	for i, row := range k.rows {
+		if row.pool != nil {
+			setNumber(into[i], row.pool(numberAt(x[i]), n, numberAt(y[i]), m))
 		}
 	}
 	if k.rest != nil {
@@ -201,11 +204,7 @@ func kindOf(name OperationKind) kindTable {
 
 // OperationKinds returns the kinds of series in the order of output.
 func OperationKinds() []OperationKind {
-	var out []OperationKind
-	for _, k := range operationKinds {
-		out = append(out, k.kind())
-	}
-	return out
+	return []OperationKind{OpKind, CounterKind, GaugeKind, ValueKind, TransferKind}
 }
 
 // OperationNumbers returns the numbers of a kind that every output in the set in takes; 0 means all numbers.

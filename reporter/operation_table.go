@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// The families of /metrics. jobValue is a gauge because StatsD counters may fall. In the tables below, the accessors
-// (plain, nilable) are from operation_kind.go, and the poolings (sum, worst, weighted, endOf) from operation.go.
+// The families of /metrics. jobValue is a gauge because StatsD counters may fall. The poolings (sum, worst, weighted,
+// endOf) in the tables below are from operation.go.
 var (
 	opSeconds = MetricFamily{"perfagent_operation_seconds", "summary", "operation", "time taken by the job's operations"}
 	opErrors  = MetricFamily{"perfagent_operation_errors_total", "counter", "operation",
@@ -33,77 +33,61 @@ var times = kind[aggregate.Timing]{
 		}
 		out.Std = pooledStd(a, b)
 	},
-	rows: []kindNumber[aggregate.Timing]{
-		{OperationNumber{Name: "count", Heading: "calls", SummaryFormat: "%s ×", Unit: collector.Times, Outputs: allOutputs,
-			Meaning: "calls that succeeded", Metric: &opSeconds, Suffix: "_count"},
-			plain(func(t *aggregate.Timing) *float64 { return &t.Count }), sum},
-		{OperationNumber{Name: "errors", Heading: "failed", Unit: collector.Times, Outputs: OutputPage, OmitZero: true,
-			Metric: &opErrors},
-			plain(func(t *aggregate.Timing) *float64 { return &t.Errors }), sum},
-		{OperationNumber{Name: "avg_time_ms", Heading: "avg", SummaryFormat: "avg %s", Unit: ms, Outputs: allOutputs,
-			Meaning: "average time"},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.Avg }), weighted},
-		{OperationNumber{Name: "min_time_ms", Heading: "min", Unit: ms},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.Min }), endOf(math.Min)},
-		{OperationNumber{Name: "std_time_ms", Heading: "std", Unit: ms},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.Std }), nil},
-		{OperationNumber{Name: aggregate.P50TimeName, Heading: "p50", Unit: ms, Quantile: "0.5", Metric: &opSeconds,
-			Label: `operation="%s",quantile="0.5"`},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.P50 }), worst},
-		{OperationNumber{Name: aggregate.P90TimeName, Heading: "p90", SummaryFormat: "p90 %s", Unit: ms,
-			Outputs: allOutputs, Quantile: "0.9",
-			Meaning: "time within which 90 % of the calls ended", Metric: &opSeconds, Label: `operation="%s",quantile="0.9"`},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.P90 }), worst},
-		{OperationNumber{Name: aggregate.P99TimeName, Heading: "p99", Unit: ms, Quantile: "0.99", Metric: &opSeconds,
-			Label: `operation="%s",quantile="0.99"`},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.P99 }), worst},
-		{OperationNumber{Name: "max_time_ms", Heading: "max", SummaryFormat: "max %s", Unit: ms, Outputs: allOutputs,
-			Meaning: "longest time"},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.Max }), endOf(math.Max)},
-		{OperationNumber{Name: "last_time_ms", Heading: "last", Unit: ms},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.Last }), nil},
-		{OperationNumber{Name: "total_time_ms", Heading: "total", Unit: ms, Outputs: OutputPage,
-			SummaryFormat: "%s in all", Metric: &opSeconds,
-			Suffix: "_sum"},
-			plain(func(t *aggregate.Timing) *float64 { return &t.Total }), sum},
-		{OperationNumber{Name: "size_bytes", Heading: "size", Unit: bytesUnit},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.SizeBytes }), nil},
-		{OperationNumber{Name: "total_bytes", Heading: "total", Unit: bytesUnit},
-			nilable(func(t *aggregate.Timing) **float64 { return &t.TotalBytes }), sum},
+	fields: func(t *aggregate.Timing) []any {
+		return []any{
+			&t.Count, &t.Errors, &t.Avg, &t.Min, &t.Std, &t.P50, &t.P90, &t.P99, &t.Max, &t.Last, &t.Total,
+			&t.SizeBytes, &t.TotalBytes,
+		}
+	},
+	rows: []OperationNumber{
+		{Name: "count", Heading: "calls", SummaryFormat: "%s ×", Unit: collector.Times, Outputs: allOutputs,
+			Meaning: "calls that succeeded", Metric: &opSeconds, Suffix: "_count", pool: sum},
+		{Name: "errors", Heading: "failed", Unit: collector.Times, Outputs: OutputPage, OmitZero: true,
+			Metric: &opErrors, pool: sum},
+		{Name: "avg_time_ms", Heading: "avg", SummaryFormat: "avg %s", Unit: ms, Outputs: allOutputs,
+			Meaning: "average time", pool: weighted},
+		{Name: "min_time_ms", Heading: "min", Unit: ms, pool: endOf(math.Min)},
+		{Name: "std_time_ms", Heading: "std", Unit: ms},
+		{Name: "p50_time_ms", Heading: "p50", Unit: ms, Quantile: "0.5", Metric: &opSeconds,
+			Label: `operation="%s",quantile="0.5"`, pool: worst},
+		{Name: "p90_time_ms", Heading: "p90", SummaryFormat: "p90 %s", Unit: ms, Outputs: allOutputs,
+			Quantile: "0.9", Meaning: "time within which 90 % of the calls ended", Metric: &opSeconds,
+			Label: `operation="%s",quantile="0.9"`, pool: worst},
+		{Name: "p99_time_ms", Heading: "p99", Unit: ms, Quantile: "0.99", Metric: &opSeconds,
+			Label: `operation="%s",quantile="0.99"`, pool: worst},
+		{Name: "max_time_ms", Heading: "max", SummaryFormat: "max %s", Unit: ms, Outputs: allOutputs,
+			Meaning: "longest time", pool: endOf(math.Max)},
+		{Name: "last_time_ms", Heading: "last", Unit: ms},
+		{Name: "total_time_ms", Heading: "total", Unit: ms, Outputs: OutputPage, SummaryFormat: "%s in all",
+			Metric: &opSeconds, Suffix: "_sum", pool: sum},
+		{Name: "size_bytes", Heading: "size", Unit: bytesUnit},
+		{Name: "total_bytes", Heading: "total", Unit: bytesUnit, pool: sum},
 	},
 }
 
 var counters = kind[float64]{
-	name: CounterKind,
-	all:  func(w *Operations) *map[string]float64 { return &w.Counters },
-	rows: []kindNumber[float64]{
-		{OperationNumber{Heading: "sum", SummaryFormat: "%s", Outputs: allOutputs, Meaning: "sum", Metric: &jobValue,
-			Label: `kind="counter",series="%s"`},
-			plain(func(v *float64) *float64 { return v }), sum},
+	name:   CounterKind,
+	all:    func(w *Operations) *map[string]float64 { return &w.Counters },
+	fields: func(v *float64) []any { return []any{v} },
+	rows: []OperationNumber{
+		{Heading: "sum", SummaryFormat: "%s", Outputs: allOutputs, Meaning: "sum", Metric: &jobValue,
+			Label: `kind="counter",series="%s"`, pool: sum},
 	},
 }
 
 var gauges = kind[aggregate.Gauge]{
-	name: GaugeKind,
-	all:  func(w *Operations) *map[string]aggregate.Gauge { return &w.Gauges },
-	rows: []kindNumber[aggregate.Gauge]{
-		{OperationNumber{Name: "count", Heading: "count", Unit: collector.Times},
-			field[aggregate.Gauge]{
-				func(g *aggregate.Gauge) *float64 { return new(float64(g.Count)) },
-				func(g *aggregate.Gauge, v *float64) { g.Count = int64(*v) },
-			}, sum},
-		{OperationNumber{Name: "min", Heading: "min", Outputs: OutputPage},
-			plain(func(g *aggregate.Gauge) *float64 { return &g.Min }), endOf(math.Min)},
-		{OperationNumber{Name: "mean", SummaryFormat: "mean %s", Heading: "mean", Outputs: allOutputs,
-			Meaning: "mean over time"},
-			plain(func(g *aggregate.Gauge) *float64 { return &g.Mean }), weighted},
-		{OperationNumber{Name: "max", SummaryFormat: "max %s", Heading: "max", Outputs: allOutputs,
-			Meaning: "greatest value"},
-			plain(func(g *aggregate.Gauge) *float64 { return &g.Max }), endOf(math.Max)},
-		{OperationNumber{Name: "last", Heading: "last", SummaryFormat: "last %s", Outputs: OutputPage, PerNode: true,
-			Metric: &jobValue,
-			Label:  `kind="gauge",series="%s"`},
-			plain(func(g *aggregate.Gauge) *float64 { return &g.Last }), nil},
+	name:   GaugeKind,
+	all:    func(w *Operations) *map[string]aggregate.Gauge { return &w.Gauges },
+	fields: func(g *aggregate.Gauge) []any { return []any{&g.Count, &g.Min, &g.Mean, &g.Max, &g.Last} },
+	rows: []OperationNumber{
+		{Name: "count", Heading: "count", Unit: collector.Times, pool: sum},
+		{Name: "min", Heading: "min", Outputs: OutputPage, pool: endOf(math.Min)},
+		{Name: "mean", SummaryFormat: "mean %s", Heading: "mean", Outputs: allOutputs, Meaning: "mean over time",
+			pool: weighted},
+		{Name: "max", SummaryFormat: "max %s", Heading: "max", Outputs: allOutputs, Meaning: "greatest value",
+			pool: endOf(math.Max)},
+		{Name: "last", Heading: "last", SummaryFormat: "last %s", Outputs: OutputPage, PerNode: true,
+			Metric: &jobValue, Label: `kind="gauge",series="%s"`},
 	},
 }
 
@@ -112,27 +96,22 @@ var values = kind[aggregate.Value]{
 	all:       func(w *Operations) *map[string]aggregate.Value { return &w.Values },
 	estimated: func(v *aggregate.Value) *[]string { return &v.Estimated },
 	rest:      func(out, a, _ *aggregate.Value) { out.Unit = cmp.Or(out.Unit, a.Unit) },
-	rows: []kindNumber[aggregate.Value]{
-		{OperationNumber{Name: "count", Heading: "count", SummaryFormat: "%s ×", Unit: collector.Times, Outputs: allOutputs,
-			Meaning: "number of values"},
-			plain(func(v *aggregate.Value) *float64 { return &v.Count }), sum},
-		{OperationNumber{Name: "avg", SummaryFormat: "avg %s", Heading: "avg", Outputs: allOutputs, Meaning: "average"},
-			plain(func(v *aggregate.Value) *float64 { return &v.Avg }), weighted},
-		{OperationNumber{Name: "min", Heading: "min"},
-			nilable(func(v *aggregate.Value) **float64 { return &v.Min }), endOf(math.Min)},
-		{OperationNumber{Name: aggregate.P50Name, Heading: "p50", Quantile: "0.5"},
-			nilable(func(v *aggregate.Value) **float64 { return &v.P50 }), worst},
-		{OperationNumber{Name: aggregate.P90Name, Heading: "p90", SummaryFormat: "p90 %s", Outputs: allOutputs,
-			Quantile: "0.9",
-			Meaning:  "value that 90 % of the values do not exceed"},
-			nilable(func(v *aggregate.Value) **float64 { return &v.P90 }), worst},
-		{OperationNumber{Name: aggregate.P99Name, Heading: "p99", Quantile: "0.99"},
-			nilable(func(v *aggregate.Value) **float64 { return &v.P99 }), worst},
-		{OperationNumber{Name: "max", SummaryFormat: "max %s", Heading: "max", Outputs: allOutputs,
-			Meaning: "greatest value"},
-			nilable(func(v *aggregate.Value) **float64 { return &v.Max }), endOf(math.Max)},
-		{OperationNumber{Name: "last", Heading: "last"},
-			nilable(func(v *aggregate.Value) **float64 { return &v.Last }), nil},
+	fields: func(v *aggregate.Value) []any {
+		return []any{&v.Count, &v.Avg, &v.Min, &v.P50, &v.P90, &v.P99, &v.Max, &v.Last}
+	},
+	rows: []OperationNumber{
+		{Name: "count", Heading: "count", SummaryFormat: "%s ×", Unit: collector.Times, Outputs: allOutputs,
+			Meaning: "number of values", pool: sum},
+		{Name: "avg", SummaryFormat: "avg %s", Heading: "avg", Outputs: allOutputs, Meaning: "average",
+			pool: weighted},
+		{Name: "min", Heading: "min", pool: endOf(math.Min)},
+		{Name: "p50", Heading: "p50", Quantile: "0.5", pool: worst},
+		{Name: "p90", Heading: "p90", SummaryFormat: "p90 %s", Outputs: allOutputs, Quantile: "0.9",
+			Meaning: "value that 90 % of the values do not exceed", pool: worst},
+		{Name: "p99", Heading: "p99", Quantile: "0.99", pool: worst},
+		{Name: "max", SummaryFormat: "max %s", Heading: "max", Outputs: allOutputs, Meaning: "greatest value",
+			pool: endOf(math.Max)},
+		{Name: "last", Heading: "last"},
 	},
 }
 
@@ -141,52 +120,50 @@ var transfers = kind[aggregate.Transfer]{
 	all:       func(w *Operations) *map[string]aggregate.Transfer { return &w.Transfers },
 	estimated: func(t *aggregate.Transfer) *[]string { return &t.Estimated },
 	rest:      poolTransfers,
-	rows: []kindNumber[aggregate.Transfer]{
-		{OperationNumber{Name: "num_successful_transfers", Heading: "count", Unit: collector.Times, Outputs: allOutputs,
-			Meaning: "transfers that succeeded", Metric: &xferTimes, Suffix: "_count", VLLMName: opstats.TransfersName},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.Transfers }), sum},
-		{OperationNumber{Name: "avg_xfer_time_ms", Heading: "avg", SummaryFormat: "avg %s", Unit: ms, Outputs: allOutputs,
-			Meaning: "average time of a transfer", VLLMName: opstats.AvgXferName},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.AvgXfer }), weighted},
-		{OperationNumber{Name: "p90_xfer_time_ms", Heading: "p90", SummaryFormat: "p90 %s", Unit: ms,
-			Outputs: allOutputs, Quantile: "0.9",
-			Meaning: "time within which 90 % of the transfers ended", VLLMName: opstats.P90XferName},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.P90Xfer }), worst},
-		{OperationNumber{Name: "avg_post_time_ms", Unit: ms, Outputs: OutputPush, VLLMName: opstats.AvgPostName},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.AvgPost }), weighted},
-		{OperationNumber{Name: "p90_post_time_ms", Unit: ms, Outputs: OutputPush, Quantile: "0.9",
-			VLLMName: opstats.P90PostName},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.P90Post }), worst},
-		{OperationNumber{Name: "avg_mb_per_transfer", Unit: collector.Mebibytes, Outputs: OutputPush,
-			VLLMName: opstats.AvgMBName},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.AvgMB }), weighted},
-		{OperationNumber{Name: "throughput_mb_per_second", Heading: "MiB/s", Unit: collector.MebibytesPerSecond,
-			Outputs: allOutputs,
-			Meaning: "amount per second of transfer time", VLLMName: opstats.ThroughputName},
-			field[aggregate.Transfer]{get: func(t *aggregate.Transfer) *float64 {
-				if v := &t.Summary.Throughput; !math.IsNaN(*v) && !math.IsInf(*v, 0) {
-					return v // transfers without a duration have none
-				}
-				return nil
-			}}, nil},
-		{OperationNumber{Name: "avg_number_of_descriptors", Outputs: OutputPush, VLLMName: opstats.AvgDescriptorsName},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.AvgDescriptors }), weighted},
-		{OperationNumber{Heading: "total MiB", Unit: collector.Mebibytes, Outputs: OutputPage, Metric: &xferBytes},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.TotalMB }), sum},
-		{OperationNumber{Unit: collector.Seconds, Metric: &xferTimes, Suffix: "_sum"},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.Seconds }), sum},
-		{OperationNumber{Heading: "throughput from first to last (MB/s)", Unit: collector.MebibytesPerSecond},
-			nilable(func(t *aggregate.Transfer) **float64 { return &t.WallThroughput }), nil},
-		{OperationNumber{Name: "failed", Heading: "failed transfers", Unit: collector.Times, Outputs: allOutputs,
-			Meaning: "transfers that failed", Metric: &xferFails, Label: `transfer="%s",kind="transfer"`},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.FailedTransfers }), sum},
-		{OperationNumber{Heading: "failed notifications", Unit: collector.Times, Outputs: OutputPage, Metric: &xferFails,
-			Label: `transfer="%s",kind="notification"`},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.FailedNotifications }), sum},
-		{OperationNumber{Heading: "expired KV requests", Unit: collector.Times, Outputs: OutputPage, Metric: &xferFails,
-			Label: `transfer="%s",kind="kv_expired"`},
-			plain(func(t *aggregate.Transfer) *float64 { return &t.KVExpired }), sum},
+	fields: func(t *aggregate.Transfer) []any {
+		return []any{
+			&t.Summary.Transfers, &t.Summary.AvgXfer, &t.Summary.P90Xfer, &t.Summary.AvgPost, &t.Summary.P90Post,
+			&t.Summary.AvgMB, finite(&t.Summary.Throughput), &t.Summary.AvgDescriptors, &t.TotalMB, &t.Seconds,
+			&t.WallThroughput, &t.FailedTransfers, &t.FailedNotifications, &t.KVExpired,
+		}
 	},
+	rows: []OperationNumber{
+		{Name: "num_successful_transfers", Heading: "count", Unit: collector.Times, Outputs: allOutputs,
+			Meaning: "transfers that succeeded", Metric: &xferTimes, Suffix: "_count",
+			VLLMName: opstats.TransfersName, pool: sum},
+		{Name: "avg_xfer_time_ms", Heading: "avg", SummaryFormat: "avg %s", Unit: ms, Outputs: allOutputs,
+			Meaning: "average time of a transfer", VLLMName: opstats.AvgXferName, pool: weighted},
+		{Name: "p90_xfer_time_ms", Heading: "p90", SummaryFormat: "p90 %s", Unit: ms, Outputs: allOutputs,
+			Quantile: "0.9", Meaning: "time within which 90 % of the transfers ended",
+			VLLMName: opstats.P90XferName, pool: worst},
+		{Name: "avg_post_time_ms", Unit: ms, Outputs: OutputPush, VLLMName: opstats.AvgPostName, pool: weighted},
+		{Name: "p90_post_time_ms", Unit: ms, Outputs: OutputPush, Quantile: "0.9", VLLMName: opstats.P90PostName,
+			pool: worst},
+		{Name: "avg_mb_per_transfer", Unit: collector.Mebibytes, Outputs: OutputPush, VLLMName: opstats.AvgMBName,
+			pool: weighted},
+		{Name: "throughput_mb_per_second", Heading: "MiB/s", Unit: collector.MebibytesPerSecond,
+			Outputs: allOutputs, Meaning: "amount per second of transfer time", VLLMName: opstats.ThroughputName},
+		{Name: "avg_number_of_descriptors", Outputs: OutputPush, VLLMName: opstats.AvgDescriptorsName,
+			pool: weighted},
+		{Heading: "total MiB", Unit: collector.Mebibytes, Outputs: OutputPage, Metric: &xferBytes, pool: sum},
+		{Unit: collector.Seconds, Metric: &xferTimes, Suffix: "_sum", pool: sum},
+		{Heading: "throughput from first to last (MB/s)", Unit: collector.MebibytesPerSecond},
+		{Name: "failed", Heading: "failed transfers", Unit: collector.Times, Outputs: allOutputs,
+			Meaning: "transfers that failed", Metric: &xferFails, Label: `transfer="%s",kind="transfer"`,
+			pool: sum},
+		{Heading: "failed notifications", Unit: collector.Times, Outputs: OutputPage, Metric: &xferFails,
+			Label: `transfer="%s",kind="notification"`, pool: sum},
+		{Heading: "expired KV requests", Unit: collector.Times, Outputs: OutputPage, Metric: &xferFails,
+			Label: `transfer="%s",kind="kv_expired"`, pool: sum},
+	},
+}
+
+// finite returns the address of a number, or nil if it is not finite: transfers without a duration have no throughput.
+func finite(v *float64) *float64 {
+	if math.IsNaN(*v) || math.IsInf(*v, 0) {
+		return nil
+	}
+	return v
 }
 
 // pooledStd returns the standard deviation of the times of two nodes together; nil if a node with times lacks it.

@@ -92,14 +92,12 @@ func readPerfPy(r *reader) (map[string]Samples, error) {
 	nodes, cells := make(map[string]Samples), 0
 	err := r.object("is not an object, and so not a report", func(quoted []byte) error {
 		name := unquote(quoted)
-		index, err := strconv.ParseUint(name, 10, 31)
+		_, ok := parseIndex(name)
 		_, twice := nodes[name]
 		switch {
-		case err != nil:
+		case !ok:
 			return fmt.Errorf("is not a report: it has no \"schema\", and the key %q is not a node of perf.py's",
 				text.Printable(text.Clip(name, 40)))
-		case strconv.FormatUint(index, 10) != name:
-			return fmt.Errorf("node %q is not an integer", name)
 		case twice:
 			return fmt.Errorf("node %s appears twice", name)
 		}
@@ -222,33 +220,19 @@ func unixTime(ts float64) time.Time {
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()
 }
 
-// EncodePerfPy encodes samples by node exactly as perf.py's save_to does with
-// Python's json.dump(indent=4): the twelve keys in perf.py's order, floats in
-// Python's format, no newline at the end. Unmeasured values are omitted:
-// JSON has no NaN. A node that is not an integer is an error.
-func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
-	nodes := make(map[string]*Node, len(samples))
-	for name := range samples {
-		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
-			return nil, fmt.Errorf("encode perf.py's JSON: node %q is not an integer",
-				text.Printable(text.Clip(name, 40)))
+// EncodePerfPy encodes the samples of a node exactly as perf.py's save_to does with Python's json.dump(indent=4): the
+// twelve keys in perf.py's order, floats in Python's format, no newline at the end. Unmeasured values are omitted: JSON
+// has no NaN.
+func EncodePerfPy(node int, samples []collector.Sample) ([]byte, error) {
+	data := fmt.Appendf(nil, `{"%d":[`, node)
+	for i := range samples {
+		if i > 0 {
+			data = append(data, ',')
 		}
-		nodes[name] = nil
-	}
-
-	data := []byte{'{'}
-	for i, name := range (&Report{Nodes: nodes}).NodeNames() {
-		data = append(appendKey(data, i, name), '[')
-		for k := range samples[name] {
-			if k > 0 {
-				data = append(data, ',')
-			}
-			data = appendPerfPySample(data, &samples[name][k])
-		}
-		data = append(data, ']')
+		data = appendPerfPySample(data, &samples[i])
 	}
 	var out bytes.Buffer
-	err := json.Indent(&out, append(data, '}'), "", "    ")
+	err := json.Indent(&out, append(data, "]}"...), "", "    ")
 	return out.Bytes(), err
 }
 

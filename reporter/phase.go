@@ -161,20 +161,16 @@ func SplitPhaseMetricName(name string) (phase, number string, ok bool) {
 // PhaseNumbers lists the numbers that a phase can have: its length, its count, and metrics in the order of the table,
 // metrics of GPUs last.
 func PhaseNumbers() []string {
+	table := metricTable
+	for device := range collector.MaxGPUs {
+		table = slices.Concat(table, gpuMetrics(device))
+	}
 	names := []string{PhaseSeconds, PhaseCount}
-	for _, m := range metricTable {
+	for _, m := range table {
 		if m.inPhases {
 			names = append(names, m.Name)
 		}
 	}
-	for device := range collector.MaxGPUs {
-		for _, m := range gpuMetrics(device) {
-			if m.inPhases {
-				names = append(names, m.Name)
-			}
-		}
-	}
-
 	return names
 }
 

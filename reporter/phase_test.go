@@ -2,7 +2,6 @@ package reporter_test
 
 import (
 	"bytes"
-	"encoding/csv"
 	"math"
 	"slices"
 	"strings"
@@ -134,37 +133,18 @@ func TestNode_PhaseAtNewestSampleIsTheOpenPhase(t *testing.T) {
 // Reports with phases are unchanged after writing and reading, valid, and unchanged after merging.
 func TestDecode_KeepsPhasesAndMarks(t *testing.T) {
 	r := reportertest.AddMarks(reporter.New(spoken(begin("all"))))
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := encodedReport(t, r)
 	reportertest.Validate(t, data)
-	back, err := reporter.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := reporter.New(reportertest.Input(1, 5, 0, ""))
-	merged, err := reporter.Merge([]reporter.SourceReport{{Path: "a", Report: other}, {Path: "b", Report: back}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	back, other := readBack(t, data), reporter.New(reportertest.Input(1, 5, 0, ""))
+	merged := mustMerge(t, sources(other, back)...)
 	for what, n := range map[string]*reporter.Node{"read": back.Nodes["0"], "merged": merged.Nodes["0"]} {
 		if d := cmp.Diff(r.Nodes["0"].Phases, n.Phases) + cmp.Diff(r.Nodes["0"].Marks, n.Marks); d != "" {
 			t.Errorf("%s (-want +got):\n%s", what, d)
 		}
 	}
-	if bytes.Contains(mustEncode(t, other), []byte(`"phases"`)) || bytes.Contains(mustEncode(t, other), []byte(`"marks"`)) {
+	if bytes.Contains(encodedReport(t, other), []byte(`"phases"`)) || bytes.Contains(encodedReport(t, other), []byte(`"marks"`)) {
 		t.Error("a report without phases has the key phases or marks")
 	}
-}
-
-func mustEncode(t *testing.T, r *reporter.Report) []byte {
-	t.Helper()
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func TestPhaseMetric_AggregatesAsItsNumberAndRejectsOtherNames(t *testing.T) {
@@ -203,19 +183,8 @@ func TestPhase_ValuesAreThoseOfPhaseNumbers(t *testing.T) {
 // The table of samples has the phase of each sample, and no phase column without phases.
 func TestWriteCSV_HasThePhaseOfEachSample(t *testing.T) {
 	r := reporter.New(reportertest.Input(0, 60, 0, ""))
-	var bare, out bytes.Buffer
-	if err := reporter.WriteCSV(&bare, r); err != nil {
-		t.Fatal(err)
-	}
-	if err := reporter.WriteCSV(&out, reportertest.AddMarks(r)); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(&out).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := strings.Split(bare.String(), "\n")
-	for i, row := range rows {
+	plain := csvRows(t, r)
+	for i, row := range csvRows(t, reportertest.AddMarks(r)) {
 		want := "phase"
 		if i > 0 { // sample i is at i seconds
 			want = strings.ReplaceAll(r.Nodes["0"].PhaseAt(float64(reportertest.RunStart.Unix())+float64(i)), "\x1b", `\x1b`)
@@ -223,7 +192,7 @@ func TestWriteCSV_HasThePhaseOfEachSample(t *testing.T) {
 		if got := row[len(row)-1]; got != want {
 			t.Errorf("row %d: phase %q, want %q", i, got, want)
 		}
-		if rest := strings.Join(row[:len(row)-1], ","); i > 0 && rest != plain[i] {
+		if rest := row[:len(row)-1]; !slices.Equal(rest, plain[i]) {
 			t.Errorf("row %d: the other columns are %q, want %q as without phases", i, rest, plain[i])
 		}
 	}

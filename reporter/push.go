@@ -6,46 +6,33 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WithPush returns data, a perfagent report, with new states of the push to MLflow, given by node. It keeps every other
-// byte, including members of later versions.
+// WithPush returns data, a perfagent report, with new states of the push to MLflow, given by node. It keeps every byte
+// outside the push parts, and in these the members of later versions.
 func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
-	return withSinks(data, states, sink{name: "mlflow"})
+	return withStates(data, "mlflow", states)
 }
 
-// WithStore returns data, a perfagent report, with new states of the push to a store, given by node. It leaves all
-// other bytes unchanged.
+// WithStore is like WithPush, for states of the push to a store.
 func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
-	return withSinks(data, states, sink{name: "store", before: `"mlflow":{"state":"off"},`})
+	return withStates(data, "store", states)
 }
 
-// A sink is a member of a push part, with text as its value. A new push part begins with before.
-type sink struct {
-	name   string
-	text   []byte
-	before string
-}
-
-// whole returns a new push part, with only s.
-func (s sink) whole() []byte { return fmt.Appendf(nil, "{%s%q:%s}", s.before, s.name, s.text) }
-
-// withSinks returns data, a report, with new states of s, given by node.
-func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) {
+// withStates returns data, a report, with new states of the push to the given sink, by node.
+func withStates[S any](data []byte, sink string, states map[string]S) ([]byte, error) {
 	out, err := appendEdited(nil, data, func(out []byte, key string, value []byte) ([]byte, error) {
 		if key != "nodes" {
 			return append(out, value...), nil
 		}
-		return appendEdited(out, value, func(out []byte, node string, value []byte) (_ []byte, err error) {
-			state, ok := states[node]
-			if !ok {
-				return append(out, value...), nil
+		return appendEdited(out, value, func(out []byte, node string, value []byte) ([]byte, error) {
+			if state, ok := states[node]; ok {
+				return appendNode(out, value, sink, state)
 			}
-			if s.text, err = text.JSON(state); err != nil {
-				return nil, err
-			}
-			return s.appendNode(out, value)
+			return append(out, value...), nil
 		})
 	})
 	if err != nil {
@@ -86,44 +73,40 @@ func recordingIn(data []byte) ([]byte, error) {
 	return json.Marshal([]any{run["id"], nodes})
 }
 
-// appendNode appends a node with the sink in its push part, or in a new push part at the node's start.
-func (s sink) appendNode(out, node []byte) ([]byte, error) {
-	begin, part := len(out)+1, append([]byte(`"push":`), s.whole()...)
+// appendNode appends a node with a state in its push part, or in a new push part at the node's start.
+func appendNode(out, node []byte, sink string, state any) ([]byte, error) {
+	begin, members, found := len(out)+1, 0, false
 	out, err := appendEdited(out, node, func(out []byte, key string, value []byte) ([]byte, error) {
-		if key == "push" {
-			part = nil
-			return s.appendPush(out, value), nil
+		members++
+		if key != "push" {
+			return append(out, value...), nil
 		}
-		if n := len(part); n > 0 && part[n-1] != ',' {
-			part = append(part, ',')
-		}
-		return append(out, value...), nil
+		found = true
+		return appendPush(out, value, sink, state)
 	})
-	if err != nil || part == nil {
+	if err != nil || found {
 		return out, err
 	}
-	return slices.Insert(out, begin, part...), nil
+
+	part, err := appendPush([]byte(`"push":`), nil, sink, state)
+	if members > 0 {
+		part = append(part, ',')
+	}
+	return slices.Insert(out, begin, part...), err
 }
 
-// appendPush appends push, a push part, with the sink in it: in place of the old one, or after the other members. If
-// push is not an object, it is replaced.
-func (s sink) appendPush(out, push []byte) []byte {
-	found, end := false, 0 // end of the last member
-	edited, err := appendEdited(nil, push, func(out []byte, key string, value []byte) ([]byte, error) {
-		if key == s.name {
-			found, value = true, s.text
+// appendPush appends push, a push part, with a state in it. If push is not an object, a new part takes its place.
+func appendPush(out, push []byte, sink string, state any) ([]byte, error) {
+	members := map[string]any{"mlflow": PushState{State: PushOff}}
+	var had map[string]jsontext.Value
+	if json.Unmarshal(push, &had) == nil {
+		for name, value := range had {
+			members[name] = value
 		}
-		out = append(out, value...)
-		end = len(out)
-		return out, nil
-	})
-	switch {
-	case err != nil || end == 0:
-		return append(out, s.whole()...)
-	case !found:
-		edited = slices.Insert(edited, end, fmt.Appendf(nil, ",%q:%s", s.name, s.text)...)
 	}
-	return append(out, edited...)
+	members[sink] = state
+	part, err := text.JSON(members)
+	return append(out, part...), err
 }
 
 // appendEdited appends a JSON object. edit appends the new value of each member; every other byte is

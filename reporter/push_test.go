@@ -81,7 +81,7 @@ func TestWithPush(t *testing.T) {
 		"more than MLflow in it": {`{"nodes":{"0":{"push":{"mlflow":{"state":"done"},"s3":{"state":"done"}}}}}`,
 			`{"nodes":{"0":{"push":{"mlflow":¶,"s3":{"state":"done"}}}}}`},
 		"none in it": {`{"nodes":{"0":{"push":{"s3":{"state":"done"} }}}}`,
-			`{"nodes":{"0":{"push":{"s3":{"state":"done"},"mlflow":¶ }}}}`},
+			`{"nodes":{"0":{"push":{"mlflow":¶,"s3":{"state":"done"}}}}}`},
 		"nothing in it":            {`{"nodes":{"0":{"push":{ }}}}`, `{"nodes":{"0":{"push":§}}}`},
 		"null":                     {`{"nodes":{"0":{"push":null}}}`, `{"nodes":{"0":{"push":§}}}`},
 		"a list":                   {`{"nodes":{"0":{"push":[1,{"push":2}]}}}`, `{"nodes":{"0":{"push":§}}}`},

@@ -2,19 +2,15 @@ package reporter
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
-	"github.com/perfagent/perfagent/internal/text"
 )
 
 // A Rank is one of several processes of a launch on a node, each wrapped by a separate perfagent. All
@@ -264,72 +260,4 @@ func (n *Node) dropHost() {
 	n.Missing = append(n.Missing, NewMissing("host", HostByAnother))
 }
 
-// hostSecondsOf returns the seconds for which a rank's perfagent measured the host; 0 for the whole run, or if unknown.
-func hostSecondsOf(rec *collector.Recording, rank string) float64 {
-	if rank == "" {
-		return 0
-	}
-	span, ok := hostSpanOf(rec, 0)
-	if !ok || !span.Start.After(rec.Start.Wall) {
-		return 0
-	}
-	return span.seconds()
-}
-
 func (h HostSpan) seconds() float64 { return max(0, h.End.Sub(h.Start.Time).Seconds()) }
-
-// readRanks reads the ranks of the node, with the wanted bands of their envelopes. A rank's name is its number.
-func (n *Node) readRanks(r *reader, wanted ColumnFilter) error {
-	if r.PeekKind() == 'n' {
-		return r.skip()
-	}
-
-	n.Ranks = make(map[string]*Rank)
-	return r.object("ranks are not an object", func(quoted []byte) error {
-		name := unquote(quoted)
-		number, err := strconv.ParseUint(name, 10, 31)
-		if err != nil || strconv.FormatUint(number, 10) != name {
-			return fmt.Errorf("has a rank %q, which is not a number", text.Printable(text.Clip(name, 40)))
-		}
-		rank, err := readRank(r, wanted)
-		if err != nil {
-			return fmt.Errorf("rank %s: %w", name, err)
-		}
-		rank.Rank = int(number)
-		n.Ranks[name] = rank
-		return nil
-	})
-}
-
-// readRank reads a rank.
-func readRank(r *reader, wanted ColumnFilter) (*Rank, error) {
-	if r.PeekKind() == 'n' {
-		return nil, errors.Join(r.skip(), errors.New("null is not a rank"))
-	}
-
-	rank := &Rank{}
-	err := r.object("not an object", func(quoted []byte) error {
-		if strings.EqualFold(unquote(quoted), "envelope") {
-			return rank.Envelope.read(r, wanted)
-		}
-		return readMember(r, quoted, rank)
-	})
-	if rank.Missing == nil { // left out by another program
-		rank.Missing = []Missing{}
-	}
-	return rank, err
-}
-
-// readMember reads the value of the member with the key quoted into the field of into that has this name.
-func readMember(r *reader, quoted []byte, into any) error {
-	head := slices.Concat([]byte{'{'}, quoted, []byte{':'})
-	value, err := r.value()
-	if err != nil {
-		return err
-	}
-	err = json.Unmarshal(slices.Concat(head, value, []byte{'}'}), into)
-	if err != nil {
-		r.at += max(0, offset(err)-int64(len(head)))
-	}
-	return err
-}

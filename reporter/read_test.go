@@ -15,17 +15,28 @@ import (
 // null in a report means absent, not 0.
 func TestDecode_NullIsAbsent(t *testing.T) {
 	text := `{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{"0":{"metrics":{"max_t_mem_percent":null,"node_cpu_hours":2},"samples":[]}}}`
-	r, err := reporter.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := readBack(t, []byte(text))
 	n := r.Nodes["0"]
 	if v, ok := n.Metrics["max_t_mem_percent"]; ok || n.Metrics["node_cpu_hours"] != 2 {
 		t.Errorf("max_t_mem_percent is %v (present: %v), want none; metrics %v, want 2 CPU hours", v, ok, n.Metrics)
 	}
-	again, err := reporter.Encode(r)
-	if err != nil || strings.Contains(string(again), "null") {
-		t.Errorf("encoded again: error %v; want no null in:\n%s", err, again)
+	if again := string(encodedReport(t, r)); strings.Contains(again, "null") {
+		t.Errorf("encoded again, want no null in:\n%s", again)
+	}
+}
+
+// A rank has the number of its key, which must be a number, and a value.
+func TestDecode_RankHasTheNumberOfItsKey(t *testing.T) {
+	for ranks, want := range map[string]string{
+		`{"3":{"rank":9}}`: "", `{"03":{}}`: `has a rank "03", which is not a number`, `{"3":null}`: "rank 3: null is not a rank",
+	} {
+		r, err := reporter.Decode([]byte(`{"schema":"perfagent.report/1","run":{},"nodes":{"0":{"ranks":` + ranks + `}}}`))
+		switch {
+		case want == "" && (err != nil || r.Nodes["0"].Ranks["3"].Rank != 3 || r.Nodes["0"].Ranks["3"].Missing == nil):
+			t.Errorf("%s: error %v, want rank 3 with a list of missing values", ranks, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: error %v, want %q in it", ranks, err, want)
+		}
 	}
 }
 
@@ -33,7 +44,7 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
 	r := reportertest.NodeReport(0, 10, 0, nil)
 	r.Run.End = reporter.Time{Time: r.Run.End.Add(time.Hour)}
-	if got := mustMerge(t, reporter.SourceReport{Path: "a", Report: r}).Run.WallSeconds; got != 10 {
+	if got := mustMerge(t, sources(r)...).Run.WallSeconds; got != 10 {
 		t.Errorf("wall_seconds %v, want 10", got)
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -20,7 +21,9 @@ import (
 type reader struct {
 	*jsontext.Decoder
 	// at is the start of the last value that was read.
-	at int64
+	at    int64
+	err   error          // from a custom method of decode
+	input *boundedReader // nil for a text in memory
 }
 
 func newReader(in io.Reader) *reader {
@@ -41,6 +44,29 @@ func (r *reader) skip() error {
 	return err
 }
 
+// decode reads the next value into v, as encoding/json does. A value with a custom method is read by that.
+func (r *reader) decode(v any, custom ...*json.Unmarshalers) error {
+	err := json.UnmarshalDecode(r.Decoder, v, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false),
+		json.WithUnmarshalers(json.JoinUnmarshalers(custom...)))
+	var wrong *json.SemanticError
+	switch {
+	case r.err != nil:
+		return r.err
+	case errors.As(err, &wrong):
+		r.at = wrong.ByteOffset
+		return cmp.Or(wrong.Err, err)
+	}
+	return err
+}
+
+// custom returns a method of decode.
+func custom[T any](r *reader, read func(v *T) error) *json.Unmarshalers {
+	return json.UnmarshalFromFunc(func(_ *jsontext.Decoder, v *T) error {
+		r.err = read(v)
+		return r.err
+	})
+}
+
 // array reads an array, and calls element to read each element. Any other value is an error with the text otherwise.
 func (r *reader) array(otherwise string, element func() error) error {
 	return r.each('[', ']', otherwise, element)
@@ -50,12 +76,21 @@ func (r *reader) array(otherwise string, element func() error) error {
 // read. Any other value is an error with the text otherwise.
 func (r *reader) object(otherwise string, member func(quoted []byte) error) error {
 	return r.each('{', '}', otherwise, func() error {
+		r.mark()
 		quoted, err := r.value()
 		if err != nil {
 			return err
 		}
+		r.mark()
 		return member(quoted)
 	})
+}
+
+// mark begins a key or a value to which the size limit of the input applies: of the report, or of its nodes.
+func (r *reader) mark() {
+	if r.input != nil && r.StackDepth() <= 2 {
+		r.input.mark = r.InputOffset()
+	}
 }
 
 // each reads an array or object, from its opening bracket to its closing one, and calls part for each element or
@@ -214,7 +249,8 @@ func (e *Envelope) read(r *reader, wanted ColumnFilter) error {
 		if !wanted.hasBand(key) {
 			return r.skip()
 		}
-		band, err := readBand(r)
+		var band Band
+		err := r.decode(&band)
 		if err != nil {
 			return fmt.Errorf("envelope of %q: %w", text.Printable(text.Clip(key, 40)), err)
 		}
@@ -223,37 +259,13 @@ func (e *Envelope) read(r *reader, wanted ColumnFilter) error {
 	})
 }
 
-// readBand reads one key's envelope; null is an empty one. The case of keys does not matter, as in encoding/json.
-func readBand(r *reader) (b Band, err error) {
-	if r.PeekKind() == 'n' {
-		return b, r.skip()
-	}
-	err = r.object("not an object", func(quoted []byte) (err error) {
-		switch key := unquote(quoted); {
-		case strings.EqualFold(key, "min"):
-			b.Min, err = readNumbers(r)
-		case strings.EqualFold(key, "mean"):
-			b.Mean, err = readNumbers(r)
-		case strings.EqualFold(key, "max"):
-			b.Max, err = readNumbers(r)
-		default:
-			err = r.skip()
-		}
-		return err
-	})
-
-	return b, err
-}
-
 // readNumbers reads a list of numbers, with NaN for null; null instead of a list is an empty list.
-func readNumbers(r *reader) (Numbers, error) {
-	v, err := r.value()
-	switch {
-	case err != nil:
-		return nil, err
-	case v.Kind() == 'n':
+func readNumbers(v jsontext.Value) (_ Numbers, err error) {
+	switch v.Kind() {
+	case 'n':
 		return Numbers{}, nil
-	case v.Kind() != '[':
+	case '[':
+	default:
 		return nil, errors.New("not a list of numbers")
 	}
 

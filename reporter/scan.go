@@ -2,7 +2,7 @@ package reporter
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -128,6 +128,7 @@ var errNoNodes = errors.New("has no nodes")
 func (s *scanner) open() {
 	s.input = &boundedReader{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
 	s.in = newReader(s.input)
+	s.in.input = s.input
 }
 
 // pass reads the file from its start to its end.
@@ -136,31 +137,11 @@ func (s *scanner) pass(take func(name string) error) error {
 	if s.in.PeekKind() != '{' {
 		return ErrForeign
 	}
-	if err := s.members(func(key string) error { return s.member(canonical(key), take) }); err != nil {
+	err := s.in.object("", func(quoted []byte) error { return s.member(strings.ToLower(unquote(quoted)), take) })
+	if err != nil {
 		return err
 	}
 	return s.end()
-}
-
-// members reads an object, and calls member to read the value of each key. The size limit applies to each key and to
-// each value.
-func (s *scanner) members(member func(key string) error) error {
-	_, err := s.in.ReadToken()
-	for err == nil {
-		s.input.mark = s.in.InputOffset()
-		if s.in.PeekKind() == '}' {
-			_, err = s.in.ReadToken()
-			return err
-		}
-		quoted, errKey := s.in.value()
-		if errKey != nil {
-			return errKey
-		}
-		key := unquote(quoted)
-		s.input.mark = s.in.InputOffset()
-		err = member(key)
-	}
-	return err
 }
 
 // end checks that nothing follows the report.
@@ -177,16 +158,19 @@ func (s *scanner) end() error {
 // member reads a member of the report. It reads the nodes with take if the schema and the run are known, and skips them
 // otherwise.
 func (s *scanner) member(key string, take func(name string) error) error {
+	if !slices.Contains([]string{"schema", "run", "nodes"}, key) {
+		return s.in.SkipValue()
+	}
 	if s.seen[key] && !s.secondPass {
 		return &positionError{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
 	}
 
-	s.seen[key] = key != ""
+	s.seen[key] = true
 	switch {
 	case key == "nodes" && (s.secondPass || s.seen["schema"] && s.seen["run"]):
 		s.taken = true
 		return s.eachNode(take)
-	case key == "" || s.secondPass:
+	case s.secondPass:
 		return s.in.SkipValue()
 	case key == "nodes":
 		return s.eachNode(func(string) error { return s.in.SkipValue() })
@@ -200,27 +184,15 @@ func (s *scanner) member(key string, take func(name string) error) error {
 	return err
 }
 
-// canonical returns the key of a report that key matches, without regard to case as in encoding/json; "" if there is
-// none.
-func canonical(key string) string {
-	for _, own := range [...]string{"schema", "run", "nodes"} {
-		if strings.EqualFold(key, own) {
-			return own
-		}
-	}
-	return ""
-}
-
 // read reads a small value.
-func (s *scanner) read(into any) error {
-	data, err := s.in.value()
-	if err != nil {
+func (s *scanner) read(into any) error { return s.locate(s.in.decode(into)) }
+
+// locate returns err with its position in the file, unless it is nil, or from the syntax or the input.
+func (s *scanner) locate(err error) error {
+	if syntax := (*jsontext.SyntacticError)(nil); err == nil || s.input.err != nil || errors.As(err, &syntax) {
 		return err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return &positionError{s.in.at + offset(err), err}
-	}
-	return nil
+	return &positionError{s.in.at, err}
 }
 
 // eachNode calls take for each node. take must read the node's value.
@@ -234,7 +206,8 @@ func (s *scanner) eachNode(take func(name string) error) error {
 	}
 
 	names := make(map[string]bool)
-	err := s.members(func(name string) error {
+	err := s.in.object("", func(quoted []byte) error {
+		name := unquote(quoted)
 		if err := checkName(name, names); err != nil {
 			return &positionError{s.in.InputOffset(), err}
 		}
@@ -249,9 +222,9 @@ func (s *scanner) eachNode(take func(name string) error) error {
 
 // checkName returns an error if name is not a node index or is already in before, or if before has maxNodes names.
 func checkName(name string, before map[string]bool) error {
-	i, err := strconv.ParseUint(name, 10, 31)
+	_, ok := parseIndex(name)
 	switch {
-	case err != nil || strconv.FormatUint(i, 10) != name:
+	case !ok:
 		return fmt.Errorf("has a node %q, which is not a node index", text.Printable(text.Clip(name, 40)))
 	case before[name]:
 		return fmt.Errorf("node %s appears twice", name)
@@ -261,44 +234,38 @@ func checkName(name string, before map[string]bool) error {
 	return nil
 }
 
-// node reads the node with the given name. Its errors have the position in the file.
-func (s *scanner) node(name string) (*Node, error) {
-	n, rows, err := readNode(s.in, s.wanted)
-	if err == nil {
-		s.in.at, err = s.input.mark, n.checkSeries(rows)
-	}
-	if syntax := (*jsontext.SyntacticError)(nil); err == nil || s.input.err != nil || errors.As(err, &syntax) {
-		return n, err
-	}
-	return nil, &positionError{s.in.at, fmt.Errorf("node %s: %w", name, err)}
+// parseIndex returns the index of a node or rank with the given name. It returns false if the name is not a number as
+// written by strconv.
+func parseIndex(name string) (index int, ok bool) {
+	i, err := strconv.ParseUint(name, 10, 31)
+	return int(i), err == nil && strconv.FormatUint(i, 10) == name
 }
 
-// readNode reads a node, and returns it with the number of its samples. An error refers to the value at r.at.
-func readNode(r *reader, wanted ColumnFilter) (n *Node, rows int, err error) {
+// node reads the node with the given name. Its errors have the position in the file.
+func (s *scanner) node(name string) (*Node, error) {
+	n, err := readNode(s.in, s.wanted)
+	if err != nil {
+		return nil, s.locate(fmt.Errorf("node %s: %w", name, err))
+	}
+	return n, nil
+}
+
+// readNode reads a node. An error refers to the value at r.at.
+func readNode(r *reader, wanted ColumnFilter) (*Node, error) {
 	if r.PeekKind() == 'n' {
 		_, err := r.value()
-		return nil, 0, errors.Join(err, errors.New("null is not a node"))
+		return nil, cmp.Or(err, errors.New("null is not a node"))
 	}
 
-	n = &Node{}
-	err = r.object("not an object", func(quoted []byte) (err error) {
-		switch key := unquote(quoted); {
-		case strings.EqualFold(key, "samples"):
-			rows, err = n.Samples.read(r, wanted)
-		case strings.EqualFold(key, "envelope"):
-			err = n.Envelope.read(r, wanted)
-		case strings.EqualFold(key, "ranks"):
-			err = n.readRanks(r, wanted)
-		default:
-			err = readMember(r, quoted, n)
-		}
+	at, n, rows := r.InputOffset(), &Node{}, 0
+	err := r.decode(n, custom(r, func(s *Samples) (err error) {
+		rows, err = s.read(r, wanted)
 		return err
-	})
-
-	if n.Missing == nil { // left out by another program
-		n.Missing = []Missing{}
+	}), custom(r, func(e *Envelope) error { return e.read(r, wanted) }))
+	if err == nil {
+		r.at, err = at, n.complete(rows)
 	}
-	return n, rows, err
+	return n, err
 }
 
 // boundedReader limits the input of a decoder, which keeps the text of each value in memory.
@@ -334,15 +301,6 @@ type positionError struct {
 func (p *positionError) Error() string { return p.err.Error() }
 func (p *positionError) Unwrap() error { return p.err }
 
-// offset returns the position of an error in encoding/json's input; 0 if it has none.
-func offset(err error) int64 {
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
-		return max(0, kind.Offset-1)
-	}
-	return 0
-}
-
 // explain converts an error of the scan to the error for the caller, which has the line in the file.
 func (s *scanner) explain(err error) error {
 	var wrong *positionError
@@ -359,32 +317,10 @@ func (s *scanner) explain(err error) error {
 	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
 		return s.inLine(syntax.ByteOffset, cutOff)
 	}
-	if word := s.notFinite(syntax.ByteOffset); word != "" {
-		return s.inLine(syntax.ByteOffset, word+notFiniteHint)
-	}
 	return s.inLine(syntax.ByteOffset, text.Printable(syntax.Err.Error()))
 }
 
 const cutOff = "the file ends in the middle (cut off?)"
-
-const notFiniteHint = " is not JSON: Python wrote NaN or Infinity; write null or leave the key out"
-
-// notFinite returns the word at which JSON parsing failed if it is one that Python writes for numbers that JSON lacks.
-// at is the word's start, or the position after its sign.
-func (s *scanner) notFinite(at int64) string {
-	window, from := make([]byte, len("-Infinity")), max(0, at-1)
-	n, _ := s.file.ReadAt(window, from)
-	before, rest := window[:min(n, int(at-from))], window[min(n, int(at-from)):n]
-	for _, word := range []string{"NaN", "Infinity"} {
-		if bytes.HasPrefix(rest, []byte(word)) {
-			if string(before) == "-" {
-				return "-" + word
-			}
-			return word
-		}
-	}
-	return ""
-}
 
 // inLine returns an error with the text what and the line of position at.
 func (s *scanner) inLine(at int64, what string) error {

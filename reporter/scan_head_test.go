@@ -74,7 +74,7 @@ func TestScanWithoutSeries_RefusesReportsThatNeedScan(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 20)
 	whole := encodedReport(t, r)
-	several := mustMerge(t, reporter.SourceReport{Path: "a", Report: r}, reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(5, 20, 0, nil)})
+	several := mustMerge(t, sources(r, reportertest.NodeReport(5, 20, 0, nil))...)
 	old := concluded(t, 20)
 	old.Nodes["3"].Findings = nil
 	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})

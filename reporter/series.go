@@ -115,7 +115,15 @@ type Numbers []float64
 func (n Numbers) MarshalJSON() ([]byte, error) { return text.AppendFloats(nil, n), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (n *Numbers) UnmarshalJSON(data []byte) (err error) {
-	*n, err = readNumbers(newReader(bytes.NewBuffer(data)))
+func (n *Numbers) UnmarshalJSON(data []byte) error {
+	return n.UnmarshalJSONFrom(newReader(bytes.NewBuffer(data)).Decoder)
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. It makes no copy of the text.
+func (n *Numbers) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	v, err := from.ReadValue()
+	if err == nil {
+		*n, err = readNumbers(v)
+	}
 	return err
 }

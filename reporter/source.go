@@ -14,21 +14,21 @@ func SourceOf(what string) (name string, isSource bool) {
 	if slices.Contains(host.Sources(), what) {
 		return what, true
 	}
-	if c, ok := collector.ColumnByKey(what); ok {
-		return columnSource(c), true
+	c, ok := columnOf(what)
+	if !ok {
+		return what, false
 	}
-	if m, ok := MetricByName(what); ok {
-		if c, ok := m.Column(); ok {
-			return columnSource(c), true
-		}
+	name = c.Info().Source
+	if device, _, isGPU := c.GPU(); isGPU {
+		name = fmt.Sprintf("%s %d", name, device)
 	}
-	return what, false
+	return name, true
 }
 
-// columnSource returns the source of a column, with the index of the device for a GPU's column.
-func columnSource(c collector.Column) string {
-	if device, _, ok := c.GPU(); ok {
-		return fmt.Sprintf("%s %d", c.Info().Source, device)
+// columnOf returns the column of a sample key or a metric. It returns false if there is none.
+func columnOf(what string) (collector.Column, bool) {
+	if m, isMetric := MetricByName(what); isMetric {
+		return m.Column()
 	}
-	return c.Info().Source
+	return collector.ColumnByKey(what)
 }

@@ -19,14 +19,14 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		reporter.MetricMemoryPeak: host.SourceMemory, reporter.MetricDiskPeak: host.SourceDisk, reporter.MetricDiskRead: host.SourceDiskIO,
-		reporter.MetricNetworkSent: host.SourceNetwork, reporter.MetricCPUMean: host.SourceCPU, "boot_" + reporter.MetricLoopbackReceived: host.SourceNetwork,
+		reporter.MetricNetworkSent: host.SourceNetwork, reporter.MetricCPUMean: host.SourceCPU, "boot_" + "total_net_io_lo_recv_mb": host.SourceNetwork,
 		"mem_percent": host.SourceMemory, "journal": "journal",
 	} {
 		if got, _ := reporter.SourceOf(name); got != want {
 			t.Errorf("SourceOf(%q) = %q, want %q", name, got, want)
 		}
 	}
-	for _, name := range []string{reporter.MetricCPUPeak, reporter.MetricCPUOver80, reporter.MetricDiskWritten, reporter.MetricLoopbackSent, reporter.MetricNetworkReceived, reporter.MetricWall} {
+	for _, name := range []string{reporter.MetricCPUPeak, reporter.MetricCPUOver80, reporter.MetricDiskWritten, "total_net_io_lo_sent_mb", reporter.MetricNetworkReceived, reporter.MetricWall} {
 		if _, ok := reporter.MetricByName(name); !ok {
 			t.Errorf("the table of metrics lacks %s", name)
 		}

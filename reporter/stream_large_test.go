@@ -1,7 +1,6 @@
 package reporter_test
 
 import (
-	"bufio"
 	"bytes"
 	"os"
 	"path/filepath"
@@ -35,11 +34,18 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := bufio.NewWriterSize(f, 1<<20)
-	if err := reportertest.WriteLarge(out, nodes, buckets); err != nil {
-		t.Fatal(err)
+	separator := ""
+	for i := range nodes {
+		head, node, _ := strings.Cut(string(encodedReport(t, reportertest.Large(i, nodes, buckets))), `"nodes": {`)
+		if i == 0 {
+			separator = head + `"nodes": {`
+		}
+		if _, err := f.WriteString(separator + strings.TrimSuffix(node, "\n  }\n}\n")); err != nil {
+			t.Fatal(err)
+		}
+		separator = ","
 	}
-	if err := out.Flush(); err != nil {
+	if _, err := f.WriteString("\n  }\n}\n"); err != nil {
 		t.Fatal(err)
 	}
 	st, err := f.Stat()

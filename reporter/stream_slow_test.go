@@ -14,19 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A slow and simple reader of reports, with only encoding/json, for comparison.
-
-type streamSlowReport struct {
-	Schema string
-	Run    reporter.Run
-	Nodes  map[string]*streamSlowNode
-}
-
-type streamSlowNode struct {
-	reporter.Node
-	Samples  streamSlowSamples                                     `json:"samples"`
-	Envelope map[string]struct{ Min, Mean, Max streamSlowNumbers } `json:"envelope"`
-}
+// Slow and simple readers with only encoding/json, for comparison. FuzzSeries compares those of the series.
 
 type streamSlowSamples struct{ reporter.Samples }
 
@@ -96,36 +84,28 @@ func (n *streamSlowNumbers) UnmarshalJSON(data []byte) error {
 
 // streamSlowly reads a perfagent report. It does not notice duplicate keys.
 func streamSlowly(data []byte) (*reporter.Report, error) {
-	var slow streamSlowReport
-	if err := json.Unmarshal(data, &slow); err != nil {
+	r := new(reporter.Report)
+	if err := json.Unmarshal(data, r); err != nil {
 		return nil, err
 	}
-	if err := reporter.CheckSchema(slow.Schema, reporter.Schema); err != nil {
+	if err := reporter.CheckSchema(r.Schema, reporter.Schema); err != nil {
 		return nil, err
 	}
-	if len(slow.Nodes) == 0 {
+	if len(r.Nodes) == 0 {
 		return nil, errors.New("no nodes")
 	}
-	r := &reporter.Report{Schema: slow.Schema, Run: slow.Run, Nodes: make(map[string]*reporter.Node)}
-	for name, n := range slow.Nodes {
+	for name, n := range r.Nodes {
 		if i, err := strconv.ParseUint(name, 10, 31); n == nil || err != nil || strconv.FormatUint(i, 10) != name {
 			return nil, fmt.Errorf("not a node: %q", name)
 		}
-		node := n.Node
-		node.Samples = n.Samples.Samples
-		if n.Envelope != nil {
-			node.Envelope = make(reporter.Envelope)
-		}
-		for key, b := range n.Envelope {
-			if rows := node.Samples.Len(); len(b.Min) != rows || len(b.Mean) != rows || len(b.Max) != rows {
+		for _, b := range n.Envelope {
+			if rows := n.Samples.Len(); len(b.Min) != rows || len(b.Mean) != rows || len(b.Max) != rows {
 				return nil, errors.New("an envelope of another length")
 			}
-			node.Envelope[key] = reporter.Band{Min: reporter.Numbers(b.Min), Mean: reporter.Numbers(b.Mean), Max: reporter.Numbers(b.Max)}
 		}
-		if node.Missing == nil {
-			node.Missing = []reporter.Missing{}
+		if n.Missing == nil {
+			n.Missing = []reporter.Missing{}
 		}
-		r.Nodes[name] = &node
 	}
 	return r, nil
 }

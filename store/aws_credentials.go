@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/durable"
 )
 
 // A credentialsProvider finds the credentials for S3 when they are first needed, in the places that AWS tools use: the
@@ -100,7 +100,7 @@ func profileCredentials() (credentials, error) {
 	}
 	profile := os.Getenv("AWS_PROFILE")
 
-	data, err := readSmall(path)
+	data, err := durable.ReadRegular(path, maxMetadata)
 	if err != nil && profile == "" {
 		return credentials{}, nil
 	}
@@ -114,23 +114,11 @@ func profileCredentials() (credentials, error) {
 	return k, nil
 }
 
-// readSmall reads a regular file of at most maxMetadata bytes.
-func readSmall(path string) ([]byte, error) {
-	if err := checkRegular(path); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(path)
-	if len(data) > maxMetadata {
-		err = errors.New("it is too large")
-	}
-	return data, err
-}
-
 // parseProfile reads the given profile from a credentials file, which has lines of the form [PROFILE] and NAME = VALUE.
 func parseProfile(data []byte, profile string) (k credentials, found bool) {
 	in := false
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") {
 			in = strings.TrimSpace(line[1:len(line)-1]) == profile
 			found = found || in
@@ -163,7 +151,7 @@ func containerCredentials(ctx context.Context) (credentials, error) {
 
 	token := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
 	if path := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); path != "" {
-		data, err := readSmall(path)
+		data, err := durable.ReadRegular(path, maxMetadata)
 		if err != nil {
 			return credentials{}, fmt.Errorf("read AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: %w", err)
 		}
@@ -193,7 +181,7 @@ func instanceCredentials(ctx context.Context) (credentials, error) {
 
 // webIdentityCredentials exchanges a pod's token for credentials (AssumeRoleWithWebIdentity of AWS STS).
 func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (credentials, error) {
-	token, err := readSmall(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
+	token, err := durable.ReadRegular(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), maxMetadata)
 	if err != nil {
 		return credentials{}, fmt.Errorf("read AWS_WEB_IDENTITY_TOKEN_FILE: %w", err)
 	}

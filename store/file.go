@@ -202,9 +202,9 @@ func (d directory) List(ctx context.Context, prefix string) ([]ObjectInfo, error
 	run, _, whole := strings.Cut(prefix, "/")
 	switch {
 	case d.proxyStore:
-		return d.listKeys(ctx, prefix)
+		return d.listFiles(ctx, "", prefix)
 	case whole:
-		return d.listRun(ctx, run, prefix)
+		return d.listFiles(ctx, run, prefix)
 	}
 
 	runs, err := readDir(d.dir)
@@ -216,11 +216,8 @@ func (d directory) List(ctx context.Context, prefix string) ([]ObjectInfo, error
 		if !strings.HasPrefix(run.Name(), prefix) {
 			continue
 		}
-		if run.Type()&fs.ModeSymlink != 0 && CheckInside(d.dir, filepath.Join(d.dir, run.Name())) != nil {
-			continue
-		}
-		of, err := d.listRun(ctx, run.Name(), prefix)
-		if err != nil {
+		of, err := d.listFiles(ctx, run.Name(), prefix)
+		if err != nil && !errors.Is(err, errOutside) {
 			return nil, err
 		}
 		list = append(list, of...)
@@ -228,27 +225,36 @@ func (d directory) List(ctx context.Context, prefix string) ([]ObjectInfo, error
 	return list, nil
 }
 
-// listRun returns the objects of run with names that begin with prefix.
-func (d directory) listRun(ctx context.Context, run, prefix string) ([]ObjectInfo, error) {
-	if err := ctx.Err(); err != nil || !isElement(run) {
+// listFiles returns the objects with names that begin with prefix, in the directory of run or, if that is "", in the
+// store's own directory. A ProxyStore also has objects with other keys than perfagent's, which are left out.
+func (d directory) listFiles(ctx context.Context, run, prefix string) ([]ObjectInfo, error) {
+	dir := filepath.Join(d.dir, run)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case run != "" && !isElement(run):
+		return nil, nil
+	}
+	if err := CheckInside(d.dir, dir); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(d.dir, run)
-	if err := CheckInside(d.dir, path); err != nil {
+	files, err := readDir(dir)
+	if err != nil {
 		return nil, err
 	}
-	return listFiles(path, prefix, func(file string) (name string, ok bool) { return d.nameOf(run + "/" + file) })
-}
 
-// listKeys returns those objects of a ProxyStore that have keys in perfagent's form, and names that begin with prefix.
-func (d directory) listKeys(ctx context.Context, prefix string) ([]ObjectInfo, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	var list []ObjectInfo
+	for _, f := range files {
+		name, ok := d.nameOf(strings.TrimPrefix(run+"/"+f.Name(), "/"))
+		if !ok || !strings.HasPrefix(name, prefix) || !IsName(name) ||
+			d.proxyStore && checkRegular(filepath.Join(dir, f.Name())+readySuffix) != nil {
+			continue
+		}
+		if st, err := f.Info(); err == nil && st.Mode().IsRegular() {
+			list = append(list, ObjectInfo{name, st.Size(), st.ModTime()})
+		}
 	}
-	return listFiles(d.dir, prefix, func(file string) (name string, ok bool) {
-		name, ok = d.nameOf(file)
-		return name, ok && checkRegular(filepath.Join(d.dir, file)+readySuffix) == nil
-	})
+	return list, nil
 }
 
 // readDir returns the entries of the directory path. It returns none if path is missing or is not a directory.
@@ -261,26 +267,6 @@ func readDir(path string) ([]os.DirEntry, error) {
 		return nil, nil
 	}
 	return list, err
-}
-
-// listFiles returns the objects in dir: the regular files for which nameOf returns a name that begins with prefix.
-func listFiles(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]ObjectInfo, error) {
-	files, err := readDir(dir)
-	if err != nil {
-		return nil, err
-	}
-
-	var list []ObjectInfo
-	for _, f := range files {
-		name, ok := nameOf(f.Name())
-		if !ok || !strings.HasPrefix(name, prefix) || !IsName(name) {
-			continue
-		}
-		if st, err := f.Info(); err == nil && st.Mode().IsRegular() {
-			list = append(list, ObjectInfo{name, st.Size(), st.ModTime()})
-		}
-	}
-	return list, nil
 }
 
 // URL implements Connector. A relative path becomes absolute only here, because finding the working directory may hang.

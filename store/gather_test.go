@@ -165,10 +165,10 @@ func TestFetchRun_CopiesReportsAndNamesUnreadableOnes(t *testing.T) {
 		switch {
 		case f.Err != nil && f.Err.Error() != "":
 			what = "unreadable"
-		case f.Final:
+		case !strings.HasSuffix(f.String(), ".partial"):
 			what = "final"
 		}
-		became = append(became, f.Name+" "+what)
+		became = append(became, f.String()+" "+what)
 	}
 	wanted := []string{"job/node-0 final", "job/node-0.2 final", "job/node-0.partial partial", "job/node-1.partial partial",
 		"job/node-2 unreadable", "job/node-3 unreadable", "job/node-4 unreadable"}

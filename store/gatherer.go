@@ -36,8 +36,8 @@ const maxListedMissing = 20
 
 // Fetch fetches the run and returns it. If optional is set, it returns nil for a run without objects in a store that is
 // not a directory, because RUN-ID may be an object's name: in a ProxyStore any object may have such a name.
-func (g *Gatherer) Fetch(ctx context.Context, f Finder, optional bool) (*catalog.Match, error) {
-	in, isDir, err := f.makeLocalDir(g.Store, g.run)
+func (g *Gatherer) Fetch(ctx context.Context, c *Copies, optional bool) (*catalog.Match, error) {
+	in, isDir, err := c.makeLocalDir(g.Store, g.run)
 	if err != nil {
 		return nil, err
 	}
@@ -47,36 +47,31 @@ func (g *Gatherer) Fetch(ctx context.Context, f Finder, optional bool) (*catalog
 	if err != nil || len(fetched) == 0 && optional && !isDir {
 		return nil, err
 	}
-	outside, err := f.externalLinks(g.run, in)
+	without, err := c.externalLinks(g.run, in)
 	if err != nil {
 		return nil, err
 	}
-	return g.find(in.dir, fetched, outside)
-}
-
-// WarnPartial warns about the nodes of the run that have only a partial report.
-func (g *Gatherer) WarnPartial(f Finder, l *catalog.Launch) { f.warnPartial(l, g.in) }
-
-// find returns the run from dir, the directory of the fetched files. It leaves out the files in without.
-func (g *Gatherer) find(dir string, fetched []FetchResult, without []string) (*catalog.Match, error) {
 	for _, f := range fetched {
 		if f.Err != nil {
 			g.failed = append(g.failed, f)
-			without = append(without, filepath.Join(dir, filepath.FromSlash(f.Name)+".json"))
+			without = append(without, in.file(f.String()))
 			continue
 		}
 		g.files[f.Path] = f
 	}
 
-	found, err := catalog.FindRun(dir, g.run, without...)
-	if err != nil && len(g.failed) > 0 {
+	found, err := catalog.FindRun(in.dir, g.run, without...)
+	switch {
+	case err != nil && len(g.failed) > 0:
 		return nil, g.UnreadableError()
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("no run %s in %s", text.Printable(g.run), g.Store.URL())
 	}
 	return found, nil
 }
+
+// WarnPartial warns about the nodes of the run that have only a partial report.
+func (g *Gatherer) WarnPartial(c *Copies, l *catalog.Launch) { c.warnPartial(l, g.in) }
 
 // UnreadableError returns the error for a run without a readable object. It lists the objects and the reasons.
 func (g *Gatherer) UnreadableError() error {
@@ -127,7 +122,7 @@ func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.Gathe
 func (g *Gatherer) isFinal(n *catalog.Node) bool {
 	for _, path := range n.Paths() {
 		f, known := g.files[path]
-		if known && !f.Final || !known && filepath.Ext(path) != ".json" {
+		if known && f.partial || !known && filepath.Ext(path) != ".json" {
 			return false
 		}
 	}
@@ -139,8 +134,8 @@ func (g *Gatherer) isFinal(n *catalog.Node) bool {
 func (g *Gatherer) missing(there map[int]bool, expected int) []reporter.Missing {
 	out, left := []reporter.Missing{}, expected
 	for _, f := range g.failed {
-		out = append(out, reporter.Missing{What: f.Node, Code: reporter.Unreadable, Why: g.describe(f)})
-		if index, err := strconv.Atoi(f.Node); err == nil {
+		out = append(out, reporter.Missing{What: f.Index(), Code: reporter.Unreadable, Why: g.describe(f)})
+		if index, err := strconv.Atoi(f.Index()); err == nil {
 			there[index] = true
 		} else {
 			left--
@@ -165,7 +160,7 @@ func (g *Gatherer) Evict(ctx context.Context, nodes []catalog.Node) error {
 	for i := range nodes {
 		for _, path := range nodes[i].Paths() {
 			if f, ok := g.files[path]; ok {
-				if err := g.Store.Evict(ctx, f.Name); err != nil {
+				if err := g.Store.Evict(ctx, f.String()); err != nil {
 					return err
 				}
 			}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -93,8 +92,7 @@ func (s *Store) Nodes(ctx context.Context, run string) ([]Node, error) {
 	list, err := s.listReports(ctx, run+"/")
 	out := make([]Node, 0, len(list))
 	for _, r := range list {
-		node := strings.TrimPrefix(r.node, "node-")
-		out = append(out, Node{s.Reference(r.Name), r.run, node, !r.partial, r.Size, r.Modified})
+		out = append(out, Node{s.Reference(r.Name), r.run, r.Index(), !r.partial, r.Size, r.Modified})
 	}
 	return out, err
 }

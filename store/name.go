@@ -44,20 +44,12 @@ func (l layout) nameOf(key string) (name string, ok bool) {
 	return base[:at] + "/" + base[at+len(l.separator):], true
 }
 
-// isElement reports whether s may be a run ID or the name of a node's report. Both consist of letters, digits, '.', '_'
-// and '-'.
-func isElement(s string) bool {
-	if s == "" || s == "." || s == ".." || len(s) > maxElement {
-		return false
-	}
+// elementChars are the characters of run IDs and of the names of nodes' reports.
+const elementChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
-	for _, c := range []byte(s) {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
+// isElement reports whether s may be a run ID or the name of a node's report.
+func isElement(s string) bool {
+	return s != "" && s != "." && s != ".." && len(s) <= maxElement && strings.Trim(s, elementChars) == ""
 }
 
 // An objectName is the parsed name of an object, which identifies a recording.
@@ -67,6 +59,9 @@ type objectName struct {
 	nth     int    // K of node-N.K; 1 for the first recording
 	partial bool   // a partial report, put while the node ran
 }
+
+// Index returns N of node-N: the node's index, or its host's name.
+func (n objectName) Index() string { return strings.TrimPrefix(n.node, "node-") }
 
 // String returns the name of the object.
 func (n objectName) String() string {

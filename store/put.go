@@ -44,6 +44,18 @@ func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (s
 	return "", fmt.Errorf("store %s of run %s: %d names are used by other recordings", node, run, maxRecordings)
 }
 
+// Deliver is PutReport, and returns the state that the report's file records.
+func (s *Store) Deliver(ctx context.Context, run, node string, data []byte) (*reporter.StoreState, error) {
+	name, err := s.PutReport(ctx, run, node, data)
+	state := &reporter.StoreState{State: reporter.PushPending, URI: s.URL(), Metrics: s.Metrics()}
+	if err != nil {
+		state.Error = err.Error()
+		return state, err
+	}
+	state.State, state.Reference, state.Unconditional = reporter.PushDone, s.Reference(name), s.Unconditional()
+	return state, nil
+}
+
 // A PartialReport is the report of a running node in a store. Put replaces it from time to time, so that data remains
 // if the node dies.
 type PartialReport struct {

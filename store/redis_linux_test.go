@@ -31,56 +31,10 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A real server behaves like a directory, and returns sizes and times.
 func TestRedis_BehavesLikeADirectory(t *testing.T) {
 	address := storetest.Redis(t)
-	for _, scheme := range []string{"redis", "proxystore+redis"} {
-		t.Run(scheme, func(t *testing.T) {
-			s := open(t, scheme+"://"+address)
-			const name = "job-7/node-0"
-			if there, err := s.Exists(t.Context(), name); there || err != nil {
-				t.Errorf("Exists of a missing object = %v, %v, want false", there, err)
-			}
-			if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("Get of a missing object: %v, want ErrNotFound", err)
-			}
-			put(t, s, name, "zero")
-			put(t, s, "job-7/node-1", "one")
-			put(t, s, "job.8/node-gpu7.2", "eight")
-			if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
-				t.Errorf("Put under a taken name: %v, want ErrExists", err)
-			}
-			want(t, open(t, s.URL()), name, "zero")
-
-			list, err := s.List(t.Context(), "job-7/")
-			if err != nil || len(list) != 2 || list[0].Name != name || list[0].Size == 0 {
-				t.Errorf("List(job-7/) = %+v, %v, want job-7/node-0, with its size, and job-7/node-1", list, err)
-			}
-			if told := scheme == "redis"; len(list) > 0 && (time.Since(list[0].Modified) < time.Minute) != told {
-				t.Errorf("%s: Modified is %v, want the time of the put for redis only", scheme, list[0].Modified)
-			}
-			if all, err := s.List(t.Context(), ""); err != nil || len(all) != 3 {
-				t.Errorf("List = %+v, %v, want 3 objects", all, err)
-			}
-
-			err = s.Replace(t.Context(), name, []byte("new"))
-			if scheme == "redis" {
-				if err != nil {
-					t.Errorf("Replace: %v", err)
-				}
-				want(t, open(t, s.URL()), name, "new")
-			} else if !errors.Is(err, errors.ErrUnsupported) {
-				t.Errorf("Replace in a ProxyStore: %v, want ErrUnsupported", err)
-			}
-			if err := errors.Join(s.Evict(t.Context(), name), s.Evict(t.Context(), name)); err != nil {
-				t.Errorf("Evict of %s twice: %v", name, err)
-			}
-			for _, e := range []string{"job-7/node-1", "job.8/node-gpu7.2"} {
-				if err := s.Evict(t.Context(), e); err != nil {
-					t.Errorf("Evict(%s): %v", e, err)
-				}
-			}
-		})
+	for _, scheme := range []string{"redis://", "proxystore+redis://"} {
+		t.Run(scheme, func(t *testing.T) { wantAlike(t, scheme+address) })
 	}
 }
 

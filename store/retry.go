@@ -17,16 +17,15 @@ func Temporary(err error) bool {
 	if busy, answered := serverBusy(err); answered {
 		return busy
 	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return dns.IsTemporary || dns.IsTimeout
 	}
 
-	var timeout net.Error
+	timeout, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
-		errors.As(err, &timeout) && timeout.Timeout()
+		ok && timeout.Timeout()
 }
 
 // serverBusy reports whether err is an error response of a server (answered), and whether that is temporary (busy).

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -120,7 +123,7 @@ func (s *s3) check(_ context.Context, name string) error {
 type request struct {
 	method, key string
 	query       url.Values
-	header      [2]string // one further header; "" if none
+	onlyNew     bool // a PUT succeeds only if there is no object
 	body        []byte
 }
 
@@ -150,11 +153,8 @@ func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 // newRequest returns the unsigned HTTP request for q.
 func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	to := s.endpoint
-	path := "/" + q.key
-	if s.bucket != "" {
-		path = "/" + s.bucket + path
-	}
-	to.Path, to.RawPath = path, escape(path, true)
+	to.Path = "/" + strings.TrimPrefix(s.bucket+"/"+q.key, "/")
+	to.RawPath = escape(to.Path, true)
 	to.RawQuery = strings.ReplaceAll(q.query.Encode(), "+", "%20") // as signed
 
 	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
@@ -164,8 +164,8 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	if q.method == http.MethodPut {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if q.header[0] != "" {
-		r.Header.Set(q.header[0], q.header[1])
+	if q.onlyNew {
+		r.Header.Set("If-None-Match", "*")
 	}
 	return r, nil
 }
@@ -196,11 +196,11 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 
-	put := request{method: http.MethodPut, key: s.Key(name), body: data, header: [2]string{"If-None-Match", "*"}}
+	put := request{method: http.MethodPut, key: s.Key(name), body: data, onlyNew: true}
 	err = s.send(ctx, put)
 	if isStatus(err, http.StatusNotImplemented) {
 		s.unconditional.Store(true)
-		put.header = [2]string{}
+		put.onlyNew = false
 		err = s.send(ctx, put)
 	}
 	if isStatus(err, http.StatusPreconditionFailed) {
@@ -256,10 +256,10 @@ func readBody(ctx context.Context, response *http.Response, most int64) ([]byte,
 // Exists implements Connector.
 func (s *s3) Exists(ctx context.Context, name string) (bool, error) {
 	response, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
-	if isStatus(err, http.StatusNotFound) {
+	switch {
+	case isStatus(err, http.StatusNotFound):
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
 	}
 	return true, response.Body.Close()
@@ -411,10 +411,10 @@ func newS3Error(resp *http.Response, k credentials) error {
 	return e
 }
 
-// isStatus reports whether err is a response with one of statuses.
-func isStatus(err error, statuses ...int) bool {
+// isStatus reports whether err is a response with the given status.
+func isStatus(err error, status int) bool {
 	e, ok := errors.AsType[*s3Error](err)
-	return ok && slices.Contains(statuses, e.status)
+	return ok && e.status == status
 }
 
 // isNoObject reports whether err means that the requested object does not exist. If the response has no code, it may be
@@ -430,4 +430,80 @@ func isMetadataHost(host string) bool {
 	ip := net.ParseIP(host)
 	ours := ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil // false for nil
 	return host == "localhost" || ours
+}
+
+// credentials are the keys that sign a request. Services of containers and instances return them as JSON, AWS STS as
+// XML.
+type credentials struct {
+	ID     string    `json:"AccessKeyId" xml:"AccessKeyId"`
+	Secret string    `json:"SecretAccessKey" xml:"SecretAccessKey"`
+	Token  string    `json:"Token" xml:"SessionToken"`
+	Expire time.Time `json:"Expiration" xml:"Expiration"` // zero: never
+}
+
+// The formats of times and names in Signature Version 4
+// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
+const (
+	amzTime      = "20060102T150405Z"
+	amzDate      = "20060102"
+	amzAlgorithm = "AWS4-HMAC-SHA256"
+)
+
+// sign signs r, including all its headers, with Signature Version 4. body is the body of r.
+func sign(r *http.Request, body []byte, k credentials, region, service string, at time.Time) {
+	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
+	r.Header.Set("X-Amz-Content-Sha256", sha256Hex(body))
+	if k.Token != "" {
+		r.Header.Set("X-Amz-Security-Token", k.Token)
+	}
+
+	names, headers := canonicalHeaders(r)
+	request := strings.Join([]string{
+		r.Method, cmp.Or(r.URL.EscapedPath(), "/"), r.URL.RawQuery, headers, names, sha256Hex(body),
+	}, "\n")
+	scope := strings.Join([]string{at.UTC().Format(amzDate), region, service, "aws4_request"}, "/")
+	text := strings.Join([]string{amzAlgorithm, at.UTC().Format(amzTime), scope, sha256Hex([]byte(request))}, "\n")
+
+	key := []byte("AWS4" + k.Secret)
+	for _, part := range append(strings.Split(scope, "/"), text) {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte(part))
+		key = h.Sum(nil)
+	}
+	r.Header.Set("Authorization", amzAlgorithm+" Credential="+k.ID+"/"+scope+", SignedHeaders="+names+
+		", Signature="+hex.EncodeToString(key))
+}
+
+// canonicalHeaders returns the names of the headers and their lines, in the sorted form that is signed.
+func canonicalHeaders(r *http.Request) (names, lines string) {
+	list := []string{"host"}
+	for name := range r.Header {
+		list = append(list, strings.ToLower(name))
+	}
+	slices.Sort(list)
+
+	var out strings.Builder
+	for _, name := range list {
+		value := r.URL.Host
+		if name != "host" {
+			value = strings.TrimSpace(r.Header.Get(name))
+		}
+		out.WriteString(name + ":" + value + "\n")
+	}
+	return strings.Join(list, ";"), out.String()
+}
+
+func sha256Hex(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// escape escapes s for Signature Version 4: all characters except letters, digits, "-._~" and, if slashes is set,
+// slashes.
+func escape(s string, slashes bool) string {
+	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+	if slashes {
+		s = strings.ReplaceAll(s, "%2F", "/")
+	}
+	return s
 }

@@ -41,72 +41,16 @@ func setKeys(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", storetest.S3Secret)
 }
 
-// A real server behaves like a directory.
 func TestS3_BehavesLikeADirectory(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
 	for _, folder := range []string{"", "a folder/of+signs%25"} {
-		s := open(t, server.Address(folder))
-		const name = "job-7/node-0"
-		if there, err := s.Exists(t.Context(), name); there || err != nil {
-			t.Errorf("Exists of a missing object = %v, %v, want false", there, err)
-		}
-		if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("Get of a missing object: %v, want ErrNotFound", err)
-		}
-		put(t, s, name, "zero")
-		put(t, s, "job-7/node-1", "one")
-		put(t, s, "job.8/node-gpu7.2", "")
-		if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
-			t.Errorf("Put under a taken name: %v, want ErrExists", err)
-		}
-		want(t, open(t, s.URL()), name, "zero")
-		want(t, open(t, s.URL()), "job.8/node-gpu7.2", "")
-		list, err := s.List(t.Context(), "job-7/")
-		if err != nil || len(list) != 2 || list[0].Name != name || list[0].Size != 4 || time.Since(list[0].Modified) > time.Minute {
-			t.Errorf("List(job-7/) = %+v, %v, want job-7/node-0, of 4 bytes and just put, and job-7/node-1", list, err)
-		}
-		if all, err := s.List(t.Context(), ""); err != nil || len(all) != 3 {
-			t.Errorf("List = %+v, %v, want 3 objects", all, err)
-		}
-
-		if err := s.Replace(t.Context(), name, []byte("new")); err != nil {
-			t.Errorf("Replace: %v", err)
-		}
-		want(t, open(t, s.URL()), name, "new")
-		for _, name := range []string{name, name, "job-7/node-1", "job.8/node-gpu7.2"} {
-			if err := s.Evict(t.Context(), name); err != nil {
-				t.Errorf("Evict(%s): %v", name, err)
-			}
-		}
-		if s.Unconditional() {
-			t.Error("Unconditional() = true, want false: the server supports conditions")
-		}
+		wantAlike(t, server.Address(folder))
 	}
-}
-
-// Of many simultaneous puts of one name, one succeeds.
-func TestS3_SimultaneousPutsSucceedOnce(t *testing.T) {
-	setKeys(t)
-	server := storetest.S3(t)
-	var done, taken atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 20 {
-		s := open(t, server.Address("x"))
-		wg.Go(func() {
-			switch err := s.Put(t.Context(), "job/node-0", fmt.Append(nil, i)); {
-			case err == nil:
-				done.Add(1)
-			case errors.Is(err, store.ErrExists):
-				taken.Add(1)
-			default:
-				t.Errorf("simultaneous Put: %v, want nil or ErrExists", err)
-			}
-		})
-	}
-	wg.Wait()
-	if done.Load() != 1 || taken.Load() != 19 {
-		t.Errorf("%d Puts succeeded and %d found the name taken, want 1 and 19", done.Load(), taken.Load())
+	wantOnePut(t, server.Address("x"))
+	s := open(t, server.Address("y"))
+	if put(t, s, "job/node-0", "text"); s.Unconditional() {
+		t.Error("Unconditional() = true, want false: the server supports conditions")
 	}
 }
 

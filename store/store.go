@@ -40,12 +40,11 @@ type Store struct {
 	codec     codec
 	debug     func(line string) // nil: no lines
 	name      string
+	cache     cache
 
-	mu       sync.Mutex
-	cache    cache
-	replaced map[string]bool       // names of objects that are not cached
-	ledger   *opstats.KeyedMetrics // nil without metrics
-	last     map[string]any        // the last value of each attribute, of whatever object
+	mu     sync.Mutex
+	ledger *opstats.KeyedMetrics // nil without metrics
+	last   map[string]any        // the last value of each attribute, of whatever object
 }
 
 // Open opens the store at address; the package comment describes addresses. Open only parses the address: if the store
@@ -65,7 +64,7 @@ func newStore(connector Connector, coding codec, o Options) (*Store, error) {
 
 	s := &Store{
 		connector: connector, codec: coding, debug: o.Debug, name: o.Name,
-		cache: cache{size: o.CacheSize}, replaced: make(map[string]bool), last: make(map[string]any),
+		cache: cache{size: o.CacheSize, replaced: make(map[string]bool)}, last: make(map[string]any),
 	}
 	if o.Metrics {
 		s.ledger = opstats.NewKeyedMetrics(maxMetrics)
@@ -107,10 +106,14 @@ func (e *MissingKeyError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
 
-// logDebug logs an operation in the words of ProxyStore. op is its name, and note ends the line.
-func (s *Store) logDebug(op, name string, took time.Duration, note string) {
+// finish records an operation that has succeeded since start, and logs it in the words of ProxyStore. note ends the
+// line.
+func (s *Store) finish(op, name string, start time.Time, note string) {
+	took := time.Since(start)
+	s.recordTime("store."+op, name, took)
 	if s.debug != nil {
-		s.debug(fmt.Sprintf(`Store(name="%s"): %s %s in %.3f ms%s`, s.name, op, s.key(name), took.Seconds()*1e3, note))
+		s.debug(fmt.Sprintf(`Store(name="%s"): %s %s in %.3f ms%s`,
+			s.name, strings.ToUpper(op), s.key(name), took.Seconds()*1e3, note))
 	}
 }
 
@@ -145,11 +148,7 @@ func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 // Replace stores an object under name, taken or not. A replaced object is never cached, because other processes may
 // replace it as well. In the layouts of ProxyStore the error is errors.ErrUnsupported.
 func (s *Store) Replace(ctx context.Context, name string, data []byte) error {
-	s.mu.Lock()
-	s.replaced[name] = true
-	s.cache.drop(name)
-	s.mu.Unlock()
-
+	s.cache.drop(name, true)
 	return s.put(ctx, name, data, s.connector.Replace)
 }
 
@@ -157,22 +156,16 @@ func (s *Store) put(
 	ctx context.Context, name string, data []byte, put func(context.Context, string, []byte) error,
 ) error {
 	start := time.Now()
-	stored, err := s.codec.encode(data)
+	stored := s.codec.encode(data)
 	encoded := time.Now()
-	if err == nil {
-		err = s.withRetries(ctx, "put", name, func() error { return put(ctx, name, stored) })
-	}
-	if err != nil {
+	if err := s.withRetries(ctx, "put", name, func() error { return put(ctx, name, stored) }); err != nil {
 		return s.opError("put", name, err)
 	}
-	end := time.Now()
 
-	s.recordTime("store.put.serialize", name, encoded.Sub(start), end)
-	s.recordTime("store.put.connector", name, end.Sub(encoded), end)
-	s.recordTime("store.put", name, end.Sub(start), end)
+	s.recordTime("store.put.serialize", name, encoded.Sub(start))
+	s.recordTime("store.put.connector", name, time.Since(encoded))
 	s.recordSize("store.put.object_size", name, len(stored))
-	s.logDebug("PUT", name, end.Sub(start), "")
-
+	s.finish("put", name, start, "")
 	return nil
 }
 
@@ -180,20 +173,17 @@ func (s *Store) put(
 // there is no object, the error is a *MissingKeyError.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	start := time.Now()
-	if data, ok := s.cachedObject(name); ok {
+	if data, ok := s.cache.get(name); ok {
 		s.recordCount("store.get.cache_hits", name)
-		s.recordTime("store.get", name, time.Since(start), time.Now())
-		s.logDebug("GET", name, time.Since(start), " (cached=True)")
+		s.finish("get", name, start, " (cached=True)")
 		return data, nil
 	}
 
 	data, _, err := s.GetStored(ctx, name)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s.cache.put(name, data)
 	}
-	s.cacheObject(name, data)
-
-	return data, nil
+	return data, err
 }
 
 // GetStored is Get without the cache. It also returns the bytes as stored: with ProxyStore's tag, or compressed.
@@ -205,12 +195,11 @@ func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte
 		return nil, nil, s.opError("get", name, err)
 	}
 	s.recordCount("store.get.cache_misses", name)
-	s.recordTime("store.get", name, time.Since(start), time.Now())
 	if missing {
+		s.recordTime("store.get", name, time.Since(start))
 		return nil, nil, &MissingKeyError{s.connector.Key(name), s.URL()}
 	}
-	s.logDebug("GET", name, time.Since(start), " (cached=False)")
-
+	s.finish("get", name, start, " (cached=False)")
 	return data, stored, nil
 }
 
@@ -221,39 +210,19 @@ func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, er
 		stored, err = s.connector.Get(ctx, name)
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, nil, err
-	}
 	got := time.Now()
-	s.recordTime("store.get.connector", name, got.Sub(start), got)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		s.recordTime("store.get.connector", name, got.Sub(start))
+	}
+	if err == nil {
+		data, err = s.codec.decode(stored)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-
-	data, err = s.codec.decode(stored)
-	if err != nil {
-		return nil, nil, err
-	}
-	s.recordTime("store.get.deserialize", name, time.Since(got), time.Now())
+	s.recordTime("store.get.deserialize", name, time.Since(got))
 	s.recordSize("store.get.object_size", name, len(stored))
-
 	return data, stored, nil
-}
-
-// cachedObject returns an object from the cache.
-func (s *Store) cachedObject(name string) ([]byte, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cache.get(name)
-}
-
-// cacheObject adds an object to the cache.
-func (s *Store) cacheObject(name string, data []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.replaced[name] {
-		s.cache.put(name, data)
-	}
 }
 
 // Exists reports whether there is an object called name. A cached object counts as existing, even if another process
@@ -269,20 +238,14 @@ func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 		if err != nil {
 			return false, s.opError("exists", name, err)
 		}
-		s.recordTime("store.exists.connector", name, time.Since(start), time.Now())
+		s.recordTime("store.exists.connector", name, time.Since(start))
 	}
-	s.recordTime("store.exists", name, time.Since(start), time.Now())
-	s.logDebug("EXISTS", name, time.Since(start), "")
-
+	s.finish("exists", name, start, "")
 	return there, nil
 }
 
 // IsCached reports whether an object is in the cache.
-func (s *Store) IsCached(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cache.index(name) >= 0
-}
+func (s *Store) IsCached(name string) bool { return s.cache.has(name) }
 
 // Evict deletes the object called name. It is not an error if there is none.
 func (s *Store) Evict(ctx context.Context, name string) error {
@@ -290,15 +253,9 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 	if err := s.withRetries(ctx, "evict", name, func() error { return s.connector.Evict(ctx, name) }); err != nil {
 		return s.opError("evict", name, err)
 	}
-	evicted := time.Now()
-	s.recordTime("store.evict.connector", name, evicted.Sub(start), evicted)
-
-	s.mu.Lock()
-	s.cache.drop(name)
-	s.mu.Unlock()
-	s.recordTime("store.evict", name, time.Since(start), time.Now())
-	s.logDebug("EVICT", name, time.Since(start), "")
-
+	s.recordTime("store.evict.connector", name, time.Since(start))
+	s.cache.drop(name, false)
+	s.finish("evict", name, start, "")
 	return nil
 }
 
@@ -318,15 +275,17 @@ func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 		return !strings.HasPrefix(e.Name, prefix) || !IsName(e.Name)
 	})
 	slices.SortFunc(list, func(a, b ObjectInfo) int { return cmp.Compare(a.Name, b.Name) })
-	s.recordTime("store.list", prefix, time.Since(start), time.Now())
-
+	s.recordTime("store.list", prefix, time.Since(start))
 	return list, nil
 }
 
 // A cache holds the most recently used objects. They are few, so a list is enough.
 type cache struct {
 	size int
-	list []cacheEntry // the most recently used first
+
+	mu       sync.Mutex
+	list     []cacheEntry    // the most recently used first
+	replaced map[string]bool // names of objects that are not cached
 }
 
 type cacheEntry struct {
@@ -336,30 +295,50 @@ type cacheEntry struct {
 
 // get returns the object called name, and makes it the most recently used one.
 func (c *cache) get(name string) (data []byte, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	i := c.index(name)
 	if i < 0 {
 		return nil, false
 	}
+	data = c.list[i].data
+	c.insert(name, data)
+	return data, true
+}
 
-	hit := c.list[i]
-	c.list = slices.Insert(slices.Delete(c.list, i, i+1), 0, hit)
-	return hit.data, true
+// has reports whether there is an object called name.
+func (c *cache) has(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.index(name) >= 0
 }
 
 // put adds an object. If the cache is full, the least recently used object is dropped.
 func (c *cache) put(name string, data []byte) {
-	if c.size == 0 {
-		return
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.size > 0 && !c.replaced[name] {
+		c.insert(name, data)
 	}
-	c.drop(name)
+}
+
+// drop removes an object. If it was replaced, it is never added again.
+func (c *cache) drop(name string, replaced bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if replaced {
+		c.replaced[name] = true
+	}
+	c.remove(name)
+}
+
+func (c *cache) insert(name string, data []byte) {
+	c.remove(name)
 	c.list = slices.Insert(c.list[:min(len(c.list), c.size-1)], 0, cacheEntry{name, data})
 }
 
-// drop removes an object.
-func (c *cache) drop(name string) {
-	if i := c.index(name); i >= 0 {
-		c.list = slices.Delete(c.list, i, i+1)
-	}
+func (c *cache) remove(name string) {
+	c.list = slices.DeleteFunc(c.list, func(e cacheEntry) bool { return e.name == name })
 }
 
 // index returns the index of the object called name in the list, or -1.
@@ -379,9 +358,11 @@ func (s *Store) record(name string, add func(l *opstats.KeyedMetrics, key string
 	}
 }
 
-// recordTime records how long the operation op on an object took, and that it ended at at.
-func (s *Store) recordTime(op, name string, took time.Duration, at time.Time) {
-	s.record(name, func(l *opstats.KeyedMetrics, key string) error { return l.AddTime(op, key, took.Seconds()*1e3, at) })
+// recordTime records how long the operation op on an object took, until now.
+func (s *Store) recordTime(op, name string, took time.Duration) {
+	s.record(name, func(l *opstats.KeyedMetrics, key string) error {
+		return l.AddTime(op, key, took.Seconds()*1e3, time.Now())
+	})
 }
 
 // recordCount adds one to a counter of an object.
@@ -423,9 +404,9 @@ func (s *Store) Metrics() *opstats.StoreMetrics {
 // A Ref refers to an object. It corresponds to a proxy in ProxyStore, but only Resolve fetches the object. It is safe
 // for concurrent use.
 type Ref struct {
-	url, name string
-	store     *Store
-	options   RefOptions
+	name    string
+	store   *Store
+	options RefOptions
 
 	turn     chan struct{} // capacity 1: held while fetching
 	resolved bool
@@ -443,25 +424,23 @@ func (s *Store) Proxy(ctx context.Context, name string, data []byte, o RefOption
 	if err := s.Put(ctx, name, data); err != nil {
 		return nil, err
 	}
-	s.recordTime("store.proxy", name, time.Since(start), time.Now())
-	s.logDebug("PROXY", name, time.Since(start), "")
-
+	s.finish("proxy", name, start, "")
 	return s.ProxyFromKey(name, o), nil
 }
 
 // ProxyFromKey returns a Ref to the object called name, which need not exist.
 func (s *Store) ProxyFromKey(name string, o RefOptions) *Ref {
-	return &Ref{url: s.URL(), name: name, store: s, options: o, turn: make(chan struct{}, 1)}
+	return &Ref{name: name, store: s, options: o, turn: make(chan struct{}, 1)}
 }
 
 // Reference returns the text of a Ref to the object called name: STORE#NAME.
-func (s *Store) Reference(name string) string { return s.ProxyFromKey(name, RefOptions{}).String() }
+func (s *Store) Reference(name string) string { return s.URL() + "#" + name }
 
 // Name returns the object's name.
 func (r *Ref) Name() string { return r.name }
 
 // String returns the reference, STORE#NAME, without user and password. Two references are equal if their texts are.
-func (r *Ref) String() string { return r.url + "#" + r.name }
+func (r *Ref) String() string { return r.store.Reference(r.name) }
 
 // MarshalText implements encoding.TextMarshaler. The text is the reference.
 func (r *Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
@@ -488,9 +467,9 @@ func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
 		if r.options.Evict {
 			errEvict = r.store.Evict(ctx, r.name)
 		}
-		r.store.recordTime("factory.resolve", r.name, time.Since(start), time.Now())
+		r.store.recordTime("factory.resolve", r.name, time.Since(start))
 	}
-	r.store.recordTime("factory.call", r.name, time.Since(start), time.Now())
+	r.store.recordTime("factory.call", r.name, time.Since(start))
 
 	return r.data, errEvict
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -101,71 +102,94 @@ func TestStore_HasTheMetricsOfProxyStore(t *testing.T) {
 func TestStore_EveryKindBehavesAlike(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
-			s := open(t, address)
-			if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
-				t.Errorf("List of an empty store = %v, %v, want none", list, err)
-			}
-			if err := s.Evict(t.Context(), "job-7/node-0"); err != nil {
-				t.Errorf("Evict of a missing object: %v, want no error", err)
-			}
-
-			put(t, s, "job-7/node-1", "one")
-			put(t, s, "job-7/node-0", "zero")
-			put(t, s, "job.node-8/node-gpu7.2", "eight")
-			err := s.Put(t.Context(), "job-7/node-1", []byte("another"))
-			if !errors.Is(err, store.ErrExists) {
-				t.Errorf("Put under a taken name: %v, want ErrExists", err)
-			}
-			want(t, s, "job-7/node-1", "one")
-
-			again := open(t, s.URL())
-			want(t, again, "job-7/node-0", "zero")
-			var names []string
-			list, err := again.List(t.Context(), "")
-			for _, e := range list {
-				names = append(names, e.Name)
-				if e.Size < 3 || e.Modified.IsZero() {
-					t.Errorf("listed %+v, want a size of at least 3 and a time", e)
-				}
-			}
-			if diff := cmp.Diff([]string{"job-7/node-0", "job-7/node-1", "job.node-8/node-gpu7.2"}, names); err != nil || diff != "" {
-				t.Errorf("List: error %v; names differ (-want +got):\n%s", err, diff)
-			}
-			for prefix, n := range map[string]int{"job-7/": 2, "job": 3, "job-7/node-1": 1, "job-8/": 0, "../": 0, "job-7": 2} {
-				if list, err := again.List(t.Context(), prefix); err != nil || len(list) != n {
-					t.Errorf("List(%q) = %v, %v, want %d objects", prefix, list, err, n)
-				}
-			}
+			wantAlike(t, address)
+			wantOnePut(t, address)
 		})
 	}
 }
 
-// Of many simultaneous puts of one name, one succeeds.
-func TestStore_SimultaneousPutsSucceedOnce(t *testing.T) {
-	for kind, address := range addresses(t) {
-		t.Run(kind, func(t *testing.T) {
-			var wg sync.WaitGroup
-			var won atomic.Pointer[string]
-			for i := range 32 {
-				s := open(t, address)
-				wg.Go(func() {
-					data := strings.Repeat(fmt.Sprint(i), 10000)
-					err := s.Put(t.Context(), "job/node-0", []byte(data))
-					switch {
-					case err == nil && !won.CompareAndSwap(nil, &data):
-						t.Error("two stores have put job/node-0, want one")
-					case err != nil && !errors.Is(err, store.ErrExists):
-						t.Errorf("simultaneous Put: %v, want nil or ErrExists", err)
-					}
-				})
-			}
-			wg.Wait()
-			want(t, open(t, address), "job/node-0", *won.Load())
-		})
+// wantAlike checks what all kinds of stores have in common. The store must be empty, and is so afterwards.
+func wantAlike(t *testing.T, address string) {
+	t.Helper()
+	s, ctx := open(t, address), t.Context()
+	if list, err := s.List(ctx, ""); err != nil || len(list) != 0 {
+		t.Errorf("List of an empty store = %v, %v, want none", list, err)
+	}
+	if there, err := s.Exists(ctx, "job-7/node-0"); there || err != nil {
+		t.Errorf("Exists of a missing object = %v, %v, want false", there, err)
+	}
+	if _, err := s.Get(ctx, "job-7/node-0"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Get of a missing object: %v, want ErrNotFound", err)
+	}
+
+	all := map[string]string{"job-7/node-0": "zero", "job-7/node-1": "one", "job.node-8/node-gpu7.2": "eight"}
+	for name, data := range all {
+		put(t, s, name, data)
+		if err := s.Put(ctx, name, []byte("another")); !errors.Is(err, store.ErrExists) {
+			t.Errorf("Put under a taken name: %v, want ErrExists", err)
+		}
+	}
+	again := open(t, s.URL())
+	list, err := again.List(ctx, "")
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name)
+		want(t, again, e.Name, all[e.Name])
+		if told := !strings.HasPrefix(address, "proxystore+redis:"); e.Size < 3 || time.Since(e.Modified) < time.Minute != told {
+			t.Errorf("listed %+v, want a size of at least 3 and, unless it is a ProxyStore's Redis, the time of the put", e)
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(all)), names); err != nil || diff != "" {
+		t.Errorf("List: error %v; names differ (-want +got):\n%s", err, diff)
+	}
+	for prefix, n := range map[string]int{"job-7/": 2, "job": 3, "job-7/node-1": 1, "job-8/": 0, "../": 0, "job-7": 2} {
+		if list, err := again.List(ctx, prefix); err != nil || len(list) != n {
+			t.Errorf("List(%q) = %v, %v, want %d objects", prefix, list, err, n)
+		}
+	}
+
+	err = s.Replace(ctx, "job-7/node-0", []byte("new"))
+	switch proxyStore := strings.HasPrefix(address, "proxystore"); {
+	case proxyStore && !errors.Is(err, errors.ErrUnsupported):
+		t.Errorf("Replace in a ProxyStore: %v, want ErrUnsupported", err)
+	case !proxyStore && err != nil:
+		t.Errorf("Replace: %v", err)
+	case !proxyStore:
+		want(t, open(t, s.URL()), "job-7/node-0", "new")
+	}
+	for name := range all {
+		if err := errors.Join(s.Evict(ctx, name), s.Evict(ctx, name)); err != nil {
+			t.Errorf("Evict of %s twice: %v", name, err)
+		}
+	}
+	if list, err := s.List(ctx, ""); err != nil || len(list) != 0 {
+		t.Errorf("List after Evict = %v, %v, want none", list, err)
 	}
 }
 
-// A replaced object is not cached. A ProxyStore replaces nothing.
+// wantOnePut checks that of many simultaneous puts of one name, one succeeds.
+func wantOnePut(t *testing.T, address string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var won atomic.Pointer[string]
+	for i := range 32 {
+		s := open(t, address)
+		wg.Go(func() {
+			data := strings.Repeat(fmt.Sprint(i), 10000)
+			err := s.Put(t.Context(), "job/node-0", []byte(data))
+			switch {
+			case err == nil && !won.CompareAndSwap(nil, &data):
+				t.Error("two stores have put job/node-0, want one")
+			case err != nil && !errors.Is(err, store.ErrExists):
+				t.Errorf("simultaneous Put: %v, want nil or ErrExists", err)
+			}
+		})
+	}
+	wg.Wait()
+	want(t, open(t, address), "job/node-0", *won.Load())
+}
+
+// A replaced object is not cached.
 func TestStore_CachesNoReplacedObject(t *testing.T) {
 	dir := t.TempDir()
 	s, other := open(t, dir), open(t, dir)
@@ -183,11 +207,6 @@ func TestStore_CachesNoReplacedObject(t *testing.T) {
 	want(t, s, "job/node-0.partial", "4")
 	if s.IsCached("job/node-0.partial") {
 		t.Error("a replaced object is cached, want none in the cache")
-	}
-
-	err := open(t, "proxystore+file://"+dir).Replace(t.Context(), "job/node-0", nil)
-	if !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Replace in a ProxyStore: %v, want ErrUnsupported", err)
 	}
 }
 

@@ -72,7 +72,7 @@ func ofColumn(c collector.Column) Metric {
 	case collector.JobMemory:
 		row.Label += ", counted as in perfagent_job_info"
 	case collector.JobMemorySwap:
-		row.Label += ", it is in perfagent_job_memory_bytes"
+		row.Label += "; included in perfagent_job_memory_bytes"
 	}
 	return Metric{Name: "perfagent_" + row.Prometheus, Type: kind, Help: row.Label,
 		write: func(x *exposition, m *Metric, f *metricInput) { x.series(m, "", columnToBaseUnit(c, f.values[c])) }}
@@ -107,10 +107,10 @@ func nodeMetrics(f *metricInput) []Metric {
 	return []Metric{
 		{
 			Name: "perfagent_build_info", Type: gauge, Label: "version",
-			Help:  "always 1; the label is the version of perfagent",
+			Help:  "always 1; the label is perfagent's version",
 			write: func(x *exposition, m *Metric, f *metricInput) { x.series(m, f.version, 1) },
 		},
-		singleMetric("perfagent_start_time_seconds", gauge, "when the run started, since 1970", start),
+		singleMetric("perfagent_start_time_seconds", gauge, "start of the run, in seconds since 1970", start),
 		singleMetric("perfagent_interval_seconds", gauge, "time between samples", f.interval.Seconds()),
 		singleMetric("perfagent_samples_total", counter, "samples taken"+sinceThen, float64(f.samples)),
 		singleMetric("perfagent_missed_ticks_total", counter, "samples that could not be taken in time"+sinceThen,
@@ -122,14 +122,14 @@ func nodeMetrics(f *metricInput) []Metric {
 		singleMetric("perfagent_cpus", gauge, "logical CPUs of the node", zeroToNaN(float64(f.cpus))),
 		{
 			Name: "perfagent_cpu_seconds_total", Type: counter, Label: "mode", write: cpuModes,
-			Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
+			Help: "CPU time of the node by mode, summed over all CPUs" + sinceThen +
 				"; guest time is included in user and nice",
 		},
 		singleMetric("perfagent_memory_used_ratio", gauge,
-			"used share of the node's memory: (total - available) / total", memoryUsed),
+			"share of the node's memory in use: (total - available) / total", memoryUsed),
 		singleMetric("perfagent_memory_total_bytes", gauge, "memory of the node", zeroToNaN(f.memoryMB*collector.MiB)),
 		singleMetric("perfagent_filesystem_used_ratio", gauge,
-			"used share of the fullest file system of --disk-path: used / (used + available to users)", diskUsed),
+			"share of the fullest --disk-path file system in use: used / (used + available to users)", diskUsed),
 	}
 }
 
@@ -292,12 +292,13 @@ func jobMetrics(f *metricInput) []Metric {
 		singleMetric("perfagent_job_oom_kills_total", counter,
 			"out-of-memory kills in the job's control group"+sinceThen, float64(a.OOMKills)),
 		byResource("perfagent_job_pressure_waiting_seconds_total",
-			"time in which some task in the job's control group waited for a resource",
+			"time in which any task in the job's control group waited for a resource",
 			job.CPUSome, job.MemorySome, job.IOSome),
 		byResource("perfagent_job_pressure_stalled_seconds_total",
-			"time in which all tasks in it waited for a resource", job.CPUFull, job.MemoryFull, job.IOFull),
+			"time in which all tasks in the job's control group waited for a resource",
+			job.CPUFull, job.MemoryFull, job.IOFull),
 		byResource("perfagent_pressure_waiting_seconds_total",
-			"time in which some task on the node waited for a resource", node.CPUSome, node.MemorySome, node.IOSome),
+			"time in which any task on the node waited for a resource", node.CPUSome, node.MemorySome, node.IOSome),
 		byResource("perfagent_pressure_stalled_seconds_total",
 			"time in which all tasks on the node waited for a resource", node.CPUFull, node.MemoryFull, node.IOFull),
 		singleMetric("perfagent_oom_kills_total", counter, "out-of-memory kills on the node"+sinceThen,
@@ -356,7 +357,7 @@ func storeMetrics() []Metric {
 		},
 		{
 			Name: "perfagent_store_errors_total", Type: counter, Label: "operation",
-			Help:  "perfagent's operations on the store of reports that failed" + sinceThen,
+			Help:  "perfagent's failed operations on the store of reports" + sinceThen,
 			write: storeErrors,
 		},
 	}

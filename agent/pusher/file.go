@@ -63,24 +63,22 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 // each rank's report gets the state of the node. A journal is left alone: either its report replaces it, or it is the
 // only file left.
 func (f *File) recordPush(states map[string]reporter.PushState) error {
-	if f.parts == nil {
-		return recordPushIn(f.File, states)
+	files := f.parts
+	if files == nil {
+		files = []*reportfile.File{f.File}
+	} else {
+		for _, state := range states { // there is only one: the node's
+			states = map[string]reporter.PushState{f.key: state}
+		}
 	}
 
 	var errs []error
-	for _, state := range states { // there is only one: the node's
-		for _, part := range f.parts {
-			errs = append(errs, recordPushIn(part, map[string]reporter.PushState{f.key: state}))
-		}
+	for _, file := range files {
+		errs = append(errs, rewrite(file, "the state of the push", func(data []byte) ([]byte, error) {
+			return reporter.WithPush(data, states)
+		}))
 	}
 	return errors.Join(errs...)
-}
-
-// recordPushIn records states in file if that is a perfagent report.
-func recordPushIn(file *reportfile.File, states map[string]reporter.PushState) error {
-	return rewrite(file, "the state of the push", func(data []byte) ([]byte, error) {
-		return reporter.WithPush(data, states)
-	})
 }
 
 // rewrite replaces the content of file with the result of with, if file is a perfagent report. what is the object of

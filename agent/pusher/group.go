@@ -96,11 +96,8 @@ func (g *Group) isOtherServer() bool { return g.state.URI != mlflow.PublicURI(g.
 
 // destination combines the target, the last push and the environment, in this order of precedence.
 func (g *Group) destination() Destination {
-	d := Destination{
-		RunID: g.state.RunID, Given: g.state.Given, Invocation: g.state.Invocation,
-		ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
-		OtherServer: g.isOtherServer(), NoCreate: g.target.DryRun,
-	}
+	d := NewDestination(g.state)
+	d.OtherServer, d.NoCreate = g.isOtherServer(), g.target.DryRun
 	if d.RunID == "" && g.state.URI == "" {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
 		d.Given = d.RunID != ""

@@ -141,7 +141,7 @@ func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSerie
 	s.samples, s.envelope = reporter.NewSeries(rec, first, min(rec.Ring.Len(), first+maxLiveBuckets))
 	s.job = recordingJobSeries(rec)
 	for _, g := range rec.GPUs {
-		s.gpus = append(s.gpus, gpuCapacity{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
+		s.gpus = append(s.gpus, reporter.GPU{MemoryMB: g.MemoryMB, PowerLimitWatts: g.PowerLimitWatts})
 	}
 	return s
 }

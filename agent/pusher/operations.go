@@ -51,38 +51,32 @@ func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most 
 	return out
 }
 
-// A jobSeries is an operation, counter, gauge or transfer with timelines.
-type jobSeries struct {
-	kind reporter.OperationKind
-	name string
-}
-
 // chartedSeries returns the job's series to which keys, the keys of an envelope, belong. They are in the order of their
-// starts, so that a series keeps its name in MLflow when more of them start. began(key) is the index of the first
-// sample with a value under key.
-func chartedSeries(keys iter.Seq[string], began func(key string) int) []jobSeries {
-	first := make(map[jobSeries]int)
+// starts, so that a series keeps its name in MLflow when more of them start. They have no Number. began(key) is the
+// index of the first sample with a value under key.
+func chartedSeries(keys iter.Seq[string], began func(key string) int) []reporter.OperationTimeline {
+	first := make(map[reporter.OperationTimeline]int)
 	for key := range keys {
 		l, ok := reporter.ParseTimelineKey(key)
 		if !ok {
 			continue
 		}
-		s := jobSeries{l.Kind, l.Series}
-		before, there := first[s]
+		l.Number = ""
+		before, there := first[l]
 		if now := began(key); !there || now < before {
-			first[s] = now
+			first[l] = now
 		}
 	}
 
-	all := slices.SortedFunc(maps.Keys(first), func(a, b jobSeries) int {
-		return cmp.Or(cmp.Compare(first[a], first[b]), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+	all := slices.SortedFunc(maps.Keys(first), func(a, b reporter.OperationTimeline) int {
+		return cmp.Or(cmp.Compare(first[a], first[b]), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Series, b.Series))
 	})
 
 	return all[:min(len(all), aggregate.MaxCharts)]
 }
 
 // reportJobSeries returns the job's series that have timelines in the envelope of a report.
-func reportJobSeries(e reporter.Envelope) []jobSeries {
+func reportJobSeries(e reporter.Envelope) []reporter.OperationTimeline {
 	return chartedSeries(maps.Keys(e), func(key string) int {
 		values := e[key].Mean
 		i := slices.IndexFunc(values, func(v float64) bool { return !math.IsNaN(v) })
@@ -94,7 +88,7 @@ func reportJobSeries(e reporter.Envelope) []jobSeries {
 }
 
 // recordingJobSeries returns the job's series that have timelines in a Recording.
-func recordingJobSeries(rec *collector.Recording) []jobSeries {
+func recordingJobSeries(rec *collector.Recording) []reporter.OperationTimeline {
 	if rec.Operations == nil || rec.Operations.Timelines == nil {
 		return nil
 	}
@@ -117,14 +111,15 @@ func (s nodeSeries) jobSources() []source {
 		var rows []reporter.TimelineKind
 		var numbers []string
 		for _, row := range reporter.TimelineKinds() {
-			if row.Kind == of.kind {
+			if row.Kind == of.Kind {
 				rows, numbers = append(rows, row), append(numbers, row.Number)
 			}
 		}
 
-		key := taken.reserve(folder(s.node)+string(of.kind)+"/", of.name, numbers...)
+		key := taken.reserve(folder(s.node)+string(of.Kind)+"/", of.Series, numbers...)
 		for _, row := range rows {
-			l := reporter.OperationTimeline{Kind: of.kind, Series: of.name, Number: row.Number}
+			l := of
+			l.Number = row.Number
 			band, ok := s.envelope[l.Key()]
 			if !ok {
 				continue

@@ -163,10 +163,10 @@ func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
 
 // timelineKeys returns the keys of the timelines of all names in each kind, in any order.
 func timelineKeys(rnd *rand.Rand) []string {
-	var all []jobSeries
+	var all []reporter.OperationTimeline
 	for _, kind := range []reporter.OperationKind{reporter.OpKind, reporter.CounterKind, reporter.GaugeKind, reporter.TransferKind} {
 		for _, name := range hostileNames()[:7] {
-			all = append(all, jobSeries{kind, name})
+			all = append(all, reporter.OperationTimeline{Kind: kind, Series: name})
 		}
 	}
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -174,8 +174,8 @@ func timelineKeys(rnd *rand.Rand) []string {
 	var keys []string
 	for _, s := range all {
 		for _, row := range reporter.TimelineKinds() {
-			if row.Kind == s.kind {
-				keys = append(keys, reporter.OperationTimeline{Kind: s.kind, Series: s.name, Number: row.Number}.Key())
+			if row.Kind == s.Kind {
+				keys = append(keys, reporter.OperationTimeline{Kind: s.Kind, Series: s.Series, Number: row.Number}.Key())
 			}
 		}
 	}

@@ -73,9 +73,9 @@ type Plan struct {
 	// Notes are messages for the user about things that are not failures.
 	Notes []string
 
-	sentLive    bool              // Run is as the live push knows it, and was not read again
-	jobRun      *mlflow.Run       // the job's run, if Run is ours and the two are to be linked
-	experiments map[string]string // IDs by name, as far as a search has read them
+	sentLive    bool                // Run is as the live push knows it, and was not read again
+	jobRun      *mlflow.Run         // the job's run, if Run is ours and the two are to be linked
+	experiments []mlflow.Experiment // as far as a search has read them
 
 	metrics []mlflow.Metric
 	dropped int // number of values that MLflow does not accept
@@ -159,10 +159,8 @@ func (p *Plan) Outcome() string {
 
 // DoneState returns the state of a complete push. It keeps the fields of s that a later push needs.
 func DoneState(s reporter.PushState, notes []string) reporter.PushState {
-	return reporter.PushState{
-		State: reporter.PushDone, RunID: s.RunID, Given: s.Given, URI: s.URI, Invocation: s.Invocation,
-		Error: strings.Join(notes, "; "),
-	}
+	s.State, s.Error, s.ExperimentName, s.ExperimentID = reporter.PushDone, strings.Join(notes, "; "), "", ""
+	return s
 }
 
 // findRun sets p.Run to the run of the live push, to the given run, or to one that it finds by its tags. If there is

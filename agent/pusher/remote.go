@@ -57,30 +57,24 @@ func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metri
 
 // lastPoint returns the time of the recording's last point that is already in the run, or −1 if there is none.
 //
-// Windows are sent in the order of time. Other recordings of the node may have points in the same series, and some may
-// by chance have the same millisecond and value. So lastPoint counts the windows up to the first one without its anchor
-// in the run. If the run has all points of the last window counted, that is the result. If not, lastPoint checks all
-// points of each window.
+// Windows are sent whole and in the order of time. Other recordings of the node may have points in the same series, and
+// some may by chance have the same millisecond and value. So unless the run is exclusive, lastPoint checks all points
+// of each window up to the first one that the run lacks.
 func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window) (int64, error) {
-	switch last := len(all) - 1; {
-	case last < 0:
+	switch {
+	case len(all) == 0:
 		return -1, nil
 	case s.thinned:
 		return r.lastOfThinned(ctx, s, all)
-	case r.exclusive && r.isLatest(all[last]):
-		return all[last].end, nil
 	}
-
-	n, err := r.anchored(ctx, all)
-	if err != nil || n == 0 {
-		return -1, err
-	}
-	if whole, err := r.hasAll(ctx, all[n-1].points); err != nil || whole {
-		return all[n-1].end, err
+	for _, w := range slices.Backward(all) {
+		if r.exclusive && r.isLatest(w) {
+			return w.end, nil
+		}
 	}
 
 	until := int64(-1)
-	for _, w := range all[:n] {
+	for _, w := range all {
 		if whole, err := r.hasAll(ctx, w.points); err != nil || !whole {
 			return until, err
 		}
@@ -95,18 +89,6 @@ func (r *remoteState) isLatest(w window) bool {
 		latest, ok := r.run.Metrics[m.Key]
 		return !ok || latest != m
 	})
-}
-
-// anchored returns the number of windows before the first one that has no anchor in the run.
-func (r *remoteState) anchored(ctx context.Context, all []window) (int, error) {
-	keys := anchors(all)
-	for i, w := range all {
-		k := slices.IndexFunc(w.points, func(m mlflow.Metric) bool { return slices.Contains(keys, m.Key) })
-		if has, err := r.has(ctx, w.points[k]); err != nil || !has {
-			return i, err
-		}
-	}
-	return len(all), nil
 }
 
 // hasAll reports whether the run has all of points.

@@ -55,32 +55,34 @@ func newRunIdentity(r *reporter.Report, d Destination, base string) runIdentity 
 // recordingID returns the ID of node's recording in the run runID. start is the start of the recording, in ms since
 // 1970.
 func recordingID(runID, node string, start int64) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", runID, node, start))
+	return shortHash(fmt.Sprintf("%q %s %d", runID, node, start))
+}
+
+// shortHash returns a hash of 16 digits.
+func shortHash(words string) string {
+	sum := sha256.Sum256([]byte(words))
 	return hex.EncodeToString(sum[:8])
 }
 
 // hash returns an ID of all recordings together.
 func (id runIdentity) hash() string {
-	h := sha256.New()
+	words := ""
 	for _, name := range id.nodes {
-		fmt.Fprintf(h, "%s ", id.recordings[name])
+		words += id.recordings[name] + " "
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	return shortHash(words)
 }
 
 // NewInvocation returns a new value of TagInvocation for one start of perfagent on node. It marks the runs that the job
 // creates.
 func NewInvocation(node string) string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:]) + "." + node
+	return shortHash(rand.Text()) + "." + node
 }
 
 // SharedInvocation returns the value of TagInvocation for all ranks of a launch on node, so that each of them
 // recognizes a run created by the job of any of these ranks. common is known to exactly these ranks.
 func SharedInvocation(common, node string) string {
-	sum := sha256.Sum256([]byte(common))
-	return hex.EncodeToString(sum[:8]) + "." + node
+	return shortHash(common) + "." + node
 }
 
 // relatedRunsFilter returns the filter for runs of other nodes, and of other reports of the same recordings. ok is
@@ -154,13 +156,13 @@ type searchResult struct {
 	run    *mlflow.Run // nil if there is none yet
 	jobRun *mlflow.Run // the job's run, if run is ours and the two are to be linked
 
-	otherNode   bool              // run is another node's, and our job may still create one
-	experiments map[string]string // IDs by name of the searched experiments
+	otherNode   bool                // run is another node's, and our job may still create one
+	experiments []mlflow.Experiment // the ones searched
 }
 
 // search looks for the run of a recording by its tags.
 func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destination) (searchResult, error) {
-	experiments, err := newExperiments(ctx, c, d)
+	experiments, err := d.experiments(ctx, c)
 	if err != nil {
 		return searchResult{}, err
 	}
@@ -168,29 +170,29 @@ func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destinatio
 
 	// Without d.Invocation, id.invocation is a hash of the recordings, and filter finds these by their own tags.
 	if d.Invocation != "" || !ok {
-		runs, err := experiments.findRuns(ctx, tagFilter(TagInvocation, id.invocation), maxOfInvocation)
+		runs, err := findRuns(ctx, c, experiments, tagFilter(TagInvocation, id.invocation), maxOfInvocation)
 		if found := pick(runs); err != nil || found.run != nil {
 			return found, err
 		}
 	}
 	if !ok {
-		return searchResult{experiments: experiments.byName}, nil
+		return searchResult{experiments: experiments}, nil
 	}
 
-	runs, err := experiments.findRuns(ctx, filter, maxOfRunID)
+	runs, err := findRuns(ctx, c, experiments, filter, maxOfRunID)
 	if err != nil {
 		return searchResult{}, err
 	}
 	found := pick(slices.DeleteFunc(runs, func(r mlflow.Run) bool { return !id.fits(r) }))
 	found.otherNode = found.run != nil && !id.hasRecording(*found.run)
-	found.experiments = experiments.byName
+	found.experiments = experiments
 	return found, nil
 }
 
 // jobRuns returns, by invocation, the IDs of the runs that the jobs created, or that perfagent created for them. It
 // leaves out an invocation without a run.
 func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations []string) (map[string]string, error) {
-	experiments, err := newExperiments(ctx, c, d)
+	experiments, err := d.experiments(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +202,7 @@ func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations [
 		if !isFilterSafe(invocation) {
 			continue
 		}
-		runs, err := experiments.findRuns(ctx, tagFilter(TagInvocation, invocation), maxOfInvocation)
+		runs, err := findRuns(ctx, c, experiments, tagFilter(TagInvocation, invocation), maxOfInvocation)
 		if err != nil {
 			return nil, err
 		}
@@ -247,50 +249,33 @@ const (
 // maxSearched limits the experiments in one search for runs.
 const maxSearched = 1000
 
-// experiments are the experiments to search for runs.
-type experiments struct {
-	client *mlflow.Client
-	ids    [][]string        // in lists for one search each
-	byName map[string]string // IDs
+// experiments returns the experiments in which d may have a run.
+func (d Destination) experiments(ctx context.Context, c *mlflow.Client) ([]mlflow.Experiment, error) {
+	if !d.ExperimentOnly {
+		return c.SearchExperiments(ctx)
+	}
+	one, err := c.ExperimentByName(ctx, d.ExperimentName)
+	switch {
+	case mlflow.NotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []mlflow.Experiment{*one}, nil
 }
 
-// newExperiments asks the server for the experiments in which d may have a run.
-func newExperiments(ctx context.Context, c *mlflow.Client, d Destination) (experiments, error) {
-	var all []mlflow.Experiment
-	var err error
-	if d.ExperimentOnly {
-		var one *mlflow.Experiment
-		if one, err = c.ExperimentByName(ctx, d.ExperimentName); err == nil {
-			all = append(all, *one)
-		}
-	} else {
-		all, err = c.SearchExperiments(ctx)
-	}
-	if err != nil && !(d.ExperimentOnly && mlflow.NotFound(err)) {
-		return experiments{}, err
-	}
-
-	e := experiments{client: c, byName: make(map[string]string)}
-	for some := range slices.Chunk(all, maxSearched) {
-		var ids []string
-		for _, experiment := range some {
-			ids = append(ids, experiment.ID)
-			e.byName[experiment.Name] = experiment.ID
-		}
-		e.ids = append(e.ids, ids)
-	}
-	return e, nil
-}
-
-// findRuns searches for runs, the earliest first. limit applies to each list in e.ids.
-func (e experiments) findRuns(ctx context.Context, filter string, limit int) ([]mlflow.Run, error) {
+// findRuns searches experiments for runs, the earliest first. limit applies to each maxSearched experiments.
+func findRuns(
+	ctx context.Context, c *mlflow.Client, experiments []mlflow.Experiment, filter string, limit int,
+) ([]mlflow.Run, error) {
 	var out []mlflow.Run
-	for _, ids := range e.ids {
-		runs, err := e.client.SearchRuns(ctx, mlflow.RunQuery{
-			ExperimentIDs: ids,
-			Filter:        filter,
-			OrderBy:       []string{"attributes.start_time ASC"},
-			Limit:         limit,
+	for some := range slices.Chunk(experiments, maxSearched) {
+		var ids []string
+		for _, e := range some {
+			ids = append(ids, e.ID)
+		}
+		runs, err := c.SearchRuns(ctx, mlflow.RunQuery{
+			ExperimentIDs: ids, Filter: filter, OrderBy: []string{"attributes.start_time ASC"}, Limit: limit,
 		})
 		if err != nil {
 			return nil, err
@@ -338,9 +323,17 @@ type Destination struct {
 	Invocation string
 }
 
-// create creates a run called name. known has the IDs of experiments by name.
+// NewDestination returns the destination of the push with the given state.
+func NewDestination(s reporter.PushState) Destination {
+	return Destination{
+		RunID: s.RunID, Given: s.Given, Invocation: s.Invocation,
+		ExperimentName: s.ExperimentName, ExperimentID: s.ExperimentID,
+	}
+}
+
+// create creates a run called name. known are the experiments that the server has, as far as they have been read.
 func (id runIdentity) create(
-	ctx context.Context, c *mlflow.Client, d Destination, known map[string]string, name string,
+	ctx context.Context, c *mlflow.Client, d Destination, known []mlflow.Experiment, name string,
 ) (*mlflow.Run, error) {
 	experiment, err := d.experiment(ctx, c, known)
 	if err != nil {
@@ -356,7 +349,9 @@ var errTwoExperiments = errors.New("MLFLOW_EXPERIMENT_NAME and MLFLOW_EXPERIMENT
 // experiment returns the ID of the experiment for a new run: the one called ExperimentName, which is created if it is
 // unknown, or otherwise ExperimentID, which must exist. If both are given, they must agree. With NoCreate, an unknown
 // experiment is not created, and its ID is "".
-func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map[string]string) (string, error) {
+func (d Destination) experiment(
+	ctx context.Context, c *mlflow.Client, known []mlflow.Experiment,
+) (string, error) {
 	id := d.ExperimentID
 	if id != "" {
 		e, err := c.Experiment(ctx, id)
@@ -373,7 +368,12 @@ func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map
 	}
 
 	name := cmp.Or(d.ExperimentName, "Default")
-	named, ok := known[name]
+	named := ""
+	i := slices.IndexFunc(known, func(e mlflow.Experiment) bool { return e.Name == name })
+	ok := i >= 0
+	if ok {
+		named = known[i].ID
+	}
 	if !ok && (d.NoCreate || id != "") {
 		_, err := c.ExperimentByName(ctx, name)
 		ok = mlflow.NotFound(err) // do not create it

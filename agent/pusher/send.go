@@ -87,8 +87,8 @@ func (p *Plan) resolveDuplicate(ctx context.Context, created *mlflow.Run) (*mlfl
 	if err := retry.Wait(ctx, resolveDelay); err != nil {
 		return nil, err
 	}
-	here := experiments{client: p.client, ids: [][]string{{created.ExperimentID}}}
-	runs, err := here.findRuns(ctx, tagFilter(TagInvocation, p.id.invocation), maxOfInvocation)
+	here := []mlflow.Experiment{{ID: created.ExperimentID}}
+	runs, err := findRuns(ctx, p.client, here, tagFilter(TagInvocation, p.id.invocation), maxOfInvocation)
 	if err != nil {
 		return nil, err
 	}
@@ -219,20 +219,19 @@ func (p *Plan) claim(name string) mlflow.Tag {
 // artifactPath returns a path in the run that no file of another recording has: the path already claimed for this file;
 // else perfagent/NAME if no other recording has claimed that; else a path with the invocation.
 func (p *Plan) artifactPath(name string) string {
-	plain := "perfagent/" + name
-	if p.Run == nil {
+	own, plain := tagArtifact+name+"."+p.id.invocation, "perfagent/"+name
+	switch {
+	case p.Run == nil:
 		return plain
-	}
-	own := tagArtifact + name + "." + p.id.invocation
-	if claimed := p.Run.Tags[own]; claimed != "" {
-		return claimed
-	}
-	if p.isPathClaimed(own, plain) {
+	case p.Run.Tags[own] != "":
+		return p.Run.Tags[own]
+	case p.isPathClaimed(own, plain):
 		return p.uniquePath(name)
 	}
 	return plain
 }
 
+// uniquePath returns a path with the invocation.
 func (p *Plan) uniquePath(name string) string {
 	ext := path.Ext(name)
 	return "perfagent/" + strings.TrimSuffix(name, ext) + "." + p.id.invocation + ext

@@ -134,18 +134,9 @@ func runName(r *reporter.Report) string {
 func ShellCommand(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = quote(w)
+		quoted[i] = text.ShellQuote(w)
 	}
 	return strings.Join(quoted, " ")
-}
-
-// quote quotes w for a POSIX shell.
-func quote(w string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_"
-	if w != "" && strings.Trim(w, plain) == "" {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
 // clip shortens s to at most n bytes, never splits a character, and makes the result valid UTF-8.

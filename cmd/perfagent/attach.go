@@ -23,10 +23,10 @@ func newAttach(s streams) *cobra.Command {
 		Short: "record processes that are already running",
 		Long: `Record processes that are already running, with their children.
 
-The recording ends when the last of them has ended, on TERM, INT or HUP, or
+Recording ends when the last of the processes has ended, on TERM, INT or HUP, or
 after the time given with --for. Then perfagent writes the report and its page.
-What the processes used before is not included. They are not affected, and no
-privilege is needed for processes of the same user.
+What the processes used before that is not included. The processes are not
+affected, and you need no privileges to attach to your own.
 
 Exit code: 0 if the report was written; 1 if there is no such process, or no
 report.`,
@@ -44,7 +44,7 @@ report.`,
 	addRecordFlags(cmd.Flags(), o)
 	o.addFor(cmd)
 	cmd.Flags().BoolVar(&ready, "ready", false,
-		"print a line of JSON on stdout when the recording has begun: run_id, pid, dir, marks")
+		"print a line of JSON on stdout when recording has begun: run_id, pid, dir, marks")
 
 	return cmd
 }

@@ -39,11 +39,11 @@ func newDiff(s streams) *cobra.Command {
 		SuggestFor: []string{"compare"},
 		Short:      "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
-after it. The first line sums it up: how long B took, and what else changed. The
-table has the time, the CPU time, the peak memory and what else of the job
-changed, with medians and noise. With --all it also has the node and the other
-metrics, with ~ where the difference may be noise. If each side is one run, it
-has only what differs by 5 % or more.
+after it. The first line sums up how long B took and what else changed. The
+table shows the wall time, the CPU time, the peak memory and whatever else about
+the job changed, with medians and noise. With --all it also shows the node and
+the other metrics, with ~ where the difference may be noise. If each side is one
+run, it shows only differences of 5 % or more.
 
 A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, anything that perfagent
 show can read, or directories. From a RUN-ID or a directory diff takes all
@@ -57,8 +57,8 @@ an amount in the metric's unit, such as 90. A change in percent must also be
 significant; with too few runs to test, the plain difference counts. The exit
 code is 2 if the runs cannot be compared.
 
-METRIC is one that perfagent metrics lists, or a number that the job reported,
-such as phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
+METRIC is a name that perfagent metrics lists, or a number from the job, such as
+phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff before after
   perfagent diff @-2 @latest
@@ -75,7 +75,7 @@ such as phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	o.format = addFormat(f, formatTable, formatMarkdown, formatJSON)
 	f.BoolVar(&o.all, "all", false, "also show the node's metrics, and what did not change")
 	f.StringVar(&o.to, "to", "", "also write the comparison as a page to `FILE` (.html)")
-	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
+	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	o.addCPUs("each node")
 
 	return cmd
@@ -335,7 +335,8 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 		_, err := fmt.Fprintf(o.streams.rawOut(), "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
 		return err
 	}
-	return comparer.WriteTable(o.streams.out, c, comparer.Options{All: o.all, Color: colorful(o.streams.out)})
+	return comparer.WriteTable(o.streams.out, c,
+		comparer.Options{All: o.all, Color: colorful(o.streams.out), Width: o.streams.columns()})
 }
 
 // reportGates prints one line on stderr for each gate that fired or cannot be judged, and returns the exit code as an

@@ -188,12 +188,12 @@ func seriesRows() string {
 		row(name, about[s.Name][0], about[s.Name][1])
 	}
 
-	whole := map[collector.Bound]string{collector.BoundDeviceMemory: "its memory", collector.BoundDevicePower: "its power limit"}
+	whole := map[collector.Bound]string{collector.BoundDeviceMemory: "memory", collector.BoundDevicePower: "power limit"}
 	for key := range collector.GPUKey(collector.NumGPUKeys) {
 		info := key.Info()
 		row(info.MLflow, unit(info.Unit), "`"+info.Key+"`")
 		if info.MLflowShare != "" {
-			row(info.MLflowShare, string(collector.Percent), "the same as a share of "+whole[info.Bound])
+			row(info.MLflowShare, string(collector.Percent), "the same as a share of the GPU's "+whole[info.Bound])
 		}
 	}
 	for _, l := range reporter.TimelineKinds() {
@@ -436,7 +436,7 @@ func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	doc := clitest.Read(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
-	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "../../agent/tracking.go",
+	for _, file := range []string{"../../mlflow/config.go", "../../agent/tracking.go",
 		"../../agent/pusher/group.go", "push.go"} {
 		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			want = append(want, m[1])

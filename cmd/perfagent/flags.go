@@ -92,18 +92,18 @@ var flagOf = map[string]string{
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, 10ms or more")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
-		"maximum number of samples to keep, rounded up to even; beyond it, neighbors are merged, and peaks kept")
+		"maximum number of samples to keep, rounded up to even; beyond that, neighbors are merged and peaks kept")
 	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut,
-		"directory where runs are kept; this one gets `DIR`/RUN-ID/node-N.json and .html")
+		"directory for runs; this one is written to `DIR`/RUN-ID/node-N.json and .html")
 	f.StringVar(&o.RunID, "run-id", "",
-		"`name` of the run (default: the scheduler's job ID, or the time plus random digits)\n; the same on every node")
+		"`name` of the run (default: the scheduler's job ID, or the time plus random digits)\n; the same for every node")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, or 0)")
 	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"}, "report the usage of `PATH`'s file system; repeatable, "+
 		"separated by colons in the variable; the fullest one counts")
 	f.StringVar(&o.summary, "summary", summaryAuto,
-		"`when` to print what on stderr at the end: always (the summary), line (one line), never, or auto (the "+
-			"summary on a terminal; in a log one line, after success only under a scheduler or in CI)")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing at the end, same as --summary never")
+		"what to print on stderr at the end, and `when`: always (the summary), line (one line), never, or auto (the "+
+			"summary on a terminal; otherwise one line, but after a success only under a scheduler or in CI)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing at the end; same as --summary never")
 	f.BoolVar(&o.noPage, noPage, false, "write no page next to the report; --no-page=false writes one even for a "+
 		"success in less than 2 s")
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's `format`")
@@ -114,11 +114,11 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.Store, "store", "", "also put the report into the store at `ADDRESS`: a directory, redis://HOST or "+
 		"s3://BUCKET\n, or proxystore+file:///DIR")
 	f.DurationVar(&o.storeEvery, "store-every", agent.DefaultStoreEvery,
-		"how often to store a partial report, where the store can replace it, 10s or more; 0: never")
+		"how often to store a partial report, if the store can replace it: 10s or more; 0 means never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
-		"how long to keep pushing after the job ends; perfagent push sends the rest later")
+		"how long to keep pushing after the job ends; perfagent push can send the rest later")
 	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus metrics during the run on `ADDRESS`: "+
-		"PORT or HOST:PORT\n; PORT is open to this machine only, 0.0.0.0:PORT to others, too; port 0 picks a free one")
+		"PORT or HOST:PORT\n; PORT is open to this machine only, 0.0.0.0:PORT also to others; port 0 picks a free one")
 	f.StringVar(&o.Reader, "reader", agent.Auto, "`how` to read CPU, memory, disk, network and load: auto (the kernel's "+
 		"files on Linux, gopsutil elsewhere) or gopsutil")
 	f.StringVar(&o.Ops, "ops", agent.Off, "receive StatsD or JSON from the job at `ADDRESS`: on, PORT or unix:PATH\n"+

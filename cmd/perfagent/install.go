@@ -17,8 +17,8 @@ func newInstall(streams) *cobra.Command {
 		Use:   "install DIR",
 		Short: "copy this program into a directory",
 		Long: `Copy this program to DIR/perfagent. The container image contains nothing but
-perfagent, so it has to copy itself: an init container puts it into a volume,
-and the job's container wraps its command with it.`,
+perfagent, so perfagent has to copy itself: an init container puts it into a
+volume, and the job's container wraps its command with it.`,
 		Example: `  perfagent install /opt/perfagent`,
 		Hidden:  true, // only for the container image
 		Args:    rangeArgs(1, 1, errors.New("one directory, please")),
@@ -48,7 +48,7 @@ func install(path string) error {
 		err = os.Chmod(path, 0o755)
 	}
 	if err != nil {
-		return fmt.Errorf("install: %w", err)
+		return fmt.Errorf("install: write %s: %w", path, err)
 	}
 
 	return nil

@@ -12,7 +12,7 @@ import (
 // parts are the helpers of this test binary.
 var parts = map[string]func(){
 	"without pidfd": withoutPidfd,
-	"burner":        burner, "counter": clitest.Counter, "diffburn": diffBurn, "flood": flood, "hog": hog,
+	"burner":        burner, "counter": clitest.Counter, "diffburn": diffBurn, "hog": hog,
 	"hydra proxy": hydraProxy,
 }
 

@@ -11,8 +11,8 @@ import (
 // Off a terminal the line is printed after a failure, and after success only under a scheduler or CI.
 func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 	t.Parallel()
-	const good, bad = `^perfagent: Succeeded after [0-9.]+ s\. Page: perfagent-out/\S+/node-0\.html\n$`,
-		`^perfagent: Failed \(exit 9\) after [0-9.]+ s\. Read its own output: .*\. Page: perfagent-out/\S+/node-0\.html\n$`
+	const good, bad = `^perfagent: Succeeded after [0-9.]+ m?s\. Page: perfagent-out/\S+/node-0\.html\n$`,
+		`^perfagent: Failed \(exit 9\) after [0-9.]+ m?s\. Read its own output: .*\. Page: perfagent-out/\S+/node-0\.html\n$`
 	for _, c := range []struct {
 		name, exit string
 		flags, env []string
@@ -33,7 +33,7 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 		{name: "line by environment", exit: "9", env: []string{"PERFAGENT_SUMMARY=line"}, want: bad},
 		{name: "never", exit: "9", flags: []string{"--summary", "never"}, env: []string{"CI=true", "SLURM_JOB_ID=77"}},
 		{name: "no page", exit: "9", flags: []string{"--no-page"}, want: ` Report: perfagent-out/\S+/node-0\.json\n$`},
-		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: Failed \(exit 9\) after .* More: perfagent show far\n$`},
+		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: Failed \(exit 9\) after .* More: perfagent show far, with the same --out\n$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 func TestSummary_LineReplacesSummaryOnTerminalIfRequested(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--summary", "line", "--run-id", "r", "--", "sh", "-c", "exit 3")).End()
-	want := regexp.MustCompile(`^perfagent: Failed \(exit 3\) after \S+ s\. .* Page: perfagent-out/r/node-0\.html\r\n$`)
+	want := regexp.MustCompile(`^perfagent: Failed \(exit 3\) after \S+ m?s\. .* Page: perfagent-out/r/node-0\.html\r\n$`)
 	if code != 3 || !want.MatchString(screen) {
 		t.Errorf("exit code %d, screen %q; want 3 and only the line", code, screen)
 	}
@@ -73,7 +73,7 @@ func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 137)
-	want := `^perfagent: Out of memory: killed at the limit of 64 MiB after \S+ s\. Ask for 96 MiB or more: .* Page: perfagent-out/4711/node-0\.html\n$`
+	want := `^perfagent: Out of memory: killed at the limit of 64 MiB after \S+ m?s\. Ask for 96 MiB or more: .* Page: perfagent-out/4711/node-0\.html\n$`
 	if !regexp.MustCompile(want).MatchString(o.Err) {
 		t.Errorf("stderr %q, want %s", o.Err, want)
 	}
@@ -90,7 +90,7 @@ func TestSummary_LineReportsKillThatTheJobSurvived(t *testing.T) {
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 0)
 	_, line, _ := strings.Cut("\n"+o.Err, "\nperfagent: ")
-	if !regexp.MustCompile(`^Succeeded after \S+ s, although the kernel killed \d process(es)? of it for lack of memory\. Set the limit to 96 MiB or more: .*\n$`).MatchString(line) {
+	if !regexp.MustCompile(`^Succeeded after \S+ m?s, although the kernel killed \d process(es)? of it for lack of memory\. Set the limit to 96 MiB or more: .*\n$`).MatchString(line) {
 		t.Errorf("stderr %q, want one line: succeeded, although the kernel killed a process",
 			o.Err)
 	}

@@ -36,19 +36,19 @@ func newLs(s streams) *cobra.Command {
 		Use:        "ls [flags] [RUN... | STORE [RUN-ID]]",
 		SuggestFor: []string{"list", "runs", "history"},
 		Short:      "list the runs",
-		Long: `List the runs below --out, the one that started last first: when it started, how
-it ended, how long it took, on how many nodes and ranks if any run had several,
-its average CPU use out of what it was allowed, its peak memory, and the
-command. A run of several launches has a line for each, RUN-ID@K. With names,
-list those runs only: RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
+		Long: `List the runs below --out, starting with the newest: when each started, how it
+ended, how long it took, its nodes and ranks if any run had several, its average
+CPU use out of what it was allowed, its peak memory, and its command. A run with
+several launches has a line for each, RUN-ID@K. With names, list only those
+runs: RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
 
-With STORE, the address of a store, list the runs there: how many nodes, how
-many of them have only a partial report, the size, and when the newest
-report was stored. With RUN-ID as well, list its reports with their references.
+With STORE, the address of a store, list the runs there: how many nodes each
+has, how many of them have only a partial report, the size, and when the newest
+report was stored. With RUN-ID as well, list that run's reports and references.
 
-On a terminal, lines are cut to its width, and below 100 columns START and CPU
-are left out; in a pipe nothing is cut. With --json the list has the summary
-object of each run.`,
+On a terminal, lines are cut to its width. Below 100 columns START and CPU are
+left out, and NODES where it would leave little room for the command. In a pipe
+nothing is cut. With --json, print the summary object of each run.`,
 		Example: `  perfagent ls
   perfagent ls --to index.html
   perfagent ls s3://bucket/runs
@@ -69,9 +69,16 @@ func (o *lsOptions) list(names []string) error {
 		return o.listStore(names)
 	}
 
+	if err := checkPageName(o.to, o.force); err != nil {
+		return fmt.Errorf("ls: %w", err)
+	}
+
 	launches, err := o.launches(names)
 	if err != nil {
 		return err
+	}
+	if len(launches) == 0 {
+		o.printNoRuns()
 	}
 
 	objects := make([]summary.Overview, 0, len(launches))
@@ -99,10 +106,6 @@ func (o *lsOptions) list(names []string) error {
 
 // writeIndex writes the index page of --to atomically.
 func (o *lsOptions) writeIndex(objects []summary.Overview) error {
-	if err := checkPageName(o.to, o.force); err != nil {
-		return fmt.Errorf("ls: %w", err)
-	}
-
 	x := plotter.Index{Title: "Runs in " + text.Printable(o.out)}
 	for _, object := range objects {
 		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.to)))
@@ -195,6 +198,9 @@ func (o *lsOptions) print(objects []summary.Overview) error {
 	return o.streams.printTable(runTable(objects, o.streams.columns()))
 }
 
+// commandCells is how many cells of a terminal the command needs. NODES is omitted where it would have fewer.
+const commandCells = 25
+
 // runTable returns the table of runs for a terminal of the given width; 0 = any width.
 func runTable(objects []summary.Overview, columns int) *table.Table {
 	t := &table.Table{Columns: []table.Column{{Head: "RUN"}, {Head: "START", Optional: true}, {Head: "END"},
@@ -203,6 +209,11 @@ func runTable(objects []summary.Overview, columns int) *table.Table {
 	several := slices.ContainsFunc(objects, func(o summary.Overview) bool { return o.Nodes > 1 || o.Ranks > 0 })
 	for _, object := range objects {
 		t.Rows = append(t.Rows, rowOf(object, columns, several))
+	}
+	if columns > 0 && strings.Index(t.Lines(0, 2)[0].Text, "COMMAND")+commandCells > columns {
+		for _, row := range t.Rows {
+			row.Cells[lsNodes] = table.Absent()
+		}
 	}
 	return t
 }
@@ -273,12 +284,12 @@ func startText(start time.Time, columns int) string {
 	return start.Local().Format("02 Jan 15:04")
 }
 
-// shortTime formats seconds in the largest fitting unit: "16.3s", "4.2m", "3.1h", "2.5d".
+// shortTime formats seconds in the largest fitting unit: "45ms", "16.3s", "4.2m", "3.1h", "2.5d".
 func shortTime(seconds float64) string {
 	const round = 0.05 // 59.96 s are 1.0m, not 60.0s
 	switch {
 	case seconds < 60-round:
-		return text.Fixed(seconds, 1) + "s"
+		return text.ShortSeconds(seconds)
 	case seconds < (60-round)*60:
 		return text.Fixed(seconds/60, 1) + "m"
 	case seconds < (24-round)*3600:
@@ -313,7 +324,7 @@ func endOf(o summary.Overview) string {
 		return "stopped"
 	case o.Signal == "SIGKILL":
 		return "killed"
-	case o.Signal == "SIGTERM", o.Signal == "SIGINT":
+	case summary.Stops(o.Signal):
 		return "stopped (" + strings.TrimPrefix(o.Signal, "SIG") + ")"
 	case o.Signal != "":
 		return "killed (" + strings.TrimPrefix(o.Signal, "SIG") + ")"

@@ -37,9 +37,16 @@ func TestLs_LeavesRoomForTheCommand(t *testing.T) {
 		t.Errorf("80 columns:\n%s\nwant the line\n%s", strings.Join(got, "\n"), want)
 	}
 	runs[0].Nodes, runs[0].Ranks = 4, 16
+	if got := print(80); got[2] != want {
+		t.Errorf("80 columns, a run of four nodes:\n%s\nwant the line\n%s", strings.Join(got, "\n"), want)
+	}
 	if got := print(120); !strings.Contains(got[1], runs[0].Start.Local().Format("02 Jan 15:04")+"  succeeded") ||
 		!strings.Contains(got[1], " 4 (16 ranks)  0.97 of 2") {
 		t.Errorf("120 columns, a run of four nodes:\n%s\nwant its start, its nodes and its CPUs", strings.Join(got, "\n"))
+	}
+	runs[0].RunID, runs[1].RunID = "4711", "4712"
+	if got := print(80); !strings.Contains(got[1], "  4 (16 ranks)  922 KiB  python3 train.py --data s") {
+		t.Errorf("80 columns, short names:\n%s\nwant the nodes and at least 25 cells of the command", strings.Join(got, "\n"))
 	}
 }
 
@@ -47,6 +54,7 @@ func TestLs_WordsForEndAndTime(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]summary.Overview{
 		"succeeded": {ExitCode: new(0)}, "exit 3": {ExitCode: new(3)}, "killed": {Signal: "SIGKILL"}, "killed (SEGV)": {Signal: "SIGSEGV"},
+		"stopped (TERM)": {Signal: "SIGTERM"}, "stopped (HUP)": {Signal: "SIGHUP"}, "stopped (USR1)": {Signal: "SIGUSR1"},
 		"stopped":   {Signal: "SIGTERM", Cause: diagnosis.CauseStopped},
 		"disk full": {ExitCode: new(1), Cause: diagnosis.CauseDiskFull}, "time limit": {Signal: "SIGTERM", Cause: diagnosis.CauseTimeLimit},
 		"out of memory": {ExitCode: new(0), Cause: diagnosis.CauseOOM}, "running": {State: summary.StateRunning},
@@ -60,7 +68,7 @@ func TestLs_WordsForEndAndTime(t *testing.T) {
 	for _, seconds := range []float64{0.04, 16.34, 59.94, 59.96, 252, 3596, 3599, 11160, 86399, 1e6} {
 		got = append(got, shortTime(seconds))
 	}
-	if want := "[0.0s 16.3s 59.9s 1.0m 4.2m 59.9m 1.0h 3.1h 1.0d 11.6d]"; fmt.Sprint(got) != want {
+	if want := "[40ms 16.3s 59.9s 1.0m 4.2m 59.9m 1.0h 3.1h 1.0d 11.6d]"; fmt.Sprint(got) != want {
 		t.Errorf("times %v, want %s", got, want)
 	}
 }

@@ -63,7 +63,7 @@ are missing, merge names them, and its exit code is 1.`,
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	f.BoolVar(&o.noPage, noPage, false, "write no page next to the report [$"+noPageVariable+"]")
 	o.addCPUs("each node")
-	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: what the reports say)")
+	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: the number in the reports)")
 	f.DurationVar(&o.wait, "wait", 0, "wait up to `TIME` for the reports in the store")
 	f.BoolVar(&o.evict, "evict", false, "delete the merged reports from the store")
 	f.BoolVar(&o.lazy, "lazy", false, "leave the series in the store, and write references to them")
@@ -236,7 +236,7 @@ func (o *mergeOptions) nodeToMerge(of *catalog.Node, n *reporter.Node) *reporter
 		return o.seriesResolver.Resolve(n).WithoutReference()
 	}
 	if f, ok := o.gatherer.ResultOf(of); ok {
-		return n.WithReference(o.gatherer.Store.Reference(f.Name), f.Bytes, f.SHA256)
+		return n.WithReference(o.gatherer.Store.Reference(f.String()), f.Bytes, f.SHA256)
 	}
 	return n
 }
@@ -308,11 +308,16 @@ func checkPageName(path string, force bool) error {
 }
 
 // checkReplaceable returns an error unless path may be written: nothing exists there, or force is set and it is a
-// regular file. An empty path is accepted.
+// regular file; and its directory exists. An empty path is accepted.
 func checkReplaceable(path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {
-	case path == "" || err != nil:
+	case path == "":
+		return nil
+	case err != nil:
+		if dir := filepath.Dir(path); !isDir(dir) {
+			return fmt.Errorf("%s cannot be written: there is no directory %s", path, dir)
+		}
 		return nil
 	case !force:
 		return fmt.Errorf("%s exists: use --force to replace it", path)

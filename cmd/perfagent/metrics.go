@@ -20,10 +20,10 @@ func newMetrics(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics [TEXT]",
 		Short: "list the metrics: unit, meaning, how they are computed",
-		Long: `List all metrics, or those with TEXT in their name, with unit, meaning and how
-they are computed: first the metrics of the job and its limits, then those of
-each GPU, where {i} is its number, then those of the node. The JSON list is in
-the order of the report.`,
+		Long: `List all metrics, or those with TEXT in their name, with their units, their
+meanings and how they are computed: first the metrics of the job and its limits,
+then those of each GPU, where {i} is its number, then those of the node. The
+JSON list is in the order of the report.`,
 		Example: `  perfagent metrics
   perfagent metrics psi
   perfagent metrics --json`,

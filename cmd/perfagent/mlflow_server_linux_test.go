@@ -442,44 +442,6 @@ func TestMLflow_DiskFullAndServerDown_CommandNamesOtherDirectory(t *testing.T) {
 	}
 }
 
-// Two agents that create the same experiment concurrently share it.
-func TestMLflow_ConcurrentAgentsShareANewExperiment(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	var came atomic.Int32
-	both := make(chan struct{})
-	s.SetBefore(mlflowtest.On("experiments/get-by-name", func(_ http.ResponseWriter, r *http.Request) bool {
-		if came.Add(1) == 2 {
-			close(both)
-		}
-		select {
-		case <-both:
-		case <-r.Context().Done():
-		}
-		return false
-	}))
-	agents := make([]*clitest.Process, 2)
-	for i := range agents {
-		cmd := pushing(t, s.uri, "--", "sh", "-c", "exit 7")
-		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=shared")
-		agents[i] = clitest.StartProcess(t, cmd)
-	}
-	for _, a := range agents {
-		o, _ := a.End()
-		o.Want(t, 7)
-		if o.Err != "" {
-			t.Errorf("stderr %q, want none", o.Err)
-		}
-		if state := o.Report(t).Nodes["0"].Push.MLflow; state.State != reporter.PushDone {
-			t.Errorf("push state %+v, want done", state)
-		}
-	}
-	runs := s.Runs()
-	if len(runs) != 2 || runs[0].Info.ExperimentName != "shared" || runs[1].Info.ExperimentID != runs[0].Info.ExperimentID {
-		t.Errorf("runs %+v, want 2 in the experiment shared", runs)
-	}
-}
-
 // post sends a request that perfagent's client cannot send.
 func (s *site) post(t testing.TB, name, body string) {
 	t.Helper()
@@ -647,53 +609,6 @@ func liveServerDies(t *testing.T) {
 		t.Errorf("stderr %q, want \"ends\\n\"", o.Err)
 	}
 	r.whole(o)
-}
-
-func liveServerErrors(t *testing.T) {
-	s := newSite(t)
-	r := begin(t, s, nil, 12, 21.5)
-	failing := mlflowtest.Status(500, "text/html", "<h1>Internal Server Error</h1>")
-	s.SetBefore(failing)
-	r.l.Expect("12")
-	clitest.WaitUntil(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
-	if len(s.steps(r.id)) != 0 {
-		t.Errorf("windows %v from a server that fails, want none", s.steps(r.id))
-	}
-	if n := len(r.since(1)); n > 3 {
-		t.Errorf("%d requests in a window in which the server fails, want at most 3", n)
-	}
-	s.SetBefore(nil)
-	r.reach(1)
-	s.SetBefore(mlflowtest.First(3, failing))
-	r.l.Expect("21.5")
-	o := r.end(21.5)
-	if o.Err != "ends\n" {
-		t.Errorf("stderr %q, want \"ends\\n\"", o.Err)
-	}
-	r.whole(o)
-}
-
-func liveAnswersLost(t *testing.T) {
-	s := newSite(t)
-	s.SetBefore(mlflowtest.On("log-batch", mlflowtest.First(5, s.Applied(mlflowtest.Drop()))))
-	r := begin(t, s, nil, 21.5)
-	r.reach(1)
-	r.l.Expect("21.5")
-	r.whole(r.end(21.5))
-}
-
-func liveTooMany(t *testing.T) {
-	s := newSite(t)
-	r := begin(t, s, nil, 21.5)
-	before := len(s.Requests())
-	s.SetBefore(mlflowtest.First(1, mlflowtest.RetryAfter(4)))
-	r.reach(1)
-	r.l.Expect("21.5")
-	r.whole(r.end(21.5))
-	requests := r.since(before)
-	if gap := requests[1].Time.Sub(requests[0].Time); gap < 4*time.Second {
-		t.Errorf("next request after %v, want at least the 4 s that the server asked for", gap)
-	}
 }
 
 func liveServerHangs(t *testing.T) {

@@ -97,34 +97,34 @@ func (s streams) runOperation(op operation, args []string) error {
 // send sends op to the enclosing perfagent. If that fails or there is none, it prints a warning.
 func (s streams) send(op operation) {
 	line, _ := json.Marshal(op) // op has no infinity or NaN
-	sender, err := intake.Dial()
+	send, err := intake.Dial()
 	switch {
 	case err != nil:
-	case sender == nil:
+	case send == nil:
 		err = fmt.Errorf("%s was not recorded: it did not run inside perfagent run --ops", op.Name)
 	default:
-		defer sender.Close()
-		err = sender.Send(line)
+		err = send(line)
 	}
 	if err != nil {
 		s.warn(err)
 	}
 }
 
-// sendLines sends each line of stdin to the enclosing perfagent, if there is one. After a failure it prints a warning
-// and discards the rest, so that the writer never gets SIGPIPE.
+// sendLines sends each line of stdin to the enclosing perfagent, if there is one. After a failure it prints a warning.
+// It discards the rest of stdin, so that the writer never gets SIGPIPE.
 func (s streams) sendLines() {
 	in := s.in
 	if !s.embedded {
 		in = os.Stdin
 	}
-	sender, err := intake.Dial()
-	if err == nil {
-		defer sender.Close()
-		err = eachLine(in, sender.Send)
+	send, err := intake.Dial()
+	if send != nil {
+		err = eachLine(in, send)
 	}
 	if err != nil {
 		s.warn(err)
+	}
+	if err != nil || send == nil {
 		_, _ = io.Copy(io.Discard, in)
 	}
 }

@@ -5,8 +5,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,5 +90,40 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page lacks %s", part)
 		}
+	}
+}
+
+// opsApp is a program for gunicorn.
+const opsApp = `
+import time
+def app(environ, start_response):
+    time.sleep(0.002)
+    found = environ['PATH_INFO'] != '/none'
+    start_response('200 OK' if found else '404 Not Found', [('Content-Length', '1')])
+    return [b'x']
+`
+
+// wantNumbers compares the statistics of a series with the values that were sent. Quantiles are within 1 %.
+func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, low, high, last, p90 *float64) {
+	t.Helper()
+	if avg == nil || low == nil || high == nil || last == nil || p90 == nil {
+		t.Errorf("%s lacks the average, minimum, maximum, last or P90 of %v values sent", name, len(sent))
+		return
+	}
+	sum := 0.0
+	for _, v := range sent {
+		sum += v
+	}
+	want := sum / float64(len(sent))
+	if count != float64(len(sent)) || math.Abs(*avg-want) > 1e-9*math.Abs(want) ||
+		*low != slices.Min(sent) || *high != slices.Max(sent) || *last != sent[len(sent)-1] {
+		t.Errorf("%s: count %v, avg %v, %v to %v, last %v; want %d, avg %v, %v to %v, last %v",
+			name, count, *avg, *low, *high, *last, len(sent), want, slices.Min(sent), slices.Max(sent),
+			sent[len(sent)-1])
+	}
+	slices.Sort(sent)
+	exact := sent[int(math.Ceil(0.9*float64(len(sent))))-1]
+	if math.Abs(*p90-exact) > 0.0101*math.Abs(exact) {
+		t.Errorf("%s: P90 %v, want %v to 1.01 %%", name, *p90, exact)
 	}
 }

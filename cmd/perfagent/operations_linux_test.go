@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
-	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -49,35 +47,12 @@ func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
 	return n, o
 }
 
-// numpyReduces returns the eight statistics of transfers as numpy computes them.
-func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
-	t.Helper()
-	in, err := json.Marshal([]any{lists})
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := testenv.Repository(t, "opstats/testdata/reduce.py")
-	cmd := clitest.Command(t, python, script, clitest.Write(t, filepath.Join(t.TempDir(), "in.json"), string(in), 0o600))
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
-
-	var out [][]float64
-	if err := json.Unmarshal([]byte(o.Out), &out); err != nil || len(out) != 1 || len(out[0]) != 8 {
-		t.Fatalf("numpy printed no list of 8 numbers: %v: %s%s", err, o.Out, o.Err)
-	}
-	return out[0]
-}
-
-// wantReduced compares the statistics of transfers in a report with numpy's. A scrape has two estimated P90, which are
-// not compared.
-func wantReduced(t *testing.T, got opstats.TransferSummary, want []float64, scraped bool) {
-	t.Helper()
-	place := 0
-	for name, v := range got.All() {
-		p90 := name == opstats.P90XferName || name == opstats.P90PostName
-		if v != want[place] && !(scraped && p90) {
-			t.Errorf("%s is %v, want numpy's %v", name, v, want[place])
+// lostAndFound returns the datagrams that a node has read, and those that it knows to be lost.
+func lostAndFound(n *reporter.Node) (read, lost int64) {
+	for _, s := range n.Operations.Sources {
+		if s.Datagrams != nil {
+			read += *s.Datagrams
 		}
-		place++
 	}
+	return read, n.Operations.Dropped.Kernel + n.Operations.Dropped.RateLimited
 }

@@ -2,14 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 const operationsDoc = "../../docs/operations.md"
@@ -108,72 +103,5 @@ func TestOperations_ProxyStoreMetricsAreInMilliseconds(t *testing.T) {
 				t.Errorf("factory.resolve: minimum %v ms, want 20 to 2000", *r.Min)
 			}
 		})
-	}
-}
-
-// opsRanks starts three processes that send their transfers in each of eight intervals, in the form of vLLM's class,
-// and keep the whole list.
-const opsRanks = `
-import json, os, random, socket, time
-names = ['transfer_duration', 'post_duration', 'bytes_transferred', 'num_descriptors',
-         'num_failed_transfers', 'num_failed_notifications', 'num_kv_expired_reqs']
-for rank in range(3):
-    if os.fork() == 0: break
-else:
-    for rank in range(3): assert os.wait()[1] == 0
-    raise SystemExit
-random.seed(rank)
-sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-address = (os.environ['PERFAGENT_OPS_HOST'], int(os.environ['PERFAGENT_OPS_PORT']))
-whole = {name: [] for name in names}
-for interval in range(8):
-    n = random.randint(0, 40)
-    data = {
-        'transfer_duration': [random.randint(2000, 30000) / 1e6 for i in range(n)],
-        'post_duration': [random.randint(100, 9000) / 1e6 for i in range(n)],
-        'bytes_transferred': [random.randint(1, 64) << 20 for i in range(n)],
-        'num_descriptors': [random.randint(1, 500) for i in range(n)],
-        'num_failed_transfers': [1] * random.randint(0, 2),
-        'num_failed_notifications': [1] * random.randint(0, 1),
-        'num_kv_expired_reqs': [1] * random.randint(0, 3),
-    }
-    sock.sendto(json.dumps({'transfers': 'nixl', 'data': data, 'rank': rank}).encode(), address)
-    for name in names: whole[name] += data[name]
-    time.sleep(0.03)
-with open('rank-%d.json' % rank, 'w') as f: json.dump(whole, f)
-`
-
-// The statistics of three ranks that send transfers per interval equal numpy's for one list of all.
-func TestOperations_TransfersOfThreeRanksEqualNumpy(t *testing.T) {
-	t.Parallel()
-	numpy := opsEnvironment(t, "OPS")
-	n, o := opsRun(t, testenv.Python(t), "-c", opsRanks)
-
-	all := make(map[string][]float64)
-	for rank := range 3 {
-		var one map[string][]float64
-		text := clitest.Read(t, filepath.Join(o.Dir, fmt.Sprintf("rank-%d.json", rank)))
-		if err := json.Unmarshal([]byte(text), &one); err != nil {
-			t.Fatal(err)
-		}
-		for name, list := range one {
-			all[name] = append(all[name], list...)
-		}
-	}
-
-	nixl, ok := n.Transfers["nixl"]
-	if !ok {
-		t.Fatalf("transfers %v lack the connector's; dropped %+v", n.Transfers, n.Operations.Dropped)
-	}
-	wantReduced(t, nixl.Summary, numpyReduces(t, numpy, all), false)
-	sum := 0.0
-	for _, bytes := range all["bytes_transferred"] {
-		sum += bytes
-	}
-	if nixl.Ranks != 3 || nixl.TotalMB != sum/(1<<20) || nixl.Source != "records" || nixl.Estimated != nil ||
-		nixl.FailedTransfers != float64(len(all["num_failed_transfers"])) ||
-		nixl.FailedNotifications != float64(len(all["num_failed_notifications"])) ||
-		nixl.KVExpired != float64(len(all["num_kv_expired_reqs"])) {
-		t.Errorf("transfers %+v, want the counts of all records: %v", nixl, all)
 	}
 }

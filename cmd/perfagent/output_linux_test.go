@@ -108,7 +108,7 @@ func TestRun_DiskFullAtTheStart_ReportGoesElsewhere(t *testing.T) {
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
 	_, path := reportertest.ReadSingle(t, tmp)
-	o.WantLine(t, path, "no space")
+	o.WantLine(t, "create ", path, "no space", "--out names another place")
 	if left, _ := os.ReadDir(out); len(left) != 1 {
 		t.Errorf("files on the full disk: %v, want only the filler", left)
 	}

@@ -19,7 +19,7 @@ used. A phase lasts until the next one begins.
 
 With a command, the phase lasts as long as the command. The command's exit code,
 streams, signals and terminal are passed through unchanged, and its environment
-has PERFAGENT_PHASE=NAME. Afterwards the outer phase resumes, if there is one.
+contains PERFAGENT_PHASE=NAME. Afterwards any outer phase resumes.
 
 Outside perfagent no phase is recorded, and the command runs normally.
 

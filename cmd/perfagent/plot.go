@@ -34,15 +34,15 @@ func newPlot(s streams) *cobra.Command {
 		Use:   "plot [flags] [RUN] [--to FILE]",
 		Short: "draw a run as a page or a static picture",
 		Long: `Draw a run: RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of
-a run, a run in a store, STORE#RUN-ID, or a file: a report, a journal, or
+a run, a run in a store (STORE#RUN-ID), or a file: a report, a journal, or
 perf.py's JSON. Without RUN, draw the run that started last.
 
 FILE.html is the page that perfagent run writes next to its report, with all
 nodes: one file that needs no network. FILE.svg and FILE.png are static pictures
-of one node, for papers, issues and CI. They have the node's charts or, with
---metric, a single key of the samples or of the envelope. Without --to, the
-picture is RUN-ID.png in the working directory, and never replaces a file. FILE
-is replaced only with --force.`,
+of one node, for papers, issues and CI. They show the node's charts or, with
+--metric, a single key of the samples or the envelope. Without --to, the picture
+is RUN-ID.png in the working directory, and never replaces a file. FILE is
+replaced only with --force.`,
 		Example: `  perfagent plot
   perfagent plot trial-7 --to trial-7.html
   perfagent plot job-4711.json --to node-3.svg --node 3
@@ -69,8 +69,11 @@ func (o *plotOptions) plot(args []string) error {
 		return err
 	}
 
-	if !o.given("to") { // never replace a file that the user did not name
-		o.to, o.force = found.Name()+".png", false
+	if !o.given("to") {
+		o.to = found.Name() + ".png"
+		if _, err := os.Lstat(o.to); err == nil || o.force {
+			return fmt.Errorf("plot: %s is replaced only with --to %[1]s --force", o.to)
+		}
 	}
 	if err := o.checkOutput(found); err != nil {
 		return fmt.Errorf("plot: %w", err)

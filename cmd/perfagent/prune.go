@@ -32,12 +32,12 @@ func newPrune(s streams) *cobra.Command {
 		Use:        "prune [flags] --keep N | --older AGE",
 		SuggestFor: []string{"remove", "delete", "clean", "gc"},
 		Short:      "remove old runs",
-		Long: `Remove runs below --out that have ended: all but the newest N, or the runs that
-ended longer ago than AGE, or with both flags the runs to which both apply. All
-launches, nodes and ranks of a run are removed, but only perfagent's own files,
-and the directory if nothing else is in it.
+		Long: `Remove runs below --out that have ended: with --keep, all but the newest N runs;
+with --older, those that ended longer ago than AGE; with both flags, the runs to
+which both apply. All launches, nodes and ranks of a run are removed, but only
+perfagent's own files, and the directory if nothing else is in it.
 
-A running run is never removed. Runs with a pending push, and runs without a
+A run in progress is never removed. Runs with a pending push, and runs without a
 report because their perfagent was killed, are kept and listed, unless --force
 is given. On a terminal, prune asks before it removes anything.`,
 		Example: `  perfagent prune --keep 20
@@ -102,6 +102,9 @@ func (o *pruneOptions) prune([]string) error {
 	runs, err := catalog.List(o.out)
 	if err != nil {
 		return fmt.Errorf("prune: %w", err)
+	}
+	if len(runs) == 0 {
+		o.printNoRuns()
 	}
 
 	chosen := o.choose(runs)

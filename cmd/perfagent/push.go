@@ -31,21 +31,21 @@ func newPush(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push [flags] RUN...",
 		Short: "push runs to an MLflow server",
-		Long: `Push runs to an MLflow server: for all nodes and ranks the metrics, the time
-series and tags, and the report itself as an artifact. RUN is a RUN-ID, RUN-ID@K
-for its K-th launch, @latest, @-2, the directory of a run, a run in a store,
-STORE#RUN-ID, or a file: a report, a merged one, a journal, or perf.py's JSON.
-Each report goes to its MLflow run: the one recorded in a pending report, or the
-one that the job created, or a new one. Only what the server lacks is sent, so
-you can repeat a push, and it resumes where it was interrupted.
+		Long: `Push runs to an MLflow server: the metrics, time series and tags of all nodes
+and ranks, and the report itself as an artifact. RUN is a RUN-ID, RUN-ID@K for
+its K-th launch, @latest, @-2, the directory of a run, a run in a store
+(STORE#RUN-ID), or a file: a report, a merged one, a journal, or perf.py's JSON.
+Each report goes to its MLflow run: the one recorded in a pending report, the
+one that the job created, or a new one. Only what the server lacks is sent, so a
+repeated push resumes where it was interrupted.
 
 With --store, put the reports into a store: a directory, a Redis server, an S3
 bucket, or a ProxyStore, where Python programs find them. Each node gets the
 first free name: RUN-ID/node-N, RUN-ID/node-N.2 and so on. A report that is
-already there is left as it is, and is not put again.
+already there is not put again.
 
 The server is --mlflow, MLFLOW_TRACKING_URI, or the one recorded in the report,
-in this order. The first line names it. All MLFLOW_* variables for
+in this order. The first line of output names it. All MLFLOW_* variables for
 authentication, TLS, retries and workspaces apply.
 
 Exit code: 0 once the server or the store has everything; 1 otherwise.`,
@@ -61,7 +61,7 @@ Exit code: 0 once the server or the store has everything; 1 otherwise.`,
 	f.StringVar(&o.target.RunID, "mlflow-run-id", "", "`ID` of the MLflow run that receives the metrics")
 	f.StringVar(&o.target.Experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
 	o.addCPUs("the node")
-	f.BoolVar(&o.target.DryRun, "dry-run", false, "print what would be done, and only read from the server")
+	f.BoolVar(&o.target.DryRun, "dry-run", false, "print what would be done; only read from the server")
 	f.StringVar(&o.store, "store", "", "put the reports into the store at `ADDRESS`, not into MLflow")
 
 	return cmd

@@ -56,18 +56,12 @@ func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*
 	}
 	defer into.Close()
 
-	state := &reporter.StoreState{State: reporter.PushPending, URI: into.URL()}
 	data, base, err := file.EncodeNode(key)
-	if err == nil {
-		var name string
-		if name, err = into.PutReport(ctx, file.Report.Run.ID, base, data); err == nil {
-			state.Unconditional = into.Unconditional()
-			state.State, state.Reference = reporter.PushDone, into.Reference(name)
-		}
-	}
-	state.Metrics = into.Metrics()
 	if err != nil {
-		state.Error = err.Error()
+		return &reporter.StoreState{State: reporter.PushPending, URI: into.URL(), Error: err.Error()}, err
+	}
+	state, err := into.Deliver(ctx, file.Report.Run.ID, base, data)
+	if err != nil {
 		return state, err
 	}
 

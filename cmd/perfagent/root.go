@@ -78,7 +78,7 @@ func newRoot(s streams, called string) *cobra.Command {
 		Short: "what a job really used on this node",
 		Long: `perfagent runs a command unchanged, and reports what it used, why it ended, and
 what to ask for next time: in the terminal, in a JSON report, and on one HTML
-page. It needs no root and no daemon.
+page. It needs neither root nor a daemon.
 
   perfagent run -- python train.py       wrap a job
   perfagent watch                        watch it live from a second terminal

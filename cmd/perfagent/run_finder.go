@@ -26,12 +26,12 @@ type runFinder struct {
 	out     string // directory of the runs
 	cpus    int    // CPUs of each node; 0 = unknown
 	streams streams
-	copies  store.Copies
+	copies  store.Copies // finish removes them
 }
 
 // addTo declares --out on cmd and returns the flags of cmd.
 func (f *runFinder) addTo(cmd *cobra.Command) *pflag.FlagSet {
-	f.cmd = cmd
+	f.cmd, f.copies.Warn = cmd, f.printMessage
 	cmd.Flags().StringVarP(&f.out, "out", "o", agent.DefaultOut, "look for runs in `DIR` [$PERFAGENT_OUT]")
 	return cmd.Flags()
 }
@@ -72,12 +72,15 @@ func (f *runFinder) applyDefaults() error {
 	return nil
 }
 
-// checkOut returns an error unless out can be the directory of the runs. The name of a file was meant for --to.
+// checkOut returns an error unless out can be the directory of the runs. The name of a file was meant for --to, and a
+// flag is there because the directory was forgotten.
 func checkOut(out string) error {
 	_, notPicture := plotter.PictureFormat(out)
 	switch {
 	case out == "":
 		return errors.New("the directory name is empty")
+	case strings.HasPrefix(out, "-"):
+		return fmt.Errorf("%s looks like a flag: ./%[1]s is a directory of that name", out)
 	case notPicture != nil && !strings.EqualFold(filepath.Ext(out), ".json") || isDir(out):
 		return nil
 	}
@@ -195,6 +198,15 @@ func otherLaunchesMessage(found *catalog.Match) string {
 
 	return fmt.Sprintf("run %s has %d launches; this is %s; %s %s", found.Run.Name, found.Launch.Total, found.Launch.ID(),
 		text.Plural(len(others), "the other is", "the others are"), text.List(others, maxListedLaunches))
+}
+
+// printNoRuns prints that there are no runs to work on.
+func (f *runFinder) printNoRuns() {
+	words := "no runs are in "
+	if !isDir(f.out) {
+		words = "there is no directory "
+	}
+	f.printMessage(words + f.out + ": record a run with perfagent run, or name another directory with --out")
 }
 
 // nodesByName returns the nodes that names stand for. Files of the same node become one node.

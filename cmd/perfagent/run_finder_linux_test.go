@@ -99,7 +99,7 @@ func TestPlot_WithoutAName_DrawsNewestRun(t *testing.T) {
 	for _, args := range [][]string{{"plot"}, {"plot", "--force"}, {"plot", "perfagent-out/b/node-0.json"}} {
 		o := insideIn(t, dir, args...)
 		o.Want(t, 1)
-		o.WantLine(t, "b.png exists")
+		o.WantLine(t, "b.png is replaced only with --to b.png --force")
 	}
 	if data, _ := os.ReadFile(filepath.Join(dir, "b.png")); string(data) != "precious" {
 		t.Errorf("b.png is now %.20q, want \"precious\"", data)
@@ -108,8 +108,13 @@ func TestPlot_WithoutAName_DrawsNewestRun(t *testing.T) {
 
 func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	dir := t.TempDir()
-	if o := insideIn(t, dir, "ls"); o.Code != 0 || o.Out != "" || o.Err != "" {
-		t.Errorf("ls without runs: %+v, want exit code 0 and no output", o)
+	for out, want := range map[string]string{".": "no runs are in .: ", "none": "there is no directory none: "} {
+		for _, command := range [][]string{{"ls"}, {"prune", "--keep", "1"}} {
+			o := insideIn(t, dir, append(command, "--out", out)...)
+			if o.WantLine(t, want, "--out"); o.Code != 0 || o.Out != "" {
+				t.Errorf("%s without runs: %+v, want exit code 0 and no output", command[0], o)
+			}
+		}
 	}
 	if o := insideIn(t, dir, "ls", "--json"); o.Code != 0 || o.Out != "[]\n" {
 		t.Errorf("ls --json without runs: %+v, want exit code 0 and []", o)
@@ -179,6 +184,25 @@ func TestLs_FitsTheTerminal(t *testing.T) {
 		line = strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "", "\r", "", "\n", "").Replace(line)
 		if n := len([]rune(line)); n > 80 {
 			t.Errorf("a line of %d cells, want at most 80: %s", n, line)
+		}
+	}
+}
+
+// show of several nodes names a command that shows each of them whole, of the same launch.
+func TestShow_NamesTheCommandForAllOfSeveralNodes(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "b/0:0", "b/1:0", "b/0:0", "b/1:0")
+	for arguments, want := range map[string]string{
+		"b@1": "b@1", "b": "b", "": "b", "@-2": "b@1", "--out perfagent-out b@1": "--out perfagent-out b@1",
+		"--out ./perfagent-out/b/..": "--out ./perfagent-out/b/.. b",
+	} {
+		o := insideIn(t, dir, append([]string{"show"}, strings.Fields(arguments)...)...)
+		details := "perfagent show --all " + want
+		if o.Code != 0 || !strings.HasSuffix(o.Out, "\ndetails    "+details+"\n") {
+			t.Errorf("show %s: exit code %d, want the details %s:\n%s", arguments, o.Code, details, o.Out)
+		}
+		if o := insideIn(t, dir, strings.Fields(details)[1:]...); o.Code != 0 || !strings.Contains(o.Out, "\nnode 1      ") {
+			t.Errorf("%s: %+v, want exit code 0 and node 1", details, o)
 		}
 	}
 }

@@ -38,20 +38,20 @@ func newShow(s streams) *cobra.Command {
 		Short:      "show a run as text, Markdown, CSV or JSON",
 		Long: `Show what a run used, on all its nodes and ranks. RUN is a RUN-ID below --out,
 RUN-ID@K for its K-th launch, @latest, @-2 for the one before it, the directory
-of a run, a run in a store, STORE#RUN-ID, or a file: a report, the journal
+of a run, a run in a store (STORE#RUN-ID), or a file: a report, the journal
 (node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show
 the run that started last.
 
-  text      how the run ended, what to do about it and all that it used; for
-            several nodes a line each, or with --all each in full
-  md        the same for the job summary of a CI system
+  text      how the run ended, what to do about it and everything it used; for
+            several nodes, one line each, or each in full with --all
+  md        the same, for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
-            all the samples that it stands for
-  json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
-            phases as "phase.NAME.METRIC", those of operations and the like as
-            "op.NAME.METRIC", those of ranks as "rank.R.METRIC"; on stderr the
-            number of remarks on what is absent, or with -v all of them
-  jsonl     a flat JSON object for each node, on a line of its own: what it was
+            all the samples that it represents
+  json      the metrics as {"<node>": {"<metric>": number}} on stdout; phases
+            are "phase.NAME.METRIC", operations and the like "op.NAME.METRIC",
+            and ranks "rank.R.METRIC"; stderr gets the number of remarks about
+            missing values, or all remarks with -v
+  jsonl     a flat JSON object per node, each on its own line: what the job was
             given, what it used and how it ended; for tables of many runs
 
 With --processes, show the processes of the job that used the most CPU time and
@@ -108,7 +108,7 @@ func (o *showOptions) show(args []string) error {
 		return o.printProcesses(report)
 	}
 
-	return o.print(report, found)
+	return o.print(report, found, nameOf(args))
 }
 
 // readShown reads the report of the found run. It skips series that are not shown, because the series of a thousand
@@ -129,8 +129,8 @@ func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) 
 	return o.readReport(found)
 }
 
-// print writes the report to stdout in the chosen format.
-func (o *showOptions) print(report *reporter.Report, found *catalog.Match) error {
+// print writes the report, which was found by name, to stdout in the chosen format.
+func (o *showOptions) print(report *reporter.Report, found *catalog.Match, name string) error {
 	switch o.format.name {
 	case formatMarkdown:
 		return o.printMarkdown(report)
@@ -141,7 +141,7 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Match) error
 	case "jsonl":
 		return o.printRows(report, found)
 	}
-	return o.printText(report, found)
+	return o.printText(report, found, name)
 }
 
 func (o *showOptions) printMarkdown(report *reporter.Report) error {
@@ -166,12 +166,23 @@ func (o *showOptions) printRows(report *reporter.Report, found *catalog.Match) e
 	return nil
 }
 
-// printText prints the long summary.
-func (o *showOptions) printText(report *reporter.Report, found *catalog.Match) error {
+// printText prints the long summary of the report, which was found by name.
+func (o *showOptions) printText(report *reporter.Report, found *catalog.Match, name string) error {
 	path, page := reportPaths(found)
 	path = o.copies.WithReferences(path)
 	so := summaryOptions(report, o.streams.out, path, page)
 	so.Long, so.Whole = true, o.all
+
+	switch _, _, stored := parseReference(name); {
+	case stored:
+		name = path // which has no password
+	case name == "" || strings.HasPrefix(name, "@"): // may soon be another run
+		name = found.String()
+	}
+	so.Show = text.ShellQuote(name)
+	if o.given("out") {
+		so.Show = "--out " + text.ShellQuote(o.out) + " " + so.Show
+	}
 
 	return summary.Write(o.streams.out, report, so)
 }

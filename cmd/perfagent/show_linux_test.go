@@ -97,7 +97,7 @@ func TestShow_Golden(t *testing.T) {
 // mean.
 func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
-	full := regexp.MustCompile(`(?m)^(node CPU|node disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
+	full := regexp.MustCompile(`(?m)^(CPU|disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
 	for _, args := range [][]string{nil, {"--format", "md"}} {
 		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.Out, -1)) != 2 {
 			t.Errorf("show %q lacks the burst in CPU or disk, want a full cell in both:\n%s", args, o.Out)

@@ -29,7 +29,7 @@ func remarksOn(report *reporter.Report) []string {
 func (o *showOptions) printRemarks(report *reporter.Report) {
 	remarks := remarksOn(report)
 	if !o.verbose && len(remarks) > 0 {
-		words := fmt.Sprintf("%s on what is absent or special; show -v prints %s",
+		words := fmt.Sprintf("%s on what is absent or special; add -v to print %s",
 			text.Count(len(remarks), "remark", "remarks"), text.Plural(len(remarks), "it", "them"))
 		if report.Run.Incomplete != "" {
 			words = report.Run.Incomplete + "; " + words

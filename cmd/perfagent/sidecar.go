@@ -13,12 +13,12 @@ func newSidecar(s streams) *cobra.Command {
 		Short: "record the host until TERM or INT, then report",
 		Long: `Record the host, next to jobs that perfagent did not start.
 
-The recording ends on TERM, INT or HUP, or after the time given with --for. Then
+Recording ends on TERM, INT or HUP, or after the time given with --for. Then
 perfagent writes the report and its page. Until then it refreshes the report
-every 30 seconds and the page every 5 minutes; with a longer --interval, the
-report at every sample and the page at every tenth. In a container, mount the
-host's /proc and /sys, and name them in HOST_PROC and HOST_SYS. Name a file
-system of the host with --disk-path.
+every 30 seconds and the page every 5 minutes; with a longer --interval, it
+refreshes the report at every sample and the page at every tenth. In a
+container, mount the host's /proc and /sys, and set HOST_PROC and HOST_SYS to
+their paths. Use --disk-path to name a file system of the host.
 
 Exit code: 0 if a signal or --for ended the recording and the report was
 written.`,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,12 +50,7 @@ func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) 
 	defer s.Close()
 	ctx, stop := signalContext()
 	defer stop()
-	return f.storeFinder().Find(ctx, s, object)
-}
-
-// storeFinder returns a finder of runs in stores. finish removes its copies.
-func (f *runFinder) storeFinder() store.Finder {
-	return store.Finder{Copies: &f.copies, Warn: f.printMessage}
+	return f.copies.Find(ctx, s, object)
 }
 
 // openStore opens the store at address, with the password in PERFAGENT_STORE if address has none.
@@ -194,4 +190,54 @@ func modified(t time.Time) string {
 		return text.Absent
 	}
 	return t.Local().Format("2006-01-02 15:04")
+}
+
+// gather fetches the run that object names from the store at address, and returns its nodes. With --wait, it first
+// waits for them. If the store has no object of that run and no store flag was given, gather returns nil, because in a
+// ProxyStore any object may have that name.
+func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
+	s, err := o.openStore(address, true)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := signalContext()
+	defer stop()
+	g := store.NewGatherer(s, object, func(f store.FetchResult) string {
+		return prefixName(s.Reference(f.String()), o.copies.WithReferences(f.Err.Error()))
+	})
+	o.gatherer = g
+	run, _ := store.RunIDOf(object)
+	if o.wait > 0 {
+		g.Waited, err = s.Await(ctx, run, o.awaitOptions(run))
+		if errors.Is(err, store.ErrUnknownNodes) {
+			err = fmt.Errorf("--wait: %w: give it with --nodes", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	found, err := g.Fetch(ctx, &o.copies, len(o.storeFlags()) == 0)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		o.close()
+		o.gatherer = nil
+		return nil, nil
+	}
+	o.warnAbout(found)
+	g.WarnPartial(&o.copies, found.Launch)
+	return found.Launch.Nodes, nil
+}
+
+// awaitOptions returns the options for waiting for run, from --nodes and --wait.
+func (o *mergeOptions) awaitOptions(run string) store.AwaitOptions {
+	return store.AwaitOptions{Nodes: o.nodes, Limit: o.wait, Progress: func(final, of int) {
+		words := "?"
+		if of > 0 {
+			words = strconv.Itoa(of)
+		}
+		o.printMessage(fmt.Sprintf("%d of %s nodes of %s are there; waiting for up to %v", final, words, run, o.wait))
+	}}
 }

@@ -110,7 +110,7 @@ func TestShow_RemarksInOneLine(t *testing.T) {
 	t.Parallel()
 	path, _ := sampleReport(t)
 	short, long := call("show", "--json", path), call("show", "--json", "-v", path)
-	short.WantLine(t, " remarks on what is absent or special; show -v prints them")
+	short.WantLine(t, " remarks on what is absent or special; add -v to print them")
 	clitest.WantLines(t, long.Err, 2, 50)
 	n, _, _ := strings.Cut(strings.TrimPrefix(short.Err, "perfagent: "), " ")
 	if short.Out != long.Out || short.Code != 0 || long.Code != 0 || n != strconv.Itoa(strings.Count(long.Err, "\n")) {

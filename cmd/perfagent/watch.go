@@ -39,10 +39,10 @@ func newWatch(s streams) *cobra.Command {
 		Short:      "watch a run live",
 		Long: `Watch a run live, on this machine or on another one that shares --out: the CPU,
 memory, disk and GPUs of the job with their peaks, its phases, the node, and
-what perfagent itself costs.
-watch only reads the journal of the run; the job is not affected. RUN is a
-RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of a run, or
-its journal. Without RUN, watch the newest running run below --out.
+what perfagent itself costs. watch only reads the journal of the run, so the job
+is not affected. RUN is a RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2,
+the directory of a run, or its journal. Without RUN, watch the newest run in
+progress below --out.
 
 Press q to quit. When the run ends, its last view stays on the screen. If
 standard output is not a terminal, or TERM is dumb or unset, watch prints one

@@ -31,7 +31,7 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	if err := unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	gone := regexp.MustCompile(`^r, perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ s`)
+	gone := regexp.MustCompile(`^r, perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ m?s`)
 	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
 	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
 		t.Errorf("the view of a killed agent lacks the last values or the row CPU:\n%s", f)

@@ -17,12 +17,15 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-var watchElapsed = regexp.MustCompile(`^trial-7, running for ([0-9.]+) s`)
+var watchElapsed = regexp.MustCompile(`^trial-7, running for ([0-9.]+) (m?s)`)
 
 // watchSeconds returns the elapsed time of a frame; −1 = it has none.
 func watchSeconds(f watchFrame) float64 {
 	if m := watchElapsed.FindStringSubmatch(f.row("trial-7")); m != nil {
 		v, _ := strconv.ParseFloat(m[1], 64)
+		if m[2] == "ms" {
+			v /= 1000
+		}
 		return v
 	}
 	return -1
@@ -209,7 +212,7 @@ func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 		run.ends(code)
 		left := w.leaves(0)
 		want := "\r\nperfagent: run r: " + words
-		if !strings.Contains(left, want) || !strings.HasSuffix(left, " s. perfagent show perfagent-out/r/node-0.json\r\n") ||
+		if !strings.Contains(left, want) || !strings.HasSuffix(left, "s. perfagent show perfagent-out/r/node-0.json\r\n") ||
 			!strings.Contains(left, "\r\nCPU ") || strings.Contains(left, "q quits") || !strings.Contains(left, "mean") {
 			t.Errorf("exit code %d, left on the screen:\n%s\nwant the last picture, %q and the command",
 				code, left, want)
@@ -220,9 +223,9 @@ func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 // Without a terminal, or on a dumb one, watch prints plain lines.
 func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
 	t.Parallel()
-	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
+	line := regexp.MustCompile(`^(starting|running for [0-9.]+ m?s): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
 		`(memory \S+ [KMG]iB of \S+ [MG]iB, )?(.+, )?node )?CPU (<?[0-9]+ %|–) \(peak (<?[0-9]+ %|–)\), (node )?memory (<?[0-9]+ %|–)`)
-	end := regexp.MustCompile(`^perfagent: run r: Succeeded after [0-9.]+ s\. perfagent show perfagent-out/r/node-0\.json$`)
+	end := regexp.MustCompile(`^perfagent: run r: Succeeded after [0-9.]+ m?s\. perfagent show perfagent-out/r/node-0\.json$`)
 	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 		cmd := watchCommand(t, run.Cmd.Dir, env, "--refresh", "100ms")

@@ -89,25 +89,16 @@ func (s *taskCounter) read(g *Group, c *Counters) {
 	}
 
 	if start.After(s.next) {
-		group := g.primary[0]
-		count := func(name string) float64 {
-			n, err := g.countLines(group, name)
-			if err != nil {
-				c.fail(name, err)
-				return nan
-			}
-			return n
-		}
-		s.processes, s.threads = count("cgroup.procs"), nan
-		if g.threadsFile == "" {
-			s.threads = count(threadList(group))
+		if s.processes = g.countLines(c, "cgroup.procs"); g.threadsFile == "" {
+			s.threads = g.countLines(c, g.threadList())
 		} else {
-			s.countZombies(g, group, c.Threads)
+			s.countZombies(g, c.Threads)
 		}
-		s.next = start.Add(pauseAfter(time.Since(start)))
+		pause := pauseAfter(time.Since(start))
 		if s.processes <= fewProcesses {
-			s.next = start.Add(min(pauseAfter(time.Since(start)), fewProcessesInterval))
+			pause = min(pause, fewProcessesInterval)
 		}
+		s.next = start.Add(pause)
 	}
 
 	c.Processes = s.processes
@@ -121,29 +112,29 @@ func (s *taskCounter) read(g *Group, c *Counters) {
 // countZombies counts the ended tasks that pids.current still includes and the task lists omit. before is pids.current
 // from before the lists were read. It is read again afterwards, and the lower number counts, as tasks may come and go
 // meanwhile.
-func (s *taskCounter) countZombies(g *Group, group *membership, before float64) {
+func (s *taskCounter) countZombies(g *Group, before float64) {
 	s.zombies = 0
 	if !(before > s.processes) {
 		return
 	}
-	if alive, err := g.countLines(group, threadList(group)); err == nil && alive > 0 {
-		var none Counters // errors are recorded already
+	var none Counters // errors are recorded already
+	if alive := g.countLines(&none, g.threadList()); alive > 0 {
 		s.zombies = max(0, min(before, none.number(&g.r, g.threadsFile))-alive)
 	}
 }
 
-// threadList returns the name of the file that lists a group's threads.
-func threadList(group *membership) string {
-	if group.v2 {
+// threadList returns the name of the file that lists the primary group's threads.
+func (g *Group) threadList() string {
+	if g.primary[0].v2 {
 		return "cgroup.threads"
 	}
 	return "tasks"
 }
 
-// countLines counts the lines of the file name in the group and all groups below it.
-func (g *Group) countLines(p *membership, name string) (float64, error) {
+// countLines counts the lines of the file name in the primary group and all groups below it.
+func (g *Group) countLines(c *Counters, name string) float64 {
 	lines := 0
-	err := walk(p.dir(), func(dir string) error {
+	err := walk(g.primary[0].dir(), func(dir string) error {
 		path := filepath.Join(dir, name)
 		// Open it each time: v1 returns the same list again if an open file is read at least once a second.
 		data, err := g.r.ReadOnce(path, maxTable)
@@ -158,7 +149,11 @@ func (g *Group) countLines(p *membership, name string) (float64, error) {
 		lines += bytes.Count(data, []byte{'\n'})
 		return nil
 	})
-	return float64(lines), err
+	if err != nil {
+		c.fail(name, err)
+		return nan
+	}
+	return float64(lines)
 }
 
 // descendantOOMs sums the OOM kills of the groups below a v1 group, because in v1 each group counts only its own.

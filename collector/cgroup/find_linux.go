@@ -73,20 +73,32 @@ func Find(o Options) (*Group, error) {
 	}
 
 	g.unified = v.membership("")
-	var v1 [len(controllers)]*membership
-	for i, name := range controllers {
-		v1[i] = v.membership(name)
+	hasV1 := false
+	// pick returns the membership of v1 or, if v1 does not have the controller, of v2.
+	pick := func(controller string) *membership {
+		p := v.membership(controller)
+		if p == nil && v.entry(controller) == nil {
+			return g.unified
+		}
+		hasV1 = hasV1 || p != nil
+		return p
 	}
-	if g.unified == nil && v1 == [len(controllers)]*membership{} {
+	g.cpu, g.acct, g.cpuset = pick("cpu"), pick("cpuacct"), pick("cpuset")
+	g.memory, g.pids, g.io = pick("memory"), pick("pids"), pick("blkio")
+	switch {
+	case g.unified == nil && !hasV1:
 		return nil, fmt.Errorf("find control groups: %w: %w", ErrNoGroups, v.reason())
+	case g.unified == nil:
+		g.version = "v1"
+	case hasV1:
+		g.version = "hybrid"
+	default:
+		g.version = "v2"
 	}
 
-	g.assignControllers(v1, v.onV1)
+	g.findFiles()
 	return g, nil
 }
-
-// controllers are the controllers that are read, in the order that assignControllers expects.
-var controllers = [...]string{"cpu", "cpuacct", "cpuset", "memory", "pids", "blkio"}
 
 // readView reads the memberships of the process that o selects, and the mounts: this process's and, if o selects
 // another process, that one's, seen through its root directory.
@@ -147,9 +159,6 @@ func relocateMounts(mounts []mount, sys string) []mount {
 	return moved
 }
 
-// onV1 reports whether the controller belongs to a v1 hierarchy, visible or not. Then v2 does not have it.
-func (v *view) onV1(controller string) bool { return v.entry(controller) != nil }
-
 // entry returns the line of the controller ("" = v2) in /proc/PID/cgroup, or nil.
 func (v *view) entry(controller string) *entry {
 	for i, m := range v.entries {
@@ -173,8 +182,8 @@ func (v *view) membership(controller string) *membership {
 		if m.v2 != (controller == "") || !m.v2 && !slices.Contains(m.controllers, controller) {
 			continue
 		}
-		if v.covered(i) {
-			continue
+		if slices.ContainsFunc(v.mounts[i+1:], func(later mount) bool { return later.point == m.point }) {
+			continue // a later mount covers it
 		}
 		p, err := m.locate(member.path, v.pid)
 		if err != nil {
@@ -184,11 +193,6 @@ func (v *view) membership(controller string) *membership {
 		}
 	}
 	return best
-}
-
-// covered reports whether a later mount covers mount i.
-func (v *view) covered(i int) bool {
-	return slices.ContainsFunc(v.mounts[i+1:], func(m mount) bool { return m.point == v.mounts[i].point })
 }
 
 // locate finds the group with the given path, as in /proc/PID/cgroup, below the mount point.
@@ -260,11 +264,10 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		level = next
 	}
 
-	r := newReader()
-	defer r.Close()
+	var file procfile.Buffer
 	var named []string
 	for _, dir := range level {
-		data, err := r.ReadOnce(dir+rest+"/cgroup.procs", maxTable)
+		data, err := file.Read(dir+rest+"/cgroup.procs", maxTable)
 		if err != nil {
 			continue
 		}

@@ -20,9 +20,7 @@ func groupHolding(t *testing.T, m *JobGroup) *exec.Cmd {
 	cmd := groupCommand("hold")
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
-	if err := groupStart(m, cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, groupStart(m, cmd))
 
 	t.Cleanup(func() { // if the test ends early
 		in.Close()
@@ -63,9 +61,7 @@ func TestJobGroup_RemoveWaitsForEndingProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := groupOf(t, onlyV2)
 			cmd := groupHolding(t, m)
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Kill())
 			groupRemove(t, m)
 			if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + groupName(t)); !onlyV2 && left != nil {
 				t.Errorf("groups %v are left after Remove, want none", left)
@@ -80,9 +76,7 @@ func TestJobGroup_RemoveDoesNotWaitForLivingProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := groupOf(t, onlyV2)
 			daemon, killed := groupHolding(t, m), groupHolding(t, m)
-			if err := killed.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, killed.Process.Kill())
 			took := time.Hour
 			for range 5 { // the fastest: the machine may stall
 				begin := time.Now()
@@ -125,9 +119,7 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 	if isEnding(cmd.Process.Pid) {
 		t.Error("isEnding is true for a frozen process")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	begin := time.Now()
 	err := m.Remove()
 	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < exitTimeout || took > exitTimeout+time.Minute {
@@ -153,9 +145,7 @@ func TestIsEnding(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
 	if !isEnding(pid) {
 		t.Error("isEnding is false for a zombie")
 	}

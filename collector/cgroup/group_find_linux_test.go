@@ -105,6 +105,12 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 				mounts: v1(`/a\040b:c\134d`, "memory"),
 				files:  v1Files("memory", "memory/e")},
 			version: "v1", path: `/a b:c\d/e`, memory: []string{"memory/e", "memory"}},
+		"hybrid: memory is on v1, which is not mounted here": {
+			tree: groupTree{
+				cgroup: "5:memory:/a\n0::/a\n",
+				mounts: groupMount("/", "/sys/fs/cgroup", "cgroup2", "x"),
+				files:  map[string]string{"a/cgroup.procs": "42\n", "a/cgroup.events": ""}},
+			version: "v2", path: "/a", cpu: []string{"a", ""}, acct: []string{"a", ""}, pids: []string{"a", ""}},
 		"hybrid: cpu time of the v2 group where v1 has us in the root": {
 			tree: groupTree{
 				cgroup: "4:cpuacct:/\n5:memory:/user/session-1\n0::/user/session-1\n",
@@ -120,10 +126,7 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := c.tree.write(t)
-			g, err := Find(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := groupFind(t, o)
 			if g.Version() != c.version || g.Path() != c.path {
 				t.Errorf("version %q, path %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			}
@@ -192,9 +195,7 @@ func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 	groupWrite(t, proc+"/7/root/sys/fs/cgroup/memory/cgroup.procs", "7\n")
 	groupWrite(t, proc+"/7/root/sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n")
 	g, err := Find(Options{Proc: proc, PID: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if l := g.Limits(); l.Memory != 4096 {
 		t.Errorf("memory limit %v, want 4096", l.Memory)
 	}
@@ -268,10 +269,7 @@ func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
 	o := tree.with(map[string]string{
 		"cpu,cpuacct/job/task/made/cgroup.procs": "50\n", "cpu,cpuacct/job/task/made/cpuacct.usage": "1000000000\n",
 		"pids/made/cgroup.procs": "50\n", "pids/made/pids.current": "9\n"}).write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	in := g.childGroup("made", func(own string) bool { return own == g.acct.dir() || own == g.pids.dir() })
 	want := unknownCounters()
 	want.CPUSeconds, want.Processes, want.Threads = 1, 1, 9
@@ -287,10 +285,7 @@ func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
 func TestGroup_LimitsAndCountersFollowChangedLimit(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	if c := g.Read(); c.LimitPeak != 9e8 || c.Periods != 300 {
 		t.Errorf("counters of the pod: peak %v, periods %v; want 9e8, 300", c.LimitPeak, c.Periods)
 	}
@@ -320,10 +315,7 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 		for name, text := range files {
 			groupWrite(t, filepath.Join(o.Sys, "fs/cgroup", name), text)
 		}
-		g, err := Find(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := groupFind(t, o)
 		return g.Limits()
 	}
 
@@ -372,10 +364,7 @@ func TestGroup_TaskLimits(t *testing.T) {
 			nil},
 	} {
 		o := c.tree.write(t)
-		g, err := Find(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := groupFind(t, o)
 		got := g.TaskLimits()
 		for i := range got {
 			got[i].Name = strings.Replace(got[i].Name, o.Sys, "/sys", 1)

@@ -34,10 +34,13 @@ func (tree groupTree) write(t testing.TB) Options {
 
 func (tree groupTree) find(t testing.TB) *Group {
 	t.Helper()
-	g, err := Find(tree.write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	return groupFind(t, tree.write(t))
+}
+
+func groupFind(t testing.TB, o Options) *Group {
+	t.Helper()
+	g, err := Find(o)
+	must(t, err)
 	return g
 }
 
@@ -56,9 +59,7 @@ func (tree groupTree) with(files map[string]string) groupTree {
 
 func groupWrite(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,13 @@ func groupAsNobody(t *testing.T, f func()) {
 		f()
 	}()
 
-	if err := <-done; err != nil {
+	must(t, <-done)
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -55,31 +55,6 @@ func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limit
 // memoryFiles are the paths of the files on a group's memory; "" if the kernel lacks the file.
 type memoryFiles struct{ usage, stat, peak, oom, local, swap string }
 
-// assignControllers selects the membership for each purpose: v1's, or v2's if the controller is not on v1. It also sets
-// version and calls findFiles.
-func (g *Group) assignControllers(v1 [len(controllers)]*membership, onV1 func(string) bool) {
-	pick := func(i int) *membership {
-		if v1[i] == nil && !onV1(controllers[i]) {
-			return g.unified
-		}
-		return v1[i]
-	}
-
-	g.cpu, g.acct, g.cpuset = pick(0), pick(1), pick(2)
-	g.memory, g.pids, g.io = pick(3), pick(4), pick(5)
-	hasV1 := v1 != [len(controllers)]*membership{}
-	switch {
-	case g.unified == nil:
-		g.version = "v1"
-	case hasV1:
-		g.version = "hybrid"
-	default:
-		g.version = "v2"
-	}
-
-	g.findFiles()
-}
-
 // name returns the path to display, from the group that counts memory or, failing that, CPU time. In v2 these are the
 // same.
 func (g *Group) name() string {

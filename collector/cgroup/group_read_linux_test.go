@@ -134,14 +134,9 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 			o := groupV2().write(t)
 			path := groupFile(o, "kube/pod/app/"+file)
 			sound, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for fault, spoil := range faults {
-				g, err := Find(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := groupFind(t, o)
 				spoil(t, path)
 				got, want := g.Read(), wantV2()
 				if set, ok := none[file]; ok && fault == "empty" {
@@ -166,10 +161,7 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 // Processes and threads are counted unless the caller does it.
 func TestGroup_CountTasks(t *testing.T) {
 	t.Parallel()
-	g, err := Find(groupV2().write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupV2().find(t)
 	g.CountTasks(false)
 	want := wantV2()
 	want.Processes, want.Threads = math.NaN(), math.NaN()
@@ -182,14 +174,9 @@ func TestGroup_CountTasks(t *testing.T) {
 func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	path := groupFile(o, "kube/pod/app/memory.current")
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0))
 	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // MkdirTemp's
 		t.Fatal(err)
 	}
@@ -208,15 +195,10 @@ func TestGroup_RemovedGroupHasReasons(t *testing.T) {
 	t.Parallel()
 	for name, tree := range map[string]groupTree{"v1": groupV1(), "v2": groupV2()} {
 		o := tree.write(t)
-		g, err := Find(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := groupFind(t, o)
 		g.Read()
 		g.taskCounter, g.descendantOOMs.next = taskCounter{}, time.Time{}
-		if err := os.RemoveAll(groupFile(o, "")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(groupFile(o, "")))
 		c := g.Read()
 		failed := c.Failed
 		c.Failed = nil
@@ -258,10 +240,7 @@ func TestGroup_PIDs(t *testing.T) {
 func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 	t.Parallel()
 	o := groupV1().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	sub := groupFile(o, "memory/job/task/sub")
 	want := func(what string, n float64) {
 		t.Helper()
@@ -286,10 +265,7 @@ func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 func TestGroup_CountingProcessesIsBounded(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), strings.Repeat("12345\n", 300_000))
 	start := time.Now()
 	if n := g.Read().Processes; n != 300_003 {

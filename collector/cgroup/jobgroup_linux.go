@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,8 +69,9 @@ func newJobGroup(name string, wanted []string) (*JobGroup, error) {
 	}
 	m.group = g.childGroup(name, m.hasBelow)
 	if !m.group.acct.hasCounters() && !m.group.memory.hasCounters() {
-		err := fmt.Errorf("make control group %s: %w", name, m.missingErr())
-		return nil, errors.Join(err, m.Remove())
+		byText := func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }
+		reasons := errors.Join(slices.SortedFunc(maps.Values(m.missing), byText)...)
+		return nil, errors.Join(fmt.Errorf("make control group %s: %w", name, reasons), m.Remove())
 	}
 	return m, nil
 }
@@ -79,29 +81,14 @@ func (m *JobGroup) Group() *Group { return m.group }
 
 // Missing returns what could not be set up, and why. A key is the directory of perfagent's group if no group could be
 // created below it, its cgroup.subtree_control if controllers could not be enabled, or "thread" if a thread could not
-// go back. nil means that nothing is missing.
-func (m *JobGroup) Missing() map[string]error {
-	if len(m.missing) == 0 {
-		return nil
-	}
-	return m.missing
-}
+// go back.
+func (m *JobGroup) Missing() map[string]error { return m.missing }
 
 // addMissing records err as the reason for the key dir of Missing, unless it is nil.
 func (m *JobGroup) addMissing(dir string, err error) {
 	if err != nil {
 		m.missing[dir] = err
 	}
-}
-
-// missingErr joins the errors of Missing, in a fixed order.
-func (m *JobGroup) missingErr() error {
-	var errs []error
-	for _, err := range m.missing {
-		errs = append(errs, err)
-	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
 }
 
 // hasBelow reports whether a group was created below parentDir.

@@ -141,23 +141,14 @@ const maxCPU = 1 << 16
 
 // parseCPUs counts the CPUs of a list such as "0-3,7".
 func parseCPUs(data []byte) (int, bool) {
-	data = bytes.TrimSpace(data)
 	n := 0
-	for len(data) > 0 {
-		var part []byte
-		part, data, _ = bytes.Cut(data, []byte{','})
-		from, to, isRange := bytes.Cut(part, []byte{'-'})
-		a, ok := procfile.ParseCount(from)
-		b := a
-		if isRange {
-			var okTo bool
-			b, okTo = procfile.ParseCount(to)
-			ok = ok && okTo
-		}
-		if !ok || b < a || b >= maxCPU {
+	for rest := bytes.TrimSpace(data); len(rest) > 0; {
+		var first, last uint64
+		var ok bool
+		if first, last, rest, ok = procfile.CutRange(rest); !ok || last >= maxCPU {
 			return 0, false
 		}
-		n += int(b-a) + 1
+		n += int(last-first) + 1
 	}
 
 	return n, n <= maxCPU

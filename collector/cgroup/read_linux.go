@@ -19,7 +19,11 @@ func (g *Group) Read() Counters {
 	c := unknownCounters()
 	g.readCPU(&c)
 	g.readMemory(&c)
-	g.readTraffic(&c)
+	for _, path := range g.ioFiles {
+		if g.readTraffic(&c, path) {
+			break
+		}
+	}
 	if len(g.primary) > 0 && !g.skipTasks {
 		g.taskCounter.read(g, &c)
 	}
@@ -28,8 +32,13 @@ func (g *Group) Read() Counters {
 		if g.pressureFiles[i] == "" {
 			continue
 		}
-		var err error
-		if *s, err = g.r.stall(g.pressureFiles[i]); err != nil {
+		data, err := g.r.ReadKeepOpen(g.pressureFiles[i], maxFile)
+		if err == nil {
+			if *s, err = ParseStall(data); err != nil {
+				err = fmt.Errorf("read %s: %w", g.pressureFiles[i], err)
+			}
+		}
+		if err != nil {
 			c.fail(filepath.Base(g.pressureFiles[i]), err)
 		}
 	}
@@ -158,18 +167,9 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache,
 	return max(usage-v[0], 0), max(v[1]-v[2], 0), v[3]
 }
 
-// readTraffic reads the storage bytes from the first file that counts.
-func (g *Group) readTraffic(c *Counters) {
-	for _, path := range g.ioFiles {
-		if g.readTrafficFile(c, path) {
-			return
-		}
-	}
-}
-
-// readTrafficFile reads the storage bytes from the file at path, and reports whether the file counts. A v1 file without
+// readTraffic reads the storage bytes from the file at path, and reports whether the file counts. A v1 file without
 // devices does not count; a v2 file without devices means that there was no traffic yet.
-func (g *Group) readTrafficFile(c *Counters, path string) bool {
+func (g *Group) readTraffic(c *Counters, path string) bool {
 	data, err := g.r.ReadKeepOpen(path, maxFile)
 	if err != nil {
 		c.fail(filepath.Base(path), err)
@@ -229,19 +229,6 @@ func (g *Group) isStacked(device string) bool {
 		g.stacked[device] = stacked
 	}
 	return stacked
-}
-
-// stall reads one PSI file.
-func (r *reader) stall(path string) (Stall, error) {
-	data, err := r.ReadKeepOpen(path, maxFile)
-	if err != nil {
-		return Stall{nan, nan}, err
-	}
-	s, err := ParseStall(data)
-	if err != nil {
-		err = fmt.Errorf("read %s: %w", path, err)
-	}
-	return s, err
 }
 
 // Reclaim reads the Reclaim of the group that set Limits.Memory at the last call to Limits, or of this group if none

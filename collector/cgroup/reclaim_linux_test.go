@@ -17,10 +17,7 @@ func TestGroup_Reclaim(t *testing.T) {
 		for file, text := range files {
 			groupWrite(t, groupFile(o, file), text)
 		}
-		g, err := Find(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := groupFind(t, o)
 		g.Limits()
 		got := g.Reclaim()
 		if !same(got.Swap, want.Swap) || !same(got.Refaults, want.Refaults) || !same(got.High, want.High) || !same(got.HighEvents, want.HighEvents) {

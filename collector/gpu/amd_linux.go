@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,24 +33,17 @@ type card struct {
 func findCards(sys string) []card {
 	root := filepath.Join(sys, "class/drm")
 	entries, _ := os.ReadDir(root)
-	var numbers []int
-	for _, e := range entries {
-		name := e.Name()
-		digits, ok := strings.CutPrefix(name, "card")
-		n, err := strconv.ParseUint(digits, 10, 16)
-		if !ok || err != nil {
-			continue
-		}
-		vendor, _ := readFile(filepath.Join(root, name, "device/vendor"))
-		if string(bytes.TrimSpace(vendor)) == "0x1002" {
-			numbers = append(numbers, int(n))
-		}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
 	}
 
-	slices.Sort(numbers)
-	cards := make([]card, 0, len(numbers))
-	for i, n := range numbers {
-		cards = append(cards, card{dir: filepath.Join(root, "card"+strconv.Itoa(n), "device"), index: i})
+	var cards []card
+	for _, n := range procfile.Numbered(names, "card") {
+		dir := filepath.Join(root, "card"+strconv.Itoa(n), "device")
+		if vendor, _ := readFile(filepath.Join(dir, "vendor")); string(bytes.TrimSpace(vendor)) == "0x1002" {
+			cards = append(cards, card{dir: dir, index: len(cards)})
+		}
 	}
 	return cards
 }

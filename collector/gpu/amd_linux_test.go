@@ -20,9 +20,7 @@ func gpuTree(t *testing.T, files map[string]string) string {
 		if err == nil {
 			err = os.WriteFile(file, []byte(text), 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return sys
 }
@@ -57,9 +55,7 @@ func TestMonitor_ReadsAMD(t *testing.T) {
 	files["card10/device/pp_dpm_sclk"] = strings.Repeat("0: 500Mhz\n", 1000) + "1: 900Mhz *\n" // too long: the sensor's value is used
 	sys := gpuTree(t, files)
 	fifo := filepath.Join(sys, "class/drm/card1/device/pcie_bw") // opening it for reading is detected
-	if err := syscall.Mkfifo(fifo, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o644))
 	m := Open(Options{Sys: sys, Env: []string{"PATH=/nowhere"}})
 	gpuRun(t, m)
 	r := gpuWait(t, m, "three cards", gpuDevices(3))
@@ -129,9 +125,7 @@ func FuzzGPUCard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		for _, name := range []string{"pp_dpm_sclk", "gpu_busy_percent", "unique_id", "product_name"} {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 		}
 		c := card{dir: dir}
 		r := c.read()

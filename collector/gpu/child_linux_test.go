@@ -31,15 +31,11 @@ mv "$GPU_OUT.part" "$GPU_OUT"
 wait
 `
 
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
 	var inherited []int // as a job's shell may have passed to us
 	for range 3 {
 		fd, err := unix.Open("/proc/self/maps", unix.O_RDONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer unix.Close(fd)
 		inherited = append(inherited, fd)
 	}
@@ -63,9 +59,7 @@ wait
 	}
 	l := strings.Split(strings.TrimSpace(string(text)), "\n")
 	sleep, err := strconv.Atoi(l[len(l)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	gpuWaitEnded(t, pid)
 	gpuWaitEnded(t, sleep)
 	blocked, ignored := gpuMask(t, l[0]), gpuMask(t, l[1])
@@ -84,9 +78,7 @@ func gpuMask(t *testing.T, line string) uint64 {
 	t.Helper()
 	f := strings.Fields(line)
 	mask, err := strconv.ParseUint(f[len(f)-1], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mask
 }
 
@@ -95,9 +87,7 @@ func gpuMask(t *testing.T, line string) uint64 {
 func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
 		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cmd := exec.Command(self)
 		cmd.Args[0] = "gpu-monitor"
 		cmd.Env = gpuEnv(t, "h200.txt", fake)
@@ -105,9 +95,7 @@ func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var pid int
 		if _, err := fmt.Fscan(bufio.NewReader(out), &pid); err != nil || gpuEnded(pid) {
 			t.Fatalf("fake %q: process %d, error %v; want a living process", fake, pid, err)
@@ -121,70 +109,64 @@ func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 // Without pidfds (before Linux 5.4) a child is identified by its start time.
 func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := process{pidfd: -1}
-	p.identify(cmd.Process.Pid, false)
-	if !p.alive(cmd.Process.Pid) || p.ended(cmd.Process.Pid) {
+	must(t, cmd.Start())
+	c := &child{process: process{pidfd: -1}, pid: cmd.Process.Pid}
+	c.identify(false)
+	if !c.alive() || c.ended() {
 		t.Error("a living child counts as ended")
 	}
-	other := process{pidfd: -1, startTime: p.startTime + "0"}
-	if other.alive(cmd.Process.Pid) || !other.ended(cmd.Process.Pid) {
+	other := &child{process: process{pidfd: -1, startTime: c.startTime + "0"}, pid: c.pid}
+	if other.alive() || !other.ended() {
 		t.Error("a later process with the same ID counts as the child")
 	}
 	_ = cmd.Process.Kill()
-	gpuWaitEnded(t, cmd.Process.Pid)
-	if !p.ended(cmd.Process.Pid) {
+	gpuWaitEnded(t, c.pid)
+	if !c.ended() {
 		t.Error("a zombie does not count as ended")
 	}
 	_ = cmd.Wait()
-	if p.alive(cmd.Process.Pid) || !p.ended(cmd.Process.Pid) {
+	if c.alive() || !c.ended() {
 		t.Error("a child that is gone counts as alive")
 	}
 }
 
 // The rest of a script's process group is killed, with a pidfd and without, but never the group of a later process with
 // the same ID.
-func TestChild_KillOrphansKillsOnlyItsGroup(t *testing.T) {
+func TestChild_ReapKillsOnlyItsGroup(t *testing.T) {
 	for _, pidfd := range []bool{true, false} {
-		var p process
-		attributes := p.attributes()
+		c := &child{}
+		attributes := c.attributes()
 		cmd := exec.Command("sh", "-c", "trap '' TERM; sleep 1000 & echo $!; read end")
 		cmd.SysProcAttr = attributes
 		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var left int
 		if _, err := fmt.Fscan(out, &left); err != nil {
 			t.Fatal(err)
 		}
-		pid := cmd.Process.Pid
+		c.pid = cmd.Process.Pid
 		if !pidfd {
-			p.release()
+			c.release()
 		}
-		p.identify(pid, false)
-		if p.killOrphans(pid); gpuEnded(left) {
-			t.Error("killOrphans killed the group while the script ran")
+		c.identify(false)
+		if c.reap() || gpuEnded(left) {
+			t.Error("reap killed the group while the script ran")
 		}
 		in.Close()
-		gpuWaitEnded(t, pid)
-		other := process{pidfd: -1, startTime: "1"}
-		other.signalGroup(pid, unix.SIGKILL)
-		if other.killOrphans(pid); gpuEnded(left) {
+		gpuWaitEnded(t, c.pid)
+		other := &child{process: process{pidfd: -1, startTime: "1"}, pid: c.pid}
+		other.signalGroup(unix.SIGKILL)
+		if other.reap(); gpuEnded(left) {
 			t.Error("the group of a later process with the same ID was killed")
 		}
-		p.killOrphans(pid)
+		c.reap()
 		gpuWaitEnded(t, left)
 		_ = cmd.Wait()
-		p.release()
+		c.release()
 	}
 }

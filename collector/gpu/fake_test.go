@@ -152,9 +152,7 @@ func gpuPath(t *testing.T) string {
 	if err == nil {
 		err = os.Symlink(self, filepath.Join(dir, "nvidia-smi"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -162,9 +160,7 @@ func gpuPath(t *testing.T) string {
 func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join("testdata", fixture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append([]string{"PATH=/nowhere:" + gpuPath(t), "GPU_FIXTURE=" + file, "GPU_FAKE=" + fake, "GPU_LOOP=20",
 		"GORACE=atexit_sleep_ms=0"}, more...) // else each fake that ends by itself sleeps for a second
 }

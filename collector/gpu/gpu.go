@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,8 +76,8 @@ type Options struct {
 	Env      []string      // environment of nvidia-smi, which is searched for on its PATH; nil = os.Environ()
 
 	// Start is called to start nvidia-smi, unless it is nil. It must call fork immediately, and make sure that the
-	// child is not reaped before Start knows its ID. On Linux the caller then has to reap the child. On other systems,
-	// and if Start is nil, the Monitor reaps it, and no other process.
+	// child is not reaped before Start knows its ID. The caller then has to reap the child. If Start is nil, the Monitor
+	// reaps it, and no other process.
 	Start func(fork func() (pid int, err error)) error
 }
 
@@ -172,8 +170,13 @@ func (m *Monitor) Kill() {
 	}
 }
 
-// PID returns the process ID of the nvidia-smi that runs; 0 if none does.
-func (m *Monitor) PID() int { return int(m.pid.Load()) }
+// PID returns the process ID of the nvidia-smi that runs; 0 if none does, or if m is nil.
+func (m *Monitor) PID() int {
+	if m == nil {
+		return 0
+	}
+	return int(m.pid.Load())
+}
 
 // Read returns the last known state of all devices. It never waits for a GPU and may be called concurrently with Run.
 func (m *Monitor) Read() Reading {
@@ -211,46 +214,25 @@ const searchTimeout = time.Second
 // findSMI searches the PATH in env for nvidia-smi as a shell would, except in directories relative to the working
 // directory, which belongs to the job. It returns "" if there is none.
 func findSMI(env []string) string {
-	name := "nvidia-smi"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
 	path, _ := lookup(env, "PATH")
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		file := filepath.Join(dir, name)
+		file := filepath.Join(dir, "nvidia-smi")
 		info, err := os.Stat(file)
-		if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
-			probe(file, true)
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return file
 		}
 	}
 	return ""
 }
 
-// probe reads the beginning of file and, with script, of its interpreter if it is a script. If they are on a dead file
-// server, this goroutine blocks, and no process is started that would hang.
-func probe(file string, script bool) {
-	f, err := os.Open(file)
-	if err != nil { // an executable may be unreadable
-		return
-	}
-	defer f.Close()
-	begin := make([]byte, 512)
-	n, _ := io.ReadFull(f, begin)
-	line, isScript := strings.CutPrefix(string(begin[:n]), "#!")
-	if words := strings.Fields(strings.SplitN(line, "\n", 2)[0]); script && isScript && len(words) > 0 {
-		probe(words[0], false)
-	}
-}
-
 // lookup returns the variable key of env. The last definition counts.
 func lookup(env []string, key string) (value string, ok bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		name, value, found := strings.Cut(env[i], "=")
-		if found && (name == key || runtime.GOOS == "windows" && strings.EqualFold(name, key)) {
+		if found && name == key {
 			return value, true
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -56,22 +55,11 @@ func (q *query) dropField(name string) bool {
 	}
 
 	q.fields = slices.Delete(q.fields, i, i+1)
-	what := map[string]string{
-		"uuid":                        "gpu_uuid",
-		"name":                        "gpu_name",
-		"memory.total":                "gpu_memory_mb",
-		"memory.used":                 "gpu_memory_used_mb",
-		"utilization.gpu":             "gpu_utilization_pct",
-		"power.draw":                  "gpu_power_watts",
-		"temperature.gpu":             "gpu_temperature_celsius",
-		"clocks.sm":                   "gpu_clock_mhz",
-		"clocks_event_reasons.active": "gpu_throttle",
-		"mig.mode.current":            "gpu_mig",
-	}[name]
-
-	if what != "" { // not for power limits: one of the two is enough
-		why := "this nvidia-smi does not know the field " + name
-		q.missing = append(q.missing, series.Missing{What: what, Code: NoValue, Why: why})
+	var without row
+	without.set(name, "") // for a power limit nothing is missing: one of the two is enough
+	for _, m := range without.missing {
+		m.What, m.Why = "gpu_"+m.What, "this nvidia-smi does not know the field "+name
+		q.missing = append(q.missing, m)
 	}
 	return true
 }
@@ -86,7 +74,9 @@ func parseInvalidField(line string) string {
 	return name
 }
 
-// parse parses line as a row. An error means that line is not a row; an invalid value is missing from the row.
+var errNotRow = errors.New("not a row")
+
+// parse parses line as a row. The error is errNotRow; an invalid value is missing from the row.
 func (q *query) parse(line []byte) (row, error) {
 	none := series.Unknown()
 	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknownState()}
@@ -94,7 +84,7 @@ func (q *query) parse(line []byte) (row, error) {
 	n := 0
 	for value := range bytes.SplitSeq(line, []byte(",")) {
 		if n == len(q.fields) {
-			return row{}, errors.New("too many fields")
+			return row{}, errNotRow
 		}
 		text := string(bytes.TrimSpace(value))
 		switch q.fields[n] {
@@ -108,11 +98,8 @@ func (q *query) parse(line []byte) (row, error) {
 		n++
 	}
 
-	if n != len(q.fields) {
-		return row{}, fmt.Errorf("%d fields instead of %d", n, len(q.fields))
-	}
-	if r.Index < 0 {
-		return row{}, errors.New("no index")
+	if n != len(q.fields) || r.Index < 0 {
+		return row{}, errNotRow
 	}
 
 	if r.PowerLimitWatts = series.Optional(parseNumber(enforced, maxWatts)); !r.PowerLimitWatts.Known() {
@@ -144,13 +131,9 @@ func (r *row) set(field, text string) {
 			r.Index = int(n)
 		}
 	case "uuid":
-		if r.UUID = deviceText(text); r.UUID == "" {
-			r.addMissing("uuid", missingReason(text))
-		}
+		r.setText(&r.UUID, "uuid", text)
 	case "name":
-		if r.Name = deviceText(text); r.Name == "" {
-			r.addMissing("name", missingReason(text))
-		}
+		r.setText(&r.Name, "name", text)
 	case "memory.total":
 		r.setNumber((*float64)(&r.MemoryMB), "memory_mb", text, maxMiB)
 	case "memory.used":
@@ -164,12 +147,21 @@ func (r *row) set(field, text string) {
 	case "clocks.sm":
 		r.setNumber(&r.ClockMHz, "clock_mhz", text, maxMHz)
 	case "mig.mode.current":
-		r.MIG = text == "Enabled" // otherwise "Disabled", or "[N/A]" for devices without MIG
+		if r.MIG = text == "Enabled"; text == "" { // otherwise "Disabled", or "[N/A]" for devices without MIG
+			r.addMissing("mig", missingReason(text))
+		}
 	case "clocks_event_reasons.active", "clocks_throttle_reasons.active":
 		var ok bool
 		if r.Throttle, ok = parseThrottle(text); !ok {
 			r.addMissing("throttle", missingReason(text))
 		}
+	}
+}
+
+// setText sets to to text or, if nvidia-smi has no value, records that what is missing.
+func (r *row) setText(to *string, what, text string) {
+	if *to = deviceText(text); *to == "" {
+		r.addMissing(what, missingReason(text))
 	}
 }
 

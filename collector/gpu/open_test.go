@@ -11,17 +11,13 @@ func TestOpen_IgnoresUnusableNvidiaSMI(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir) // the working directory is the job's, and not searched
 	for _, name := range []string{"plain/nvidia-smi", "dir/nvidia-smi/x"} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		if err := os.WriteFile(name, []byte("#!/bin/sh\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	if err := os.WriteFile("nvidia-smi", []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("nvidia-smi", []byte("#!/bin/sh\n"), 0o755))
 	sep := string(os.PathListSeparator)
 	for _, path := range []string{"", ".", sep, "plain", filepath.Join(dir, "plain"), filepath.Join(dir, "dir") + sep + "/nowhere"} {
 		if smi := findSMI([]string{"PATH=" + path}); smi != "" {
@@ -39,9 +35,7 @@ func TestOpen_IgnoresUnusableNvidiaSMI(t *testing.T) {
 // The interval is at least a second: the driver's window is up to that long.
 func TestOpen_IntervalIsAtLeastOneSecond(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755))
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi.exe"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -62,9 +62,7 @@ func TestVendorState_ReadsTranscripts(t *testing.T) {
 
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		now := time.Now()
 		var r Reading
 		gpuBoard(data, now).add(&r, now, time.Minute, 0)
@@ -75,9 +73,7 @@ func TestVendorState_ReadsTranscripts(t *testing.T) {
 // A real device's rows have every value, and its error message names the field.
 func TestQuery_ParsesRealDevice(t *testing.T) {
 	rows, err := os.ReadFile("testdata/device/query-ours.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range bytes.Lines(rows) {
 		if r, err := newQuery().parse(bytes.TrimSpace(line)); err != nil || len(r.missing) > 0 || r.PowerWatts < 70 || r.PowerWatts > 121 {
 			t.Errorf("row %s: %+v, error %v; want all values, and 70 to 121 W", line, r, err)
@@ -85,9 +81,7 @@ func TestQuery_ParsesRealDevice(t *testing.T) {
 	}
 
 	message, err := os.ReadFile("testdata/device/refused.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := parseInvalidField(string(message)); got != "no.such.field" {
 		t.Errorf("field in %s is %q, want no.such.field", message, got)
 	}
@@ -97,14 +91,10 @@ func TestQuery_ParsesRealDevice(t *testing.T) {
 func gpuGolden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *gpuUpdate {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, got, 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s:\n%s\nwant:\n%s", file, got, want)
 	}
@@ -163,9 +153,7 @@ func TestParseInvalidField(t *testing.T) {
 // A round shows which devices there are; a device that is not in the next rounds is missing.
 func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 	data, err := os.ReadFile("testdata/a100x8.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	start := time.Now()
 	b := gpuBoard(data, start)
 	if b.complete {
@@ -181,9 +169,7 @@ func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 			line = append([]byte{line[0] - 1}, line[1:]...)
 		}
 		r, err := q.parse(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b.put(r, later)
 	}
 
@@ -199,9 +185,7 @@ func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 
 func TestVendorState_MonitorsAtMost16Devices(t *testing.T) {
 	data, err := os.ReadFile("testdata/h100x16.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	more := "16, GPU-x, NVIDIA H100, 1, 1, 1, 1, 1, 1, 1, 1, Disabled, 0x0\n17, GPU-y, NVIDIA H100, 1, 1, 1, 1, 1, 1, 1, 1, Disabled, 0x0\n"
 	data = append(data, more...)
 	now := time.Now()
@@ -243,24 +227,6 @@ func FuzzGPULines(f *testing.F) {
 	})
 }
 
-func BenchmarkGPUParse16(b *testing.B) {
-	data, err := os.ReadFile("testdata/h100x16.txt")
-	if err != nil {
-		b.Fatal(err)
-	}
-	data = data[bytes.Index(data, []byte("\n0, "))+1:]
-	bd, q, now := &vendorState{}, newQuery(), time.Now()
-	for b.Loop() {
-		readLines(bytes.NewReader(data), func(line []byte) {
-			r, err := q.parse(line)
-			if err != nil {
-				b.Fatal(err)
-			}
-			bd.put(r, now)
-		}, all)
-	}
-}
-
 // BenchmarkGPUNone measures the total cost on a node without a GPU: Open and Run, once.
 func BenchmarkGPUNone(b *testing.B) {
 	o := Options{Env: []string{"HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
@@ -270,5 +236,13 @@ func BenchmarkGPUNone(b *testing.B) {
 		if m.smi != "" || len(m.cards) > 0 {
 			b.Skip("there is a GPU here")
 		}
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

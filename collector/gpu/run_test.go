@@ -321,9 +321,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = time.Minute
 	other := exec.Command("sh", "-c", "exit 5")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Start())
 	ctx, cancel := gpuContext(t)
 	ended := make(chan struct{})
 	go func() {
@@ -342,16 +340,6 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	}
 	if _ = other.Wait(); other.ProcessState.ExitCode() != 5 {
 		t.Errorf("the other child ended with %v, want exit code 5", other.ProcessState)
-	}
-}
-
-func TestMonitor_GiveUpCountsRestarts(t *testing.T) {
-	for faults, want := range map[int]string{0: "dead", 1: "gave up after 1 restart: dead", 2: "gave up after 2 restarts: dead"} {
-		var m Monitor
-		m.giveUp(errors.New("dead"), faults)
-		if got := m.nvidia.err.Error(); got != want {
-			t.Errorf("error after %d restarts: %q, want %q", faults, got, want)
-		}
 	}
 }
 

@@ -147,7 +147,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 		return nil, err
 	}
 
-	c.identify(c.pid, m.o.Start == nil)
+	c.identify(m.o.Start == nil)
 	return c, nil
 }
 
@@ -236,7 +236,6 @@ func (c *child) abandon() {
 	defer c.mu.Unlock()
 	if !c.abandoned {
 		c.abandoned = true
-		c.reapInBackground()
 		c.release()
 	}
 }

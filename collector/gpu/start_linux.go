@@ -23,66 +23,51 @@ type process struct {
 // attributes returns the attributes of the fork. If perfagent is killed while nvidia-smi hangs in the driver and writes
 // nothing, a closed pipe would not end nvidia-smi; the signal that it gets at the death of the forking thread does. Run
 // keeps that thread.
-func (p *process) attributes() *syscall.SysProcAttr {
-	p.pidfd = -1
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
+func (c *child) attributes() *syscall.SysProcAttr {
+	c.pidfd = -1
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &c.pidfd}
 }
 
 // identify records what distinguishes the child from a later process with the same ID, and whether we have to reap it.
-func (p *process) identify(pid int, owned bool) {
-	p.owned = owned
-	if p.pidfd < 0 {
-		_, p.startTime = readStat(pid)
+func (c *child) identify(owned bool) {
+	c.owned = owned
+	if c.pidfd < 0 {
+		_, c.startTime = readStat(c.pid)
 	}
 }
 
-// alive reports whether pid is still the child, and not a later process.
-func (p *process) alive(pid int) bool {
-	if p.pidfd >= 0 {
-		return unix.PidfdSendSignal(p.pidfd, 0, nil, 0) == nil
+// alive reports whether pid still belongs to the child, and not to a later process.
+func (c *child) alive() bool {
+	if c.pidfd >= 0 {
+		return unix.PidfdSendSignal(c.pidfd, 0, nil, 0) == nil
 	}
-	_, since := readStat(pid)
-	return p.startTime != "" && since == p.startTime
+	_, since := readStat(c.pid)
+	return c.startTime != "" && since == c.startTime
 }
 
 // signalGroup sends sig to the process group of the child. Since Linux 6.9 the kernel finds the group by the pidfd. An
 // older kernel needs the ID, which no other process can have until the child is reaped.
-func (p *process) signalGroup(pid int, sig syscall.Signal) {
+func (c *child) signalGroup(sig syscall.Signal) {
 	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP
-	if p.pidfd >= 0 {
-		if err := unix.PidfdSendSignal(p.pidfd, sig, nil, processGroup); err == nil || err == unix.ESRCH {
+	if c.pidfd >= 0 {
+		if err := unix.PidfdSendSignal(c.pidfd, sig, nil, processGroup); err == nil || err == unix.ESRCH {
 			return
 		}
 	}
-	if p.alive(pid) {
-		_ = syscall.Kill(-pid, sig)
-	}
-}
-
-// killOrphans kills what is left of the child's process group if the child has ended.
-func (p *process) killOrphans(pid int) {
-	if p.ended(pid) {
-		p.signalGroup(pid, syscall.SIGKILL)
+	if c.alive() {
+		_ = syscall.Kill(-c.pid, sig)
 	}
 }
 
 // ended reports whether the child has ended, reaped or not.
-func (p *process) ended(pid int) bool {
-	if p.pidfd >= 0 {
-		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
+func (c *child) ended() bool {
+	if c.pidfd >= 0 {
+		fds := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, 0)
 		return err == nil && n == 1
 	}
-	state, since := readStat(pid)
-	return state == "Z" || state == "X" || since != p.startTime || since == ""
-}
-
-// release closes the pidfd, if there is one.
-func (p *process) release() {
-	if p.pidfd >= 0 {
-		unix.Close(p.pidfd)
-		p.pidfd = -1
-	}
+	state, since := readStat(c.pid)
+	return state == "Z" || state == "X" || since != c.startTime || since == ""
 }
 
 // shell is the program that the child executes first, see fork.
@@ -119,9 +104,9 @@ func isShellVariable(variable string) bool {
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
-// reapInBackground reaps the child, if that is up to us, in the background if it hangs in the driver. Otherwise it
-// would become a zombie of a long-running program.
-func (c *child) reapInBackground() {
+// release closes the pidfd. If it is up to us to reap the child, release does so, in the background if the child hangs
+// in the driver. Otherwise it would become a zombie of a long-running program.
+func (c *child) release() {
 	if c.owned && !c.reap() {
 		go func(pid int) {
 			for {
@@ -130,6 +115,10 @@ func (c *child) reapInBackground() {
 				}
 			}
 		}(c.pid)
+	}
+	if c.pid > 0 && c.pidfd >= 0 { // else nothing was started
+		unix.Close(c.pidfd)
+		c.pidfd = -1
 	}
 }
 
@@ -140,7 +129,7 @@ func (c *child) signal(kill bool) {
 		sig = syscall.SIGKILL
 	}
 	if !c.done {
-		c.signalGroup(c.pid, sig)
+		c.signalGroup(sig)
 	}
 }
 
@@ -150,10 +139,13 @@ func (c *child) reap() bool {
 	if c.done {
 		return true
 	}
-	c.killOrphans(c.pid)
+	ended := c.ended()
+	if ended {
+		c.signalGroup(syscall.SIGKILL)
+	}
 	if !c.owned {
-		c.done = c.ended(c.pid)
-		return c.done
+		c.done = ended
+		return ended
 	}
 	pid, err := syscall.Wait4(c.pid, nil, syscall.WNOHANG, nil)
 	c.done = pid == c.pid || err == syscall.ECHILD

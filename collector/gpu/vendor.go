@@ -77,6 +77,9 @@ func (e *entry) same(d Device) bool {
 
 // add appends the devices, and what is missing, to r. It adds base to the indexes of the devices.
 func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base int) {
+	missing := func(what string, code series.ReasonCode, why string) {
+		r.Missing = append(r.Missing, series.Missing{What: what, Code: code, Why: why})
+	}
 	live := b.err == nil && now.Sub(b.updatedAt) <= stale
 	for i := range b.entries {
 		e := b.entries[i]
@@ -85,12 +88,11 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 		if old := now.Sub(e.seen); !live || old > stale {
 			e.State, e.missing = unknownState(), nil
 			if live { // otherwise there is one reason for all
-				why := fmt.Sprintf("no reading for %.0f s", old.Seconds())
-				r.Missing = append(r.Missing, series.Missing{What: gpu, Code: Silent, Why: why})
+				missing(gpu, Silent, fmt.Sprintf("no reading for %.0f s", old.Seconds()))
 			}
 		}
 		for _, m := range e.missing {
-			r.Missing = append(r.Missing, series.Missing{What: gpu + "_" + m.What, Code: m.Code, Why: m.Why})
+			missing(gpu+"_"+m.What, m.Code, m.Why)
 		}
 		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
 	}
@@ -100,18 +102,15 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 	}
 	if b.surplus > 0 {
 		all := maxDevices + b.surplus
-		r.Missing = append(r.Missing, series.Missing{
-			What: "gpu", Code: NotFollowed,
-			Why:   fmt.Sprintf("%d devices: only the first %d are followed", all, maxDevices),
-			Count: int64(b.surplus), Total: int64(all),
-		})
+		missing("gpu", NotFollowed, fmt.Sprintf("%d devices: only the first %d are followed", all, maxDevices))
+		last := &r.Missing[len(r.Missing)-1]
+		last.Count, last.Total = int64(b.surplus), int64(all)
 	}
 	if b.restartCause != nil {
-		why := "started again: " + b.restartCause.Error()
-		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: Restarted, Why: why})
+		missing("gpu", Restarted, "started again: "+b.restartCause.Error())
 	}
 	if live && b.message != "" && now.Sub(b.messageAt) <= stale {
-		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: NotUnderstood, Why: "nvidia-smi: " + b.message})
+		missing("gpu", NotUnderstood, "nvidia-smi: "+b.message)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
@@ -215,17 +216,13 @@ func chooseSlurm(devices []Device, all []int, env []string) []int {
 
 // slurmNumbers parses a list such as "0,2-3". It returns nil for anything else.
 func slurmNumbers(list string) (numbers []int) {
-	for entry := range strings.SplitSeq(list, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(entry), "-")
-		if !isRange {
-			last = first
-		}
-		a, err := strconv.ParseUint(first, 10, 10)
-		b, err2 := strconv.ParseUint(last, 10, 10)
-		if err != nil || err2 != nil {
+	for rest := []byte(list); len(rest) > 0; {
+		var first, last uint64
+		var ok bool
+		if first, last, rest, ok = procfile.CutRange(rest); !ok || last >= 1024 {
 			return nil
 		}
-		for n := a; n <= b && len(numbers) < 1024; n++ {
+		for n := first; n <= last; n++ {
 			numbers = append(numbers, int(n))
 		}
 	}

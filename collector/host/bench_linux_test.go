@@ -12,13 +12,8 @@ import (
 )
 
 // BenchmarkReading measures one Reading of this host, including its garbage.
-func BenchmarkReading(b *testing.B) { benchmarkReading(b, Options{}) }
-
-// BenchmarkReadingThroughGopsutil measures one Reading with --reader gopsutil.
-func BenchmarkReadingThroughGopsutil(b *testing.B) { benchmarkReading(b, Options{Gopsutil: true}) }
-
-func benchmarkReading(b *testing.B, o Options) {
-	r := NewReader(o)
+func BenchmarkReading(b *testing.B) {
+	r := NewReader(Options{})
 	defer r.Close()
 	r.Read()
 	defer collectortest.CPUPerOp(b)()
@@ -41,19 +36,6 @@ var gopsutilCalls = []struct {
 	{"network", func() error { _, err := net.IOCounters(true); return err }},
 }
 
-// BenchmarkGopsutilCalls is the reference: BenchmarkReading and BenchmarkSample together must not exceed it by more
-// than a fifth.
-func BenchmarkGopsutilCalls(b *testing.B) {
-	defer collectortest.CPUPerOp(b)()
-	for b.Loop() {
-		for _, c := range gopsutilCalls {
-			if err := c.call(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}
-
 // BenchmarkSources compares each source with gopsutil's call for it. perfagent's cost less than half of it in total,
 // with a fiftieth of the garbage.
 func BenchmarkSources(b *testing.B) {
@@ -62,9 +44,9 @@ func BenchmarkSources(b *testing.B) {
 	ours := map[string]func() error{
 		"cpu":     func() error { _, err := r.readCPU(nil); return err },
 		"memory":  func() error { _, err := r.readMemory(); return err },
-		"disk_io": func() error { _, err := r.readDiskIO(nil); return err },
+		"disk_io": func() error { _, err := r.readDiskIO(0, nil); return err },
 		"disk":    func() error { _, err := r.disks.read(nil); return err },
-		"network": func() error { _, err := r.readNet(nil); return err },
+		"network": func() error { _, err := r.readNet(0, nil); return err },
 	}
 
 	for _, c := range gopsutilCalls {
@@ -72,22 +54,9 @@ func BenchmarkSources(b *testing.B) {
 			b.Run(c.name+"/"+name, func(b *testing.B) {
 				defer collectortest.CPUPerOp(b)()
 				for b.Loop() {
-					if err := call(); err != nil {
-						b.Fatal(err)
-					}
+					must(b, call())
 				}
 			})
-		}
-	}
-}
-
-func BenchmarkPressure(b *testing.B) {
-	r := NewReader(Options{})
-	defer r.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := r.readPressure(); err != nil {
-			b.Skip(err)
 		}
 	}
 }

@@ -15,9 +15,7 @@ import (
 func openFiles(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	files := map[string]string{}
 	for _, e := range entries {
@@ -33,9 +31,7 @@ func openFiles(t *testing.T) map[string]string {
 // A closed Reader keeps no file open, and may be used again.
 func TestReader_CloseClosesOpenFiles(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

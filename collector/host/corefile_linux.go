@@ -100,17 +100,15 @@ func newCoreFile(path string, dirs []string, since time.Time) (CoreFile, bool) {
 // isCoreFile reports whether the file at path is an ELF file of type ET_CORE, or was cut off before its type, as on a
 // full disk.
 func isCoreFile(path string) bool {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return false
 	}
-	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	head := make([]byte, 18)
-	n, err := io.ReadFull(f, head)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if n, _ := io.ReadFull(f, head); n < len(head) {
 		return strings.HasPrefix("\x7fELF", string(head[:min(n, 4)]))
 	}
 	const etCore = 4
-	return err == nil && string(head[:4]) == "\x7fELF" && binary.NativeEndian.Uint16(head[16:]) == etCore
+	return string(head[:4]) == "\x7fELF" && binary.NativeEndian.Uint16(head[16:]) == etCore
 }

@@ -37,9 +37,7 @@ func TestFindCoreFiles(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, c.file)
-		if err := os.WriteFile(path, c.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, c.content, 0o600))
 		since := time.Now().Add(-time.Minute)
 		if c.old {
 			since = time.Now().Add(time.Minute)

@@ -52,13 +52,8 @@ const rdmaUnit = 4
 // monotonic clock. The devices that it returns are valid even with an error, which names the unreadable ones.
 type deviceReader func(at time.Duration, into []Device) ([]Device, error)
 
-func openDisks(r *Reader) deviceReader {
-	return func(_ time.Duration, into []Device) ([]Device, error) { return r.readDiskIO(into) }
-}
-
-func openNICs(r *Reader) deviceReader {
-	return func(_ time.Duration, into []Device) ([]Device, error) { return r.readNet(into) }
-}
+func openDisks(r *Reader) deviceReader { return r.readDiskIO }
+func openNICs(r *Reader) deviceReader  { return r.readNet }
 
 // SourceInfiniBand is the name of the source of RDMAPorts.
 const SourceInfiniBand = "infiniband"

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -43,12 +44,11 @@ func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 	if err != nil {
 		return st, 0, fmt.Errorf("statfs %s: %w", m.path, err)
 	}
-	unit = uint64(st.Frsize)
-	if unit == 0 { // before Linux 2.6 and on some network file systems
-		unit = uint64(st.Bsize)
-	}
-	return st, unit, nil
+	return st, blockSize(&st), nil
 }
+
+// blockSize returns the size of a block in st. Some network file systems report only f_bsize.
+func blockSize(st *unix.Statfs_t) uint64 { return cmp.Or(uint64(st.Frsize), uint64(st.Bsize)) }
 
 // call is unix.Statfs without a copy of the path. On 32-bit systems, where the system call is a different one, it is
 // unix.Statfs.
@@ -66,7 +66,7 @@ func (m *mount) call(st *unix.Statfs_t) error {
 // freeSpace reads the free space of the file system at path. It includes the blocks reserved for root if the user is
 // root on the host. For a file system that is read-only or has no blocks it returns an error.
 func freeSpace(path string) (FreeSpace, error) {
-	st, unit, err := newMount(path).statfs()
+	st, _, err := newMount(path).statfs()
 	if err != nil {
 		return FreeSpace{}, err
 	}
@@ -74,16 +74,21 @@ func freeSpace(path string) (FreeSpace, error) {
 		return FreeSpace{}, fmt.Errorf("statfs %s: it is read-only", path)
 	}
 
-	free := st.Bavail
-	if st.Bfree != free && hostRoot() {
-		free = st.Bfree
+	return newFreeSpace(path, &st, st.Bfree != st.Bavail && hostRoot()), nil
+}
+
+// newFreeSpace returns the free space according to st. root reports whether this user may use the reserved blocks.
+func newFreeSpace(path string, st *unix.Statfs_t, root bool) FreeSpace {
+	mb := func(blocks uint64) float64 { return float64(blocks) * float64(blockSize(st)) / mib }
+	r := FreeSpace{Path: path, FreeMB: mb(st.Bavail), Inodes: series.Unknown()}
+	if root {
+		r.FreeMB = mb(st.Bfree)
 	}
-	r := FreeSpace{Path: path, FreeMB: float64(free) * float64(unit) / mib, Inodes: series.Unknown()}
-	r.ReserveMB = r.FreeMB - float64(st.Bavail)*float64(unit)/mib
+	r.ReserveMB = r.FreeMB - mb(st.Bavail)
 	if st.Files > 0 { // btrfs and other file systems create inodes on demand
 		r.Inodes = series.Optional(st.Ffree)
 	}
-	return r, nil
+	return r
 }
 
 // hostRoot reports whether this user is root on the host. Root in a user namespace, as in a rootless container, may not

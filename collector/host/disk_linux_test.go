@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A network file system without its server is absent, delays only one Reading, and comes back by itself.
@@ -52,4 +54,21 @@ func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 			same(t, "failures", r.Failed, map[string]error(nil))
 		}
 	})
+}
+
+// A block of virtiofs and other FUSE file systems has f_frsize bytes, often a 256th of f_bsize.
+func TestBlockSize(t *testing.T) {
+	for want, st := range map[uint64]unix.Statfs_t{4096: {Bsize: 1 << 20, Frsize: 4096}, 512: {Bsize: 512}} {
+		same(t, "block", blockSize(&st), want)
+	}
+}
+
+// Root may use the reserved blocks, others may not.
+func TestNewFreeSpace(t *testing.T) {
+	st := unix.Statfs_t{Frsize: 1 << 20, Bfree: 7, Bavail: 5, Files: 9, Ffree: 3}
+	same(t, "root", newFreeSpace("/", &st, true), FreeSpace{Path: "/", FreeMB: 7, ReserveMB: 2, Inodes: 3})
+	st.Files = 0
+	if got := newFreeSpace("/", &st, false); got.FreeMB != 5 || got.ReserveMB != 0 || got.Inodes.Known() {
+		t.Errorf("others: %+v, want 5 MiB without a reserve, and unknown inodes", got)
+	}
 }

@@ -2,13 +2,12 @@ package host
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -17,77 +16,40 @@ import (
 // (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
-// readDiskIO reads /proc/diskstats or, if that is missing, /sys/block/*/stat, as psutil does. gopsutil looks up the
-// serial number and udev record of every device on each call, and omits devices without any I/O since boot, which then
-// seem to appear later.
-func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
+// readDiskIO reads /proc/diskstats. gopsutil looks up the serial number and udev record of every device on each call,
+// and omits devices without any I/O since boot, which then seem to appear later.
+func (r *Reader) readDiskIO(_ time.Duration, into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readDiskIO()
 	}
-
-	devs, err := readParsed(&r.scratch, r.paths.diskstats, func(data []byte) ([]Device, error) {
+	return readParsed(&r.scratch, r.paths.diskstats, func(data []byte) ([]Device, error) {
 		return parseDiskstats(data, &r.diskNames, into)
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return r.readSysBlock(err)
-	}
-	return devs, err
 }
 
 // parseDiskstats appends the device of every line, including partitions, to devs. A line has at least 14 fields (more
-// since Linux 4.18 and 5.5), or 7 for partitions on old kernels.
+// since Linux 4.18 and 5.5).
 func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, error) {
 	if devs == nil {
 		devs = make([]Device, 0, len(*names))
 	}
 	for line := range bytes.Lines(data) {
 		var f [14][]byte
-		read, written := 5, 9
-		switch n := procfile.SplitFields(line, f[:]); {
-		case n == 0:
+		n := procfile.SplitFields(line, f[:])
+		if n == 0 {
 			continue
-		case n == 7:
-			read, written = 4, 6
-		case n < 14:
+		}
+		if n < len(f) {
 			return nil, fmt.Errorf("line %q has %d fields", bytes.TrimSuffix(line, []byte{'\n'}), n)
 		}
-		in, okIn := procfile.ParseCount(f[read])
-		out, okOut := procfile.ParseCount(f[written])
+		in, okIn := procfile.ParseCount(f[5])
+		out, okOut := procfile.ParseCount(f[9])
 		if !okIn || !okOut {
-			return nil, fmt.Errorf("device %q: %q sectors read, %q written", f[2], f[read], f[written])
+			return nil, fmt.Errorf("device %q: %q sectors read, %q written", f[2], f[5], f[9])
 		}
 		devs = append(devs, Device{Name: names.at(len(devs), f[2]), In: in, Out: out})
 	}
 
-	return devs, nil
-}
-
-// readSysBlock reads /sys/block/*/stat. If that yields no device, it returns why, the error from /proc/diskstats.
-func (r *Reader) readSysBlock(why error) ([]Device, error) {
-	entries, err := os.ReadDir(filepath.Join(r.sys, "block"))
-	if err != nil {
-		return nil, why
-	}
-
-	devs := make([]Device, 0, len(entries))
-	for _, e := range entries {
-		data, err := r.readOnce(filepath.Join(r.sys, "block", e.Name(), "stat"))
-		if err != nil {
-			continue
-		}
-		var f [7][]byte
-		n := procfile.SplitFields(data, f[:])
-		in, okIn := procfile.ParseCount(f[2])
-		out, okOut := procfile.ParseCount(f[6])
-		if n < len(f) || !okIn || !okOut {
-			continue
-		}
-		devs = append(devs, Device{Name: unslash(e.Name()), In: in, Out: out})
-	}
-
-	if len(devs) == 0 {
-		return nil, why
-	}
 	return devs, nil
 }
 
@@ -161,20 +123,13 @@ func (r *Reader) isDuplicatePath(d Device, byName map[string]Device) bool {
 // one.
 func stacked(dir string, byName map[string]Device) bool {
 	dir = filepath.Join(dir, "slaves")
-	slaves, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-
-	for _, s := range slaves {
+	slaves, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(slaves, func(s os.DirEntry) bool {
 		_, listed := byName[unslash(s.Name())]
 		target, err := os.Readlink(filepath.Join(dir, s.Name())) // …/block/sda/sda1
 		_, diskListed := byName[unslash(filepath.Base(filepath.Dir(target)))]
-		if listed || err == nil && diskListed {
-			return true
-		}
-	}
-	return false
+		return listed || err == nil && diskListed
+	})
 }
 
 // looksLikePartition reports whether name looks like a partition of a device in byName, as sda1 of sda and nvme0n1p2 of

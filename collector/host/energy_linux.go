@@ -73,7 +73,7 @@ func (e *energyReader) findZones(sys string) (missing series.Missing) {
 		if !strings.HasPrefix(name, "intel-rapl:") || len(e.zones) == maxZones {
 			continue
 		}
-		if !isCountedZone(readWord(filepath.Join(dir, "name"))) {
+		if part := readWord(filepath.Join(dir, "name")); part != "dram" && !strings.HasPrefix(part, "package-") {
 			continue
 		}
 		path := filepath.Join(dir, "energy_uj")
@@ -88,6 +88,3 @@ func (e *energyReader) findZones(sys string) (missing series.Missing) {
 	}
 	return missing
 }
-
-// isCountedZone reports whether a zone with the given name counts. That is so for packages, and for their memory.
-func isCountedZone(name string) bool { return name == "dram" || strings.HasPrefix(name, "package-") }

@@ -15,9 +15,7 @@ import (
 func aBusyChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sh", "-c", "while :; do :; done")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	awaitCPU(t, child.Process.Pid, 100*time.Millisecond)
 	return child.Process.Pid
@@ -66,7 +64,7 @@ func TestReader_UsesProcessesIfGroupCountsLess(t *testing.T) {
 			job.Tree, job.TreeErr = process.NewTree(process.Options{Root: os.Getpid()}), nil
 		}
 		now := time.Second
-		r := NewReader(Options{Job: job, JobOnly: true, Now: func() Instant { return Instant{Mono: now} }})
+		r := openJob(t, job, &now)
 		r.Baseline()
 
 		if reaped.CPUSeconds = test.reaped; test.main {
@@ -82,7 +80,6 @@ func TestReader_UsesProcessesIfGroupCountsLess(t *testing.T) {
 			t.Errorf("%s: outside %v, want %v; %v s counted, want 99 %% of %v; %v s late, want 0",
 				name, use.Outside, test.want, counted, used, use.LateCPUSeconds)
 		}
-		r.Close()
 	}
 }
 
@@ -91,15 +88,11 @@ func TestReader_UsesGroupIfItCountsAll(t *testing.T) {
 	busy := aBusyChild(t)
 	root := t.TempDir()
 	now := time.Second
-	r := NewReader(Options{
-		Job: JobOptions{
-			Source: JobFromCreated, Group: emptyGroupIn(t, root), VerifyGroup: true,
-			Tree:   process.NewTree(process.Options{Root: os.Getpid()}),
-			Reaped: func() ReapedUsage { return ReapedUsage{MainPID: busy} },
-		},
-		JobOnly: true, Now: func() Instant { return Instant{Mono: now} },
-	})
-	t.Cleanup(r.Close)
+	r := openJob(t, JobOptions{
+		Source: JobFromCreated, Group: emptyGroupIn(t, root), VerifyGroup: true,
+		Tree:   process.NewTree(process.Options{Root: os.Getpid()}),
+		Reaped: func() ReapedUsage { return ReapedUsage{MainPID: busy} },
+	}, &now)
 	r.Baseline()
 	for range 3 {
 		now += time.Second
@@ -149,11 +142,7 @@ func TestGroupCheck_OldUsageIsLate(t *testing.T) {
 func TestReader_UnchangedMemoryIsNotStale(t *testing.T) {
 	aChild(t)
 	now := time.Second
-	r := NewReader(Options{
-		Job:     JobOptions{Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})},
-		JobOnly: true, Now: func() Instant { return Instant{Mono: now} },
-	})
-	t.Cleanup(r.Close)
+	r := openJob(t, JobOptions{Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})}, &now)
 	r.Baseline()
 	for range 4 {
 		now += time.Second
@@ -187,7 +176,7 @@ func TestReader_MainProcessCountsAsOne(t *testing.T) {
 	} {
 		job := group()
 		job.Source, job.Reaped = source, func() ReapedUsage { return reaped }
-		r := NewReader(Options{Job: *job, JobOnly: true, Now: func() Instant { return Instant{Mono: now} }})
+		r := openJob(t, *job, &now)
 		r.Baseline()
 		for n := range 3 {
 			now += time.Second
@@ -200,6 +189,5 @@ func TestReader_MainProcessCountsAsOne(t *testing.T) {
 					source, n, use.CPUSeconds, got.Failed)
 			}
 		}
-		r.Close()
 	}
 }

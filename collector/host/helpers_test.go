@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// same compares whole values, write replaces a file of a tree.
-var same, write = collectortest.Same, collectortest.Write
+// same compares whole values, write replaces a file of a tree, must ends a test.
+var same, write, must = collectortest.Same, collectortest.Write, collectortest.Must
 
 // nan is an unknown number.
 var nan = math.NaN()
@@ -40,6 +40,14 @@ func openHost(t testing.TB, proc, sys string) *Reader {
 	t.Helper()
 	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Now: eachSecond()})
 	r.disks.timeout = time.Minute // these respond, however busy the machine is
+	t.Cleanup(r.Close)
+	return r
+}
+
+// openJob opens a Reader of a job alone, with the test's monotonic clock.
+func openJob(t *testing.T, job JobOptions, now *time.Duration) *Reader {
+	t.Helper()
+	r := NewReader(Options{Job: job, JobOnly: true, Now: func() Instant { return Instant{Mono: *now} }})
 	t.Cleanup(r.Close)
 	return r
 }

@@ -10,8 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/timeout"
 )
@@ -27,7 +28,7 @@ type rdma struct {
 	class  string // /sys/class/infiniband
 	ports  []rdmaPort
 	looked time.Duration // when the ports were last searched; -1 = never
-	caller *timeout.Caller[[]rdmaCounts]
+	caller *timeout.Caller[[][2]rdmaCount]
 	last   map[string]Device // last known counters, by name
 }
 
@@ -38,9 +39,6 @@ type rdmaPort struct {
 	wide     bool   // the counters have 64 bits
 }
 
-// rdmaCounts holds the counters of a port.
-type rdmaCounts struct{ in, out rdmaCount }
-
 type rdmaCount struct {
 	n   uint64
 	err error
@@ -48,7 +46,7 @@ type rdmaCount struct {
 
 func openRDMA(r *Reader) deviceReader {
 	b := rdma{class: filepath.Join(r.sys, "class", "infiniband"), looked: -1,
-		caller: timeout.NewCaller[[]rdmaCounts](), last: make(map[string]Device)}
+		caller: timeout.NewCaller[[][2]rdmaCount](), last: make(map[string]Device)}
 	return b.read
 }
 
@@ -61,18 +59,22 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	}
 
 	ports := b.ports
-	counts, ok := b.caller.Call(rdmaTimeout, func() []rdmaCounts { return countsOf(ports) })
+	counts, ok := b.caller.Call(rdmaTimeout, func() [][2]rdmaCount { return countsOf(ports) })
 	if !ok {
 		timedOut := rdmaCount{err: errRDMATimeout}
-		counts = slices.Repeat([]rdmaCounts{{timedOut, timedOut}}, len(ports))
+		counts = slices.Repeat([][2]rdmaCount{{timedOut, timedOut}}, len(ports))
 	}
 
 	var errs []error
 	b.ports = nil
 	for i, port := range ports {
-		in, out := counts[i].in, counts[i].out
+		in, out := counts[i][0], counts[i][1]
 		if _, was := b.last[port.name]; !isGone(in.err) && !isGone(out.err) {
-			errs = append(errs, in.err, out.err)
+			for _, err := range []error{in.err, out.err} {
+				if err != nil && !slices.Contains(errs, err) { // all ports time out at once
+					errs = append(errs, err)
+				}
+			}
 		} else if !was {
 			continue // the port has no counter
 		}
@@ -84,7 +86,7 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	if len(devs) == 0 {
 		devs = nil // no counter is known
 	}
-	return devs, joinedOnce(errs)
+	return devs, errors.Join(errs...)
 }
 
 // keepVanished returns found and the ports in before that have vanished since.
@@ -115,8 +117,11 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 		} else {
 			d.Class |= stale
 		}
-		if port.isSaturated(n) {
-			d.Class |= saturatedClass(before, was, stale, saturated)
+		if n == math.MaxUint32 && !port.wide { // 32-bit counters do not wrap
+			// The bytes up to saturation are known, unless the port's first Reading finds it saturated.
+			if d.Class |= saturated; !was || before.Class&saturated != 0 {
+				d.Class |= stale
+			}
 		}
 		return n
 	}
@@ -124,19 +129,6 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	b.last[port.name] = d
 	return d, true
 }
-
-// saturatedClass returns the bits for a saturated counter. The bytes up to saturation are known, so the counter is
-// stale only from the second saturated Reading on, or at once if it is saturated in the port's first Reading.
-func saturatedClass(before Device, was bool, stale, saturated DeviceClass) DeviceClass {
-	if was && before.Class&saturated == 0 {
-		return saturated
-	}
-	return stale | saturated
-}
-
-// isSaturated reports whether a counter with the value n is at the end of a 32-bit range. The 32-bit counters of old
-// devices and kernels do not wrap.
-func (p *rdmaPort) isSaturated(n uint64) bool { return n == math.MaxUint32 && !p.wide }
 
 // lookForPorts lists the ports that have byte counters. Some drivers provide none.
 func lookForPorts(class string) []rdmaPort {
@@ -159,10 +151,8 @@ func lookForPorts(class string) []rdmaPort {
 	return ports
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
+// exists reports whether there is a file at path.
+func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
 // countedByFunction reports whether port belongs to a virtual function of a card, and the port of the physical function
 // counts its bytes, too. That is so with mlx4 on InfiniBand; with mlx5 each function has its own counters.
@@ -174,16 +164,16 @@ func countedByFunction(device, port string) bool {
 	return filepath.Base(driver) == "mlx4_core" && readWord(filepath.Join(port, "link_layer")) == "InfiniBand"
 }
 
-// countsOf reads the counters of all ports.
-func countsOf(ports []rdmaPort) []rdmaCounts {
-	counts := make([]rdmaCounts, len(ports))
+// countsOf reads the counters of all ports: received and sent.
+func countsOf(ports []rdmaPort) [][2]rdmaCount {
+	counts := make([][2]rdmaCount, len(ports))
 	for i, p := range ports {
 		in := readRDMACount(filepath.Join(p.counters, "port_rcv_data"))
 		out := in
 		if !isGone(in.err) {
 			out = readRDMACount(filepath.Join(p.counters, "port_xmit_data"))
 		}
-		counts[i] = rdmaCounts{in, out}
+		counts[i] = [2]rdmaCount{in, out}
 	}
 	return counts
 }
@@ -212,16 +202,5 @@ func readRDMACount(path string) (c rdmaCount) {
 
 // isGone reports whether err means that a counter does not exist, or no longer exists.
 func isGone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, errNoRDMACount)
-}
-
-// joinedOnce joins errors without duplicates.
-func joinedOnce(errs []error) error {
-	var out []error
-	for _, err := range errs {
-		if err != nil && !slices.Contains(out, err) {
-			out = append(out, err)
-		}
-	}
-	return errors.Join(out...)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, errNoRDMACount)
 }

@@ -77,9 +77,7 @@ func (p ports) dir(name string) string {
 func (p ports) set(t *testing.T, name string, in, out uint64) {
 	t.Helper()
 	dir := filepath.Join(p.dir(name), "counters")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o777))
 	write(t, dir, "port_rcv_data", []byte(strconv.FormatUint(in, 10)+"\n"))
 	write(t, dir, "port_xmit_data", []byte(strconv.FormatUint(out, 10)+"\n"))
 }
@@ -93,9 +91,7 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	read = func() []Device {
 		t.Helper()
 		devs, err := open(now, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return devs
 	}
 	return p, read, func(d time.Duration) { now += d }
@@ -131,9 +127,7 @@ func TestRDMA_VanishedPortIsStaleUntilItReturns(t *testing.T) {
 		p.set(t, "mlx5_1/1", 1, 2)
 		read()
 
-		if err := os.RemoveAll(p.dir("mlx5_0/1")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(p.dir("mlx5_0/1")))
 		other := Device{"mlx5_1/1", 1, 2, Counted}
 		for range 2 {
 			pass(away)
@@ -201,9 +195,7 @@ func TestRDMA_DeadCardCostsOneTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(p.dir("mlx5_0/1"), "counters", "port_rcv_data")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	if err := syscall.Mkfifo(path, 0o666); err != nil { // opening it blocks until there is a writer
 		t.Fatal(err)
 	}
@@ -227,9 +219,7 @@ func TestRDMA_CountsBytesOfVirtualFunctionsOnce(t *testing.T) {
 		"mlx5_0": "mlx5_core", "mlx5_1": "mlx5_core"} {
 		p.set(t, device+"/1", 10, 20)
 		dir := filepath.Join(p.sys, "class", "infiniband", device, "device")
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o777))
 		if err := os.Symlink("../../../../bus/pci/drivers/"+driver, filepath.Join(dir, "driver")); err != nil {
 			t.Fatal(err)
 		}

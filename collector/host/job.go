@@ -1,7 +1,6 @@
 package host
 
 import (
-	"math"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
@@ -110,11 +109,4 @@ type JobUsage struct {
 	// the reason why some or all processes could not be read, if they were read only for the Table.
 	Table    []process.Process
 	TableErr error
-}
-
-// unknownJobUsage returns a JobUsage with all numbers unknown.
-func unknownJobUsage() JobUsage {
-	nan := math.NaN()
-	return JobUsage{CPUSeconds: nan, IO: process.UnknownIO(), LivingCPUSeconds: nan, Memory: nan, PageCache: nan,
-		Swap: nan, Unowned: nan, MemoryLowerBound: nan, Processes: nan, Threads: nan}
 }

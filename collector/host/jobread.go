@@ -59,14 +59,6 @@ type jobReader struct {
 	hidden     bool // the main process is alive, but no process is visible
 }
 
-// helperPID returns the process that queries the GPUs; 0 if there is none.
-func (j *jobReader) helperPID() int {
-	if j.gpus == nil {
-		return 0
-	}
-	return j.gpus.PID()
-}
-
 // final makes the next Reading, the last one, read everything, even what is not due.
 func (j *jobReader) final() {
 	j.closing, j.tree.closing = true, true
@@ -157,10 +149,12 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	if j.Group == nil && j.GroupErr != nil {
 		out.fail(SourceCgroup, j.GroupErr)
 	}
-	if j.Group == nil || !j.groupDue(use.Limits, out.At.Mono) {
+	rarely := j.Source == JobFromTree && !use.Limits.limited() && !j.closing && j.groupAt > 0
+	if j.Group == nil || rarely && out.At.Mono-j.groupAt < sharedGroupEvery {
 		return
 	}
 
+	j.groupAt = out.At.Mono
 	c := &out.buffers.group
 	*c = j.Group.Read()
 	use.Group, use.Shared = c, j.Source == JobFromTree
@@ -173,7 +167,7 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.groupMemoryBefore
 	// Own is an estimate. If nothing remains, the job is too small for it, and its processes are read instead.
-	if memory := c.Memory + orZero(c.Swap) - c.PageCache - use.Own; memory > 0 {
+	if memory := c.Memory + orElse(c.Swap, 0) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
 	}
 	use.IO = ioOf(c)
@@ -192,15 +186,6 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 // sharedGroupEvery is how often a group is read that has no limits and holds other processes, too. Only its OOM kills
 // matter.
 const sharedGroupEvery = 5 * time.Second
-
-// groupDue reports whether to read the group now.
-func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
-	if j.Source == JobFromTree && !l.limited() && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
-		return false
-	}
-	j.groupAt = now
-	return true
-}
 
 // readTree reads the job's processes and sets what the control group did not count. It skips that if the group counted
 // everything and the table is not due. atLeast is a lower bound of the job's CPU time, from its reaped and main
@@ -221,25 +206,29 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 		return nil
 	case reaped.JobEnded: // no process is left
 		j.takeReaped(use, reaped)
-		use.Table = j.tree.finalTable()
-		if j.Source == JobFromTree {
-			use.Unowned = j.tree.leftoverShared()
+		if tree := j.tree.idle(); tree != nil {
+			tree.FinishTable()
+			use.Table = tree.Table()
+		}
+		if j.Source == JobFromTree && j.Tree != nil {
+			use.Unowned = j.Tree.LeftoverShared()
 		}
 		return j.TreeErr
 	case j.Tree == nil:
 		return j.TreeErr
 	}
 
-	q := treeRequest{
-		memory:  !counted && (j.groupCheck.outside || math.IsNaN(use.Memory)),
-		storage: !counted || table, // for the table, because a group does not count calls
-		table:   table,
-	}
+	q := treeRequest{table: table}
+	q.NoMemory = counted || !j.groupCheck.outside && !math.IsNaN(use.Memory)
+	q.NoIO = counted && !table // for the table, because a group does not count calls
 	if out.Load != nil {
-		q.newestPID = out.Load.NewestPID
+		q.NewestPID = out.Load.NewestPID
 	}
-	a, err := j.scanTree(use, q)
+	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
+	a, err := j.tree.read(q)
 	if err == nil {
+		use.Table, use.Environs = a.table, a.selfLimits.environs
+		j.setSelfLimits(a.selfLimits)
 		err = fileErrors(a.use.Failed)
 		j.takeTree(use, a, reaped, out.At.Mono)
 	} else if j.groupCheck.outside { // the group's values alone would be less than in earlier Readings
@@ -334,19 +323,6 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 	return true
 }
 
-// scanTree reads what q asks for from the job's processes, and stores their table, environments and self-imposed
-// limits.
-func (j *jobReader) scanTree(use *JobUsage, q treeRequest) (treeResult, error) {
-	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
-	a, err := j.tree.read(q)
-	if err != nil {
-		return a, err
-	}
-	use.Table, use.Environs = a.table, a.selfLimits.environs
-	j.setSelfLimits(a.selfLimits)
-	return a, nil
-}
-
 // orElse returns v, or other if v is NaN.
 func orElse(v, other float64) float64 {
 	if math.IsNaN(v) {
@@ -354,9 +330,6 @@ func orElse(v, other float64) float64 {
 	}
 	return v
 }
-
-// orZero returns v, or 0 if v is NaN.
-func orZero(v float64) float64 { return orElse(v, 0) }
 
 // takeReaped fills in use from the rusage of reaped processes, when the job has no process left. Memory and the number
 // of processes stay unknown.

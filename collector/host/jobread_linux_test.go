@@ -32,9 +32,7 @@ func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 	}
 
 	g, err := cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -44,12 +42,7 @@ func TestReader_ReadsLimitsOfLimitedJobMoreOften(t *testing.T) {
 	root := t.TempDir()
 	group := emptyGroupIn(t, root)
 	now := time.Second
-	r := NewReader(Options{
-		Job: JobOptions{Source: JobFromCreated, Group: group}, JobOnly: true,
-		Now: func() Instant { return Instant{Mono: now} },
-	})
-	t.Cleanup(r.Close)
-
+	r := openJob(t, JobOptions{Source: JobFromCreated, Group: group}, &now)
 	r.Baseline()
 	for _, step := range []struct {
 		limit string

@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/process"
@@ -31,16 +30,14 @@ type jobTree struct {
 	tableAt       time.Time // when the table was last built
 }
 
-// A treeRequest selects what to read in addition to CPU time and the number of processes: memory, storage I/O, and the
-// table even if it is not due.
+// A treeRequest selects what to read. Its Now marks the last request.
 type treeRequest struct {
-	memory, storage, table bool
+	process.Request
+	table bool // even if it is not due
 	// Whether to read control groups and environments with the table. The affinity of the threads always is.
 	groups, environs bool
 
-	newestPID int64 // see process.Tree.SetNewestPID; 0 = unknown
-	final     bool  // the last request
-	at        time.Time
+	at time.Time
 }
 
 type treeResult struct {
@@ -64,11 +61,11 @@ func newJobTree(o JobOptions) *jobTree {
 // read scans the job's processes. If the scan took longer than longScan, the result has no CPU time and I/O, unless it
 // is the last scan or the previous one took so long, too.
 func (t *jobTree) read(q treeRequest) (treeResult, error) {
-	q.final, q.at = t.closing, time.Now()
-	q.table = q.table || q.final || q.at.Sub(t.tableAt) >= tableEvery
+	q.Now, q.at = t.closing, time.Now()
+	q.table = q.table || q.Now || q.at.Sub(t.tableAt) >= tableEvery
 
 	wait := time.Duration(0)
-	if q.final { // the pending scan is worth waiting for
+	if q.Now { // the pending scan is worth waiting for
 		wait = treeTimeout
 	}
 	t.caller.Result(wait)
@@ -85,7 +82,7 @@ func (t *jobTree) read(q treeRequest) (treeResult, error) {
 	if a.table != nil {
 		t.tableAt = q.at
 	}
-	if t.skewed = a.took > longScan && !t.skewed && !q.final; t.skewed {
+	if t.skewed = a.took > longScan && !t.skewed && !q.Now; t.skewed {
 		a.use.Fresh, a.use.IOFresh = false, false
 	}
 	return a, a.err
@@ -98,12 +95,7 @@ var errTreeHangs = fmt.Errorf("read the job's processes: no response within %v: 
 func (t *jobTree) scanTree() (a treeResult) {
 	q := t.request
 	a.err = guard(func() (err error) {
-		t.tree.MeasureMemory(q.memory)
-		t.tree.MeasureStorage(q.storage)
-		t.tree.SetNewestPID(q.newestPID)
-		if q.final {
-			t.tree.ForceNext()
-		}
+		t.tree.Next = q.Request
 		a.use, err = t.tree.Read()
 		if err == nil && q.table {
 			a.table = t.tree.Table()
@@ -123,30 +115,10 @@ func (t *jobTree) idle() *process.Tree {
 	return t.tree
 }
 
-// finalTable returns the final table of a job that has no process left. It returns nil if a scan is pending or there is
-// no tree.
-func (t *jobTree) finalTable() []process.Process {
-	tree := t.idle()
-	if tree == nil {
-		return nil
-	}
-	tree.FinishTable()
-	return tree.Table()
-}
-
-// leftoverShared returns the shared memory, in bytes, that a job may have left on the host after its last process
-// ended; NaN if unknown.
-func (t *jobTree) leftoverShared() float64 {
-	if t.tree == nil {
-		return math.NaN()
-	}
-	return t.tree.LeftoverShared()
-}
-
 // close closes the tree's open files, unless a scan is pending.
 func (t *jobTree) close() {
 	if tree := t.idle(); tree != nil {
-		_ = tree.Close()
+		tree.Close()
 	}
 }
 

@@ -17,9 +17,7 @@ import (
 func aChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sleep", "60")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	return child.Process.Pid
 }
@@ -38,7 +36,7 @@ func TestJobTree_HangBlocksOnlyOneReading(t *testing.T) {
 		var took []time.Duration
 		read := func() (process.TreeUsage, error) {
 			begin := time.Now()
-			a, err := tree.read(treeRequest{})
+			a, err := tree.read(treeRequest{Request: process.Request{NoMemory: true}})
 			took = append(took, time.Since(begin))
 			return a.use, err
 		}
@@ -125,7 +123,7 @@ func TestHelper_TimeoutReturnsLastUsage(t *testing.T) {
 func TestJobTree_PanicIsAnError(t *testing.T) {
 	tree := newJobTree(JobOptions{}) // its methods panic
 	for range 2 {
-		if _, err := tree.read(treeRequest{memory: true}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
+		if _, err := tree.read(treeRequest{}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
 			t.Errorf("error %v, want one for a damaged kernel file", err)
 		}
 	}

@@ -51,7 +51,7 @@ func (r *Reader) Neighbours() (n int, known bool) {
 	}
 
 	for _, pid := range pids {
-		needed := func() bool { return pid == os.Getpid() || pid == r.job.helperPID() || procfile.DescendsFrom(pid) }
+		needed := func() bool { return pid == os.Getpid() || pid == r.job.gpus.PID() || procfile.DescendsFrom(pid) }
 		if r.job.tree.relation(pid) == process.Foreign && !needed() {
 			return 1, true
 		}

@@ -76,9 +76,7 @@ func TestKernelLog_LooksUpRelationOfVictims(t *testing.T) {
 		tree := process.NewTree(process.Options{Root: c.root, Ignore: func(int) bool { return c.want[1] }})
 		l.watch(Now(), tree)
 		_, hog := hogForMemory(t)
-		if err := hog.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hog.Start())
 		victim := func() *Victim {
 			for _, v := range l.victims() {
 				if v.PID == hog.Process.Pid {
@@ -181,18 +179,4 @@ func TestReader_UnreadableLogHasNoVictims(t *testing.T) {
 		t.Errorf("victims %+v, complete %v; want nil, false", v, whole)
 	}
 	r.Close()
-}
-
-func BenchmarkReadKernelLog(b *testing.B) {
-	l := logOf(b)
-	for b.Loop() {
-		l.read(Instant{}, Instant{})
-	}
-}
-
-func BenchmarkOpenKernelLog(b *testing.B) {
-	logOf(b)
-	for b.Loop() {
-		openKernelLog().close()
-	}
 }

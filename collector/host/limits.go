@@ -1,7 +1,6 @@
 package host
 
 import (
-	"math"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
@@ -97,67 +96,46 @@ func (r *LimitRange) extend(from, to series.Optional, at time.Time) *LimitRange 
 	if from == to || !from.Known() && !to.Known() {
 		return r
 	}
-	next := LimitRange{Min: from, Max: from}
-	if r != nil {
-		next = *r
+	next := r.orConstant(from)
+	if !next.Min.Known() || to < next.Min {
+		next.Min = to
 	}
-	none := series.Optional(math.Inf(1))
-	number := func(v series.Optional) series.Optional {
-		if !v.Known() {
-			return none
-		}
-		return v
-	}
-	next.Min, next.Max = min(number(next.Min), number(to)), max(number(next.Max), number(to))
-	if next.Max == none {
-		next.Max = series.Unknown()
+	if !to.Known() || to > next.Max {
+		next.Max = to
 	}
 	next.Changes, next.ChangedAt = next.Changes+1, at.UTC()
 	return &next
 }
 
-// LeastCPUs returns the fewest CPUs that the job could use during the run; 0 = unknown.
-func (l *Limits) LeastCPUs() float64 {
-	return l.cpus(func(r *LimitRange) series.Optional { return r.Min })
+// orConstant returns the range of a limit; nil is the range of a limit that was always v.
+func (r *LimitRange) orConstant(v series.Optional) LimitRange {
+	if r == nil {
+		return LimitRange{Min: v, Max: v}
+	}
+	return *r
 }
+
+// LeastCPUs returns the fewest CPUs that the job could use during the run; 0 = unknown.
+func (l *Limits) LeastCPUs() float64 { return l.orCPUs(l.CPUsRange.orConstant(0).Min) }
 
 // MeanCPUs returns the mean number of CPUs that the job could use during the run; 0 = unknown.
-func (l *Limits) MeanCPUs() float64 {
-	return l.cpus(func(r *LimitRange) series.Optional { return r.Mean })
-}
+func (l *Limits) MeanCPUs() float64 { return l.orCPUs(l.CPUsRange.orConstant(0).Mean) }
 
 // MostCPUs returns the most CPUs that the job could use during the run; 0 = unknown.
-func (l *Limits) MostCPUs() float64 {
-	return l.cpus(func(r *LimitRange) series.Optional { return r.Max })
-}
+func (l *Limits) MostCPUs() float64 { return l.orCPUs(l.CPUsRange.orConstant(0).Max) }
 
-func (l *Limits) cpus(of func(*LimitRange) series.Optional) float64 {
-	if l.CPUsRange != nil && of(l.CPUsRange) > 0 {
-		return float64(of(l.CPUsRange))
+func (l *Limits) orCPUs(cpus series.Optional) float64 {
+	if cpus > 0 {
+		return float64(cpus)
 	}
 	return l.CPUs
 }
 
 // MostMemoryMB returns the highest memory limit of the run; unknown = none.
-func (l *Limits) MostMemoryMB() series.Optional {
-	if r := l.MemoryRange; r != nil {
-		return r.Max
-	}
-	return l.MemoryMB
-}
+func (l *Limits) MostMemoryMB() series.Optional { return l.MemoryRange.orConstant(l.MemoryMB).Max }
 
 // LeastQuota returns the lowest CPU quota of the run; unknown = none.
-func (l *Limits) LeastQuota() series.Optional {
-	if l.QuotaRange != nil {
-		return l.QuotaRange.Min
-	}
-	return l.CPUQuota
-}
+func (l *Limits) LeastQuota() series.Optional { return l.QuotaRange.orConstant(l.CPUQuota).Min }
 
 // LeastMemoryMB returns the lowest memory limit of the run; unknown = none.
-func (l *Limits) LeastMemoryMB() series.Optional {
-	if l.MemoryRange != nil {
-		return l.MemoryRange.Min
-	}
-	return l.MemoryMB
-}
+func (l *Limits) LeastMemoryMB() series.Optional { return l.MemoryRange.orConstant(l.MemoryMB).Min }

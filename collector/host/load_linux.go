@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -31,8 +32,8 @@ func parseLoad(data []byte) (Load, error) {
 	if procfile.SplitFields(data, f[:]) < 4 {
 		return Load{}, errors.New("fewer than 4 fields")
 	}
-	one, ok := procfile.ParseDecimal(f[0])
-	if !ok {
+	one, err := strconv.ParseFloat(string(f[0]), 64) // it does not allocate
+	if err != nil || !isAmount(one) {
 		return Load{}, fmt.Errorf("the load %.20q is not a number", f[0])
 	}
 

@@ -19,55 +19,32 @@ import (
 // maxLlite is the maximum size of the statistics of one Lustre mount, which have a line for each of about forty calls.
 const maxLlite = 1 << 20
 
-// A lustre reads the Lustre client's counters of each mount, in llite/*/stats. Before Lustre 2.12 these files are in
-// procfs, later in debugfs, which only root may enter; sysfs then lists the mounts for everyone.
-type lustre struct {
-	mountReader
-	known map[string]bool // mounts at the previous Reading, by ID
-	files lliteFiles      // used by the pending call
-}
-
 func openLustre(r *Reader) deviceReader { return newLustre(r).read }
 
-func newLustre(r *Reader) *lustre {
-	l := &lustre{files: lliteFiles{
+func newLustre(r *Reader) *mountReader {
+	f := &lliteFiles{
 		proc:  filepath.Join(r.proc, "fs", "lustre", "llite"),
 		sys:   filepath.Join(r.sys, "fs", "lustre", "llite"),
 		debug: filepath.Join(r.sys, "kernel", "debug", "lustre", "llite"),
-	}}
-	l.mountReader = mountReader{
-		host: r, caller: timeout.NewCaller[mountResult](), isLoaded: l.loaded, readMounts: l.files.readMounts,
-		markAdded:   l.markAdded,
+	}
+	return &mountReader{
+		host:        r,
+		caller:      timeout.NewCaller[mountResult](),
+		client:      []string{f.proc, f.sys},
+		readMounts:  func() mountResult { return measureRead(f.read) },
 		timeoutText: "the statistics of Lustre's mounts could not be read in time",
 		rootOnly: series.Missing{What: SourceLustre, Code: RootOnly,
-			Why: l.files.debug + ": only root may read the statistics of Lustre's mounts"},
+			Why: f.debug + ": only root may read the statistics of Lustre's mounts"},
 	}
-	return l
 }
 
-// loaded reports whether the kernel module of the client is loaded.
-func (l *lustre) loaded() bool { return exists(l.files.proc) || exists(l.files.sys) }
-
-// markAdded sets Added of mounts with an ID that the previous Reading did not have. That suffices because all mounts
-// are visible. again is false in the first Reading, which marks none.
-func (l *lustre) markAdded(a mountResult, again bool, _ time.Duration) {
-	known := make(map[string]bool, len(a.mounts))
-	for i := range a.mounts {
-		m := &a.mounts[i]
-		m.Added = again && !l.known[m.ID]
-		known[m.ID] = true
-	}
-	l.known = known
-}
-
-// lliteFiles are the directories that have one entry per mount, in procfs, sysfs and debugfs.
+// lliteFiles are the directories that have one entry per mount, in procfs, sysfs and debugfs. Before Lustre 2.12 the
+// client's counters, llite/*/stats, are in procfs, later in debugfs, which only root may enter; sysfs then lists the
+// mounts for everyone.
 type lliteFiles struct {
 	proc, sys, debug string
 	buf              procfile.Buffer
 }
-
-// readMounts reads the mounts.
-func (f *lliteFiles) readMounts() mountResult { return measureRead(f.read) }
 
 func (f *lliteFiles) read(a *mountResult) error {
 	errs := f.readIn(f.proc, f.proc, a)

@@ -18,13 +18,9 @@ func TestReader_LustreMountsComeAndGo(t *testing.T) {
 	r := h.after(time.Second)
 	same(t, "a new one", bytesOf(LustreMounts, r), []string{"home-ffff0001 0 4096 F", first})
 	same(t, "a second later", bytesOf(LustreMounts, h.after(time.Second)), []string{"home-ffff0001 0 4096", first})
-	if err := os.RemoveAll(filepath.Join(h.proc, "fs/lustre/llite/home-ffff0001")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(h.proc, "fs/lustre/llite/home-ffff0001")))
 	same(t, "unmounted", bytesOf(LustreMounts, h.after(time.Second)), []string{first})
-	if err := os.RemoveAll(filepath.Join(h.proc, "fs/lustre")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(h.proc, "fs/lustre")))
 	r = h.after(time.Second)
 	same(t, "without the client", []any{bytesOf(LustreMounts, r), failedOptional(r)}, []any{[]string(nil), nil})
 	same(t, "held", h.after(time.Second).Skipped[LustreMounts], false)
@@ -49,9 +45,7 @@ func TestReader_RejectsDamagedLustreStats(t *testing.T) {
 func TestReader_ReportsLustreWithoutDebugfs(t *testing.T) {
 	h := openOptional(t, "lustre-2.14")
 	debug := filepath.Join(h.sys, "kernel/debug")
-	if err := os.RemoveAll(debug); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(debug))
 	r := h.begin()
 	same(t, "gaps", len(r.Missing), 1)
 	if g := r.Missing[0]; g.What != SourceLustre || g.Code != RootOnly || !strings.HasPrefix(g.Why, debug) || failedOptional(r) != nil {

@@ -5,8 +5,7 @@ import "github.com/perfagent/perfagent/collector/series"
 // Memory is physical memory in bytes.
 type Memory struct {
 	Total uint64
-	// Available is how much new processes could use without swapping: MemAvailable of /proc/meminfo, or an estimate if
-	// the kernel does not report it.
+	// Available is how much new processes could use without swapping: MemAvailable of /proc/meminfo.
 	Available uint64
 }
 

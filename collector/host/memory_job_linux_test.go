@@ -101,22 +101,16 @@ func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = made.Enter(func(fd int) error {
 		if fd >= 0 {
 			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 		}
 		return cmd.Start()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // then the read below ends
 	from := bufio.NewReader(out)
 	for range lines {

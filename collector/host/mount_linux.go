@@ -3,33 +3,34 @@ package host
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // A mountReader reads the counters that the client of a network file system keeps for each mount, when its pollTimer is
-// due. The functions and texts are specific to the client.
+// due.
 type mountReader struct {
 	host   *Reader
 	timer  pollTimer
-	first  time.Duration // when the mounts were first read
+	first  time.Duration     // when the mounts were first read
+	ages   map[string]uint64 // of the mounts at the previous Reading, by ID
 	caller *timeout.Caller[mountResult]
 
-	isLoaded    func() bool                                       // reports whether the kernel has loaded the client
-	readMounts  func() mountResult                                // reads the mounts
-	markAdded   func(a mountResult, again bool, at time.Duration) // sets Mount.Added
-	timeoutText string                                            // the error on a timeout, without the duration
-	rootOnly    series.Missing                                    // reported if only root may read the counters
+	client      []string           // one of these paths exists while the kernel has loaded the client
+	readMounts  func() mountResult // reads the mounts
+	timeoutText string             // the error on a timeout, without the duration
+	rootOnly    series.Missing     // reported if only root may read the counters
 }
 
-// A mountResult is the result of reading the mounts. ages has the age of each mount in seconds, only for NFS.
+// A mountResult is the result of reading the mounts.
 type mountResult struct {
 	mounts    []Mount
-	ages      []uint64
 	forbidden bool
 	took      time.Duration // CPU time, because elapsed time includes other processes on a busy host
 	err       error
@@ -39,9 +40,9 @@ type mountResult struct {
 func measureRead(read func(*mountResult) error) (a mountResult) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	begun := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	begun := procfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
 	a.err = guard(func() error { return read(&a) })
-	a.took = clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
+	a.took = procfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
 	return a
 }
 
@@ -57,7 +58,7 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 	if !again {
 		m.first = at
 	}
-	if !m.isLoaded() {
+	if !slices.ContainsFunc(m.client, exists) {
 		m.timer.done(at, 0, false)
 		return nil, nil
 	}
@@ -74,13 +75,31 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 		m.host.optional.missing = append(m.host.optional.missing, m.rootOnly)
 	}
 
-	m.markAdded(a, again, at)
+	m.markAdded(a.mounts, again, at)
 	m.host.optional.mounts = append(m.host.optional.mounts, a.mounts...)
 	var devs []Device
 	for i := range a.mounts {
 		devs = append(devs, a.mounts[i].device())
 	}
 	return devs, a.err
+}
+
+// markAdded sets Added of mounts that are younger than the previous Reading. again is false in the first Reading, which
+// marks none.
+func (m *mountReader) markAdded(mounts []Mount, again bool, at time.Duration) {
+	ages := make(map[string]uint64, len(mounts))
+	for i := range mounts {
+		mount := &mounts[i]
+		before, was := m.ages[mount.ID]
+		ages[mount.ID] = mount.Age
+		switch {
+		case was: // unmounted and mounted again, with the same number
+			mount.Added = mount.Age < before
+		case again: // an older one existed before, but was not visible to us
+			mount.Added = float64(mount.Age) < (at - m.first).Seconds()
+		}
+	}
+	m.ages = ages
 }
 
 // device returns the mount as a Device.

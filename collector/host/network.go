@@ -3,6 +3,7 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -78,11 +79,8 @@ func (r *Reader) nicLinks(name string) nicLinks {
 // stackedNIC reports whether the interface name is stacked on an interface of its kind (physical or not) that is not
 // its member. A VLAN on eth0 is: eth0 counts its bytes, too. A bridge is not: it counts instead of its ports.
 func stackedNIC(name string, links map[string]nicLinks) bool {
-	for _, lower := range links[name].lowers {
+	return slices.ContainsFunc(links[name].lowers, func(lower string) bool {
 		below, known := links[lower]
-		if known && below.physical == links[name].physical && below.master != name {
-			return true
-		}
-	}
-	return false
+		return known && below.physical == links[name].physical && below.master != name
+	})
 }

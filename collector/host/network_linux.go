@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -12,7 +13,7 @@ import (
 // readNet reads /proc/net/dev. gopsutil creates a string for every field (BenchmarkSources), and panics on a short line
 // or a file without its two header lines. In another host's procfs, net links to self/net and so follows the reader's
 // namespace; readNet therefore tries net/dev of the host's process 1 first.
-func (r *Reader) readNet(into []Device) ([]Device, error) {
+func (r *Reader) readNet(_ time.Duration, into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readNet()
 	}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/timeout"
@@ -18,61 +16,33 @@ import (
 // maxMountstats is the maximum size of mountstats and mountinfo. An NFS mount takes about 5 KiB.
 const maxMountstats = 16 << 20
 
-// An nfs reads the NFS client's counters of each superblock, in /proc/self/mountstats (fs/nfs/super.c,
-// net/sunrpc/stats.c).
-type nfs struct {
-	mountReader
-	client string            // a path that exists while the client is loaded
-	ages   map[string]uint64 // ages of the mounts in seconds, by ID, at the previous Reading
-	files  nfsFiles          // used by the pending call
-}
-
 func openNFS(r *Reader) deviceReader { return newNFS(r).read }
 
-func newNFS(r *Reader) *nfs {
+func newNFS(r *Reader) *mountReader {
 	dir := filepath.Join(r.proc, "self")
 	if r.hostProc {
 		dir = filepath.Join(r.proc, "1")
 	}
-	n := &nfs{
-		client: filepath.Join(r.proc, "fs", "nfsfs"),
-		files:  nfsFiles{stats: filepath.Join(dir, "mountstats"), info: filepath.Join(dir, "mountinfo")},
+	files := &nfsFiles{
+		stats: filepath.Join(dir, "mountstats"),
+		info:  filepath.Join(dir, "mountinfo"),
+		names: make(map[string]string),
 	}
-	n.mountReader = mountReader{
-		host: r, caller: timeout.NewCaller[mountResult](), isLoaded: n.loaded, readMounts: n.files.readMounts,
-		markAdded:   n.markAdded,
-		timeoutText: n.files.stats + " did not answer",
+	return &mountReader{
+		host:   r,
+		caller: timeout.NewCaller[mountResult](),
+		client: []string{filepath.Join(r.proc, "fs", "nfsfs")},
+		readMounts: func() mountResult {
+			return measureRead(func(a *mountResult) error { return files.read(a, time.Now()) })
+		},
+		timeoutText: files.stats + " did not answer",
 		rootOnly: series.Missing{What: SourceNFS, Code: RootOnly,
-			Why: n.files.stats + ": only root may read the mounts of other users' processes"},
+			Why: files.stats + ": only root may read the mounts of other users' processes"},
 	}
-	return n
 }
 
-// loaded reports whether the kernel module of the client is loaded.
-func (n *nfs) loaded() bool {
-	var st unix.Stat_t
-	return unix.Lstat(n.client, &st) == nil
-}
-
-// markAdded sets Added of mounts that are younger than the previous Reading. again is false in the first Reading, which
-// marks none.
-func (n *nfs) markAdded(a mountResult, again bool, at time.Duration) {
-	ages := make(map[string]uint64, len(a.mounts))
-	for i := range a.mounts {
-		m, age := &a.mounts[i], a.ages[i]
-		before, was := n.ages[m.ID]
-		ages[m.ID] = age
-		switch {
-		case was: // unmounted and mounted again, with the same number
-			m.Added = age < before
-		case again: // an older one existed before, but was not visible to us
-			m.Added = float64(age) < (at - n.first).Seconds()
-		}
-	}
-	n.ages = ages
-}
-
-// nfsFiles are the files that list the mounts. Only mountinfo has the superblock of a mount, which sources do not
+// nfsFiles are the files with the NFS client's counters of each superblock, /proc/self/mountstats (fs/nfs/super.c,
+// net/sunrpc/stats.c), and with the mounts. Only mountinfo has the superblock of a mount, which sources do not
 // identify: a superblock with several mounted directories has several. mountinfo is read again when the mounts have
 // changed, and once a minute.
 type nfsFiles struct {
@@ -86,15 +56,7 @@ type nfsFiles struct {
 // A mountPoint is an NFS mount in mountinfo, which lists mounts in the same order as mountstats.
 type mountPoint struct{ path, fstype, superblock string }
 
-// readMounts reads the mounts.
-func (f *nfsFiles) readMounts() (a mountResult) {
-	return measureRead(func(a *mountResult) error { return f.read(a, time.Now()) })
-}
-
 func (f *nfsFiles) read(a *mountResult, now time.Time) error {
-	if f.names == nil {
-		f.names = make(map[string]string)
-	}
 	if len(f.mountPoints) == 0 || now.Sub(f.looked) >= rescanInterval {
 		if err := f.readMountinfo(now); err != nil || len(f.mountPoints) == 0 {
 			return err
@@ -116,7 +78,7 @@ func (f *nfsFiles) read(a *mountResult, now time.Time) error {
 		}
 		f.assignSuperblocks(entries)
 	}
-	a.mounts, a.ages = superblocks(entries)
+	a.mounts = superblocks(entries)
 	return err
 }
 
@@ -136,22 +98,22 @@ func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	next, all := 0, true
 	for i := range entries {
 		e := &entries[i]
-		at := next
-		for at < len(f.mountPoints) && !(f.mountPoints[at].path == e.path && f.mountPoints[at].fstype == e.Type) {
-			at++
-		}
-		if at == len(f.mountPoints) {
+		skipped := slices.IndexFunc(f.mountPoints[next:], func(p mountPoint) bool {
+			return p.path == e.path && p.fstype == e.Type
+		})
+		if skipped < 0 {
 			e.ID, all = "", false
 			continue
 		}
-		e.ID, next = f.mountPoints[at].superblock, at+1
+		next += skipped + 1
+		e.ID = f.mountPoints[next-1].superblock
 	}
 	return all
 }
 
 // superblocks returns one mount per superblock, with all its paths and without entries that have no ID.
-func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
-	mounts, ages = make([]Mount, 0, len(entries)), make([]uint64, 0, len(entries))
+func superblocks(entries []nfsEntry) []Mount {
+	mounts := make([]Mount, 0, len(entries))
 	for _, e := range entries {
 		if e.ID == "" {
 			continue
@@ -159,11 +121,11 @@ func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
 		i := slices.IndexFunc(mounts, func(m Mount) bool { return m.ID == e.ID })
 		if i < 0 {
 			i = len(mounts)
-			mounts, ages = append(mounts, e.Mount), append(ages, e.age)
+			mounts = append(mounts, e.Mount)
 		}
 		mounts[i].Paths = append(mounts[i].Paths, procfile.Unescape(e.path))
 	}
-	return mounts, ages
+	return mounts
 }
 
 // isNFS reports whether file systems of the given type have NFS counters.
@@ -191,8 +153,7 @@ func parseMountPoints(data []byte) []mountPoint {
 type nfsEntry struct {
 	Mount
 	path     string // with the file's octal escapes
-	age      uint64
-	hasBytes bool // its line "bytes:" was found
+	hasBytes bool   // its line "bytes:" was found
 }
 
 // parse returns the NFS mounts in data, a mountstats file. It omits entries that it cannot parse, and reports them in
@@ -245,7 +206,7 @@ func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 		if !ok {
 			return fmt.Errorf("the age %.20q is not a number", w[1])
 		}
-		e.age = age
+		e.Age = age
 	case string(name) == "bytes:":
 		if len(w) < 7 {
 			return fmt.Errorf("%d counts of bytes", len(w)-1)

@@ -119,15 +119,11 @@ func TestReader_BaselineReadsNoOptionalDevices(t *testing.T) {
 func edit(t *testing.T, path, old, now string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(data), old) {
 		t.Fatalf("%s has no %q", path, old)
 	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), old, now)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), old, now)), 0o666))
 }
 
 func (h *optionalHost) mountstats() string { return filepath.Join(h.proc, "1", "mountstats") }
@@ -183,29 +179,21 @@ func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	client := filepath.Join(h.proc, "fs", "nfsfs")
 	hidden := client + "-hidden"
-	if err := os.Rename(client, hidden); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(client, hidden))
 	r := h.begin()
 	same(t, "without the client", []any{bytesOf(NFSMounts, r), r.Skipped[NFSMounts], failedOptional(r)}, []any{[]string(nil), false, nil})
-	if err := os.Rename(hidden, client); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(hidden, client))
 	same(t, "within the minute", bytesOf(NFSMounts, h.after(59*time.Second)), []string(nil))
 
 	// It was mounted 83520 s ago, outside of our view: its earlier bytes do not belong to the run.
 	same(t, "after the minute", bytesOf(NFSMounts, h.after(time.Second)), []string{"0:45 1788561151 39087991255"})
-	if err := os.Rename(h.mountstats(), h.mountstats()+"-hidden"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(h.mountstats(), h.mountstats()+"-hidden"))
 	r = h.after(time.Second)
 	if !errors.Is(r.Failed[SourceNFS], fs.ErrNotExist) || r.Devices[NFSMounts] != nil {
 		t.Errorf("without mountstats: failure %v, devices %v; want ErrNotExist, none",
 			r.Failed[SourceNFS], r.Devices[NFSMounts])
 	}
-	if err := os.Rename(h.mountstats()+"-hidden", h.mountstats()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(h.mountstats()+"-hidden", h.mountstats()))
 	same(t, "when it is back", bytesOf(NFSMounts, h.after(time.Minute)), []string{"0:45 1788561151 39087991255"})
 }
 
@@ -213,13 +201,9 @@ func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
 func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	stats, err := os.ReadFile(h.mountstats())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := os.ReadFile(h.mountinfo())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.begin()
 	add := func(path, id, dir, age string) {
 		block := string(stats[strings.Index(string(stats), "device fs.example"):strings.Index(string(stats), "device tmpfs mounted on /run/user")])
@@ -228,13 +212,9 @@ func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 		line := "300 60 " + id + " / " + path + " rw - nfs4 fs.example.com:" + dir + " rw\n"
 		for file, text := range map[string]string{h.mountstats(): block, h.mountinfo(): line} {
 			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = f.WriteString(text)
-			if err := errors.Join(err, f.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(err, f.Close()))
 		}
 	}
 
@@ -254,9 +234,7 @@ func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 	same(t, "mounted again", bytesOf(NFSMounts, h.after(time.Second))[1], "0:50 1788561151 39087991255 F")
 
 	for file, data := range map[string][]byte{h.mountstats(): stats, h.mountinfo(): info} {
-		if err := os.WriteFile(file, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, data, 0o666))
 	}
 	same(t, "unmounted", bytesOf(NFSMounts, h.after(time.Second)), []string{home})
 }
@@ -306,14 +284,12 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openOptional(t, "nfs-4.1")
 		h.disks.timeout = statfsTimeout
-		if err := os.Remove(h.mountstats()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(h.mountstats()))
 		if err := unix.Mkfifo(h.mountstats(), 0o600); err != nil { // a pread of it is an error
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
-		n := h.nfsReader(t)
+		n := h.nfsReader()
 		n.caller.Start(func() mountResult { <-release; return mountResult{} })
 		begin := time.Now()
 		r := h.begin()
@@ -328,8 +304,7 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 }
 
 // nfsReader replaces the host's NFS reader by one that the test can access.
-func (h *optionalHost) nfsReader(t *testing.T) *nfs {
-	t.Helper()
+func (h *optionalHost) nfsReader() *mountReader {
 	n := newNFS(h.Reader)
 	h.devices[NFSMounts] = n.read
 	return n
@@ -344,9 +319,7 @@ func asNobody(t *testing.T, do func()) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := unix.Setfsuid(65534); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Setfsuid(65534))
 	defer unix.Setfsuid(0)
 	do()
 }
@@ -355,27 +328,23 @@ func asNobody(t *testing.T, do func()) {
 func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 	closed := func(h *optionalHost, path string) {
 		for _, dir := range []string{h.proc, h.sys} {
-			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(filepath.Dir(dir), 0o755))
 		}
-		if err := os.Chmod(path, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, 0))
 		t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
 	}
 
 	h := openOptional(t, "nfs-4.1")
 	closed(h, h.mountstats())
 	asNobody(t, func() {
-		a := h.nfsReader(t).files.readMounts()
+		a := h.nfsReader().readMounts()
 		same(t, "nfs", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
 	h = openOptional(t, "lustre-2.14")
 	closed(h, filepath.Join(h.sys, "kernel", "debug"))
 	asNobody(t, func() {
-		a := newLustre(h.Reader).files.readMounts()
+		a := newLustre(h.Reader).readMounts()
 		same(t, "lustre", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 

@@ -38,7 +38,8 @@ type Mount struct {
 	Type   string // "nfs", "nfs4", "lustre"
 	Source string // "server:/export", or the name of the file system; the first one if there are several
 	Paths  []string
-	Added  bool // mounted since the previous Reading
+	Age    uint64 // seconds since it was mounted; 0 = unknown, as for Lustre, where all mounts are visible
+	Added  bool   // mounted since the previous Reading
 	// Read and Written are bytes.
 	Read, Written uint64
 	Unit          time.Duration // of the times in Ops
@@ -127,7 +128,7 @@ func (p *pollTimer) done(now, took time.Duration, there bool) {
 // ReadDeferred reads the optional sources, which Baseline left out because the job was waiting. It returns nil if
 // another perfagent measures the host.
 func (r *Reader) ReadDeferred(base *Reading) *Reading {
-	if r.jobOnly {
+	if r.job.jobOnly {
 		return nil
 	}
 	deferred := &Reading{At: base.At}

@@ -1,34 +1,21 @@
 package host
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// BenchmarkOptionalDevices measures optional sources: on a host without them the search after the job's start and each Reading, on
-// a host with them a Reading in which all are due. The files are on a normal file system, so the kernel's cost of
-// generating them is not included.
+// BenchmarkOptionalDevices measures optional sources: on a host without them the search after the job's start and each
+// Reading, on a host with them a Reading in which all are due. The files are on a normal file system, so the kernel's
+// cost of generating them is not included.
 func BenchmarkOptionalDevices(b *testing.B) {
-	for _, c := range []struct {
-		name, host string
-		change     func(*optionalHost)
-	}{
-		{"NFS/1", "nfs-4.1", nil}, {"NFS/100", "nfs-4.1", func(h *optionalHost) { h.multiply(b, 100) }},
-		{"Lustre", "lustre-2.14", nil}, {"energy/2", "intel-four", nil}, {"heat/2", "intel", nil},
-	} {
-		h := openOptional(b, c.host)
-		if c.change != nil {
-			c.change(h)
-		}
+	for _, name := range []string{"nfs-4.1", "lustre-2.14", "intel-four", "intel"} {
+		h := openOptional(b, name)
 		h.begin()
 		h.after(2 * time.Second)
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(name, func(b *testing.B) {
 			defer collectortest.CPUPerOp(b)()
 			for b.Loop() {
 				h.now += 10 * time.Second // less than a minute: mountinfo and cores are not read each time
@@ -60,28 +47,6 @@ func BenchmarkOptionalDevices(b *testing.B) {
 			r.readThermal(out)
 		}
 	})
-}
-
-// multiply mounts the host's file system n times, each with a separate superblock.
-func (h *optionalHost) multiply(tb testing.TB, n int) {
-	for path, line := range map[string]string{h.mountstats(): "device fs.example", h.mountinfo(): "211 60 0:45"} {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		at := bytes.Index(data, []byte(line))
-		end := at + bytes.Index(data[at:], []byte("\ndevice"))
-		if path == h.mountinfo() {
-			end = at + bytes.IndexByte(data[at:], '\n')
-		}
-		block := data[at : end+1]
-		var more []byte
-		for i := range n - 1 {
-			one := bytes.ReplaceAll(block, []byte("/home"), fmt.Appendf(nil, "/home%d", i))
-			more = append(more, bytes.ReplaceAll(one, []byte(" 0:45 "), fmt.Appendf(nil, " 0:%d ", 100+i))...)
-		}
-		write(tb, filepath.Dir(path), filepath.Base(path), append(data, more...))
-	}
 }
 
 // Without optional sources a Reading pays only a few comparisons for them.

@@ -20,9 +20,12 @@ const diskUnit = 1
 
 func (r *Reader) readCPU([]CPUTimes) ([]CPUTimes, error) { return r.gopsutil.readCPU() }
 func (r *Reader) readMemory() (Memory, error)            { return r.gopsutil.readMemory() }
-func (r *Reader) readDiskIO([]Device) ([]Device, error)  { return r.gopsutil.readDiskIO() }
-func (r *Reader) readNet([]Device) ([]Device, error)     { return r.gopsutil.readNet() }
 func diskUsage(path string) func() (DiskUsage, error)    { return usageOf(gopsutilUsage, path) }
+
+func (r *Reader) readDiskIO(time.Duration, []Device) ([]Device, error) {
+	return r.gopsutil.readDiskIO()
+}
+func (r *Reader) readNet(time.Duration, []Device) ([]Device, error) { return r.gopsutil.readNet() }
 
 // readNet reads network interfaces.
 func (g *gopsutil) readNet() ([]Device, error) {

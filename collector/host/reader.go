@@ -26,8 +26,6 @@ type Reader struct {
 	vmKnown   bool          // lastVM is set
 	vmAt      time.Duration // when /proc/vmstat was last read
 	vmBegun   time.Duration // when it was first read
-	gpus      *gpu.Monitor  // nil = GPUs are not monitored
-	jobOnly   bool          // another perfagent measures the host
 	optional  optionalSources
 	gopsutil  *gopsutil  // nil = the kernel's files are read
 	name      string     // Auto or Gopsutil
@@ -64,7 +62,7 @@ type Options struct {
 
 // NewReader returns a Reader, which has read nothing yet. The caller must close it.
 func NewReader(o Options) *Reader {
-	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, jobOnly: o.JobOnly, name: Auto}
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, name: Auto}
 	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job), helper: newHelper(),
 		jobOnly: o.JobOnly}
 	if o.Proc != "" {
@@ -118,10 +116,10 @@ func (r *Reader) Close() {
 }
 
 // JobOnly reports whether another perfagent measures the host.
-func (r *Reader) JobOnly() bool { return r.jobOnly }
+func (r *Reader) JobOnly() bool { return r.job.jobOnly }
 
 // MeasureHost makes all later Readings include the host.
-func (r *Reader) MeasureHost() { r.jobOnly, r.job.jobOnly = false, false }
+func (r *Reader) MeasureHost() { r.job.jobOnly = false }
 
 // CPUs returns the number of logical CPUs, or 0 if it cannot be read.
 func (r *Reader) CPUs() int {
@@ -175,7 +173,7 @@ func (r *Reader) Classify(out *Reading) {
 func (r *Reader) Read() *Reading {
 	out := r.begin()
 	r.readCounters(out)
-	if !r.jobOnly {
+	if !r.job.jobOnly {
 		r.Classify(out)
 		r.readGauges(out)
 		r.readOptional(out)
@@ -183,11 +181,11 @@ func (r *Reader) Read() *Reading {
 	}
 
 	out.Job = r.job.read(out)
-	if r.gpus != nil && !r.jobOnly {
-		out.buffers.gpus = r.gpus.Read()
+	if r.job.gpus != nil && !r.job.jobOnly {
+		out.buffers.gpus = r.job.gpus.Read()
 		out.GPUs = &out.buffers.gpus
 	}
-	if !r.jobOnly { // disks last: one may hang
+	if !r.job.jobOnly { // disks last: one may hang
 		disk, err := r.disks.read(out.buffers.disk[:0])
 		if out.buffers.disk, out.Disk = disk, disk; err != nil {
 			out.fail(SourceDisk, err)
@@ -225,7 +223,7 @@ func (r *Reader) readGauges(out *Reading) {
 
 // Memory reads the host's memory. Its Total is 0 if it is unknown, or if another perfagent measures the host.
 func (r *Reader) Memory() (m Memory) {
-	if !r.jobOnly {
+	if !r.job.jobOnly {
 		_ = guard(func() (err error) { m, err = r.readMemory(); return err })
 	}
 	return m
@@ -241,15 +239,14 @@ func (r *Reader) Final() *Reading {
 // show how the job died.
 func (r *Reader) readCounters(out *Reading) {
 	r.readVMWhenDue(out)
-	if r.jobOnly {
+	if r.job.jobOnly {
 		return
 	}
 
 	buffers := &out.buffers
-	if out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(buffers.cpu[:0]); return err }) {
+	out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(buffers.cpu[:0]); return err })
+	if out.CPU != nil {
 		buffers.cpu = out.CPU
-	} else {
-		out.CPU = nil
 	}
 
 	for k := range deviceKinds {
@@ -280,27 +277,23 @@ const (
 
 // readVMWhenDue sets out.VM from /proc/vmstat or, if that is not due, from the last read.
 func (r *Reader) readVMWhenDue(out *Reading) {
-	if !r.vmDue(out.At.Mono) {
-		if r.vmKnown {
-			out.buffers.vm = r.lastVM
-			out.VM = &out.buffers.vm
-		}
-		return
+	vm, known := &out.buffers.vm, r.vmKnown
+	if r.vmDue(out.At.Mono) {
+		known = out.try(SourceSwap, func() (err error) { *vm, err = r.readVM(); return err })
+		r.lastVM, r.vmKnown = *vm, known && !r.job.jobOnly
+		r.lastVM.Stale = true
+	} else {
+		*vm = r.lastVM
 	}
 
-	vm := &out.buffers.vm
-	if !out.try(SourceSwap, func() (err error) { *vm, err = r.readVM(); return err }) {
-		r.vmKnown = false
-		return
+	if known {
+		out.VM = vm
 	}
-
-	out.VM = vm
-	if r.jobOnly {
-		*vm = vm.kills()
-		return
+	if r.job.jobOnly {
+		kills := vm.OOMKills
+		*vm = unknownVMStat()
+		vm.OOMKills = kills
 	}
-	r.lastVM, r.vmKnown = *vm, true
-	r.lastVM.Stale = true
 }
 
 // vmDue reports whether to read /proc/vmstat now.
@@ -309,7 +302,7 @@ func (r *Reader) vmDue(now time.Duration) bool {
 	if first {
 		r.vmBegun = now
 	}
-	if r.jobOnly {
+	if r.job.jobOnly {
 		return first || r.job.closing
 	}
 	if now-r.vmBegun > vmFirst && now-r.vmAt < vmEvery && !r.job.closing {

@@ -3,11 +3,13 @@ package host
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // The sources of a Reading, as named in errors and reports.
@@ -100,7 +102,9 @@ func (e FileError) Unwrap() error { return e.Err }
 
 // newJobUsage returns the Reading's JobUsage with all numbers unknown.
 func (r *Reading) newJobUsage() *JobUsage {
-	r.buffers.job = unknownJobUsage()
+	nan := math.NaN()
+	r.buffers.job = JobUsage{CPUSeconds: nan, IO: process.UnknownIO(), LivingCPUSeconds: nan, Memory: nan,
+		PageCache: nan, Swap: nan, Unowned: nan, MemoryLowerBound: nan, Processes: nan, Threads: nan}
 	return &r.buffers.job
 }
 

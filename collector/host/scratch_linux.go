@@ -2,6 +2,9 @@ package host
 
 import (
 	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -52,9 +55,6 @@ func readParsed[T any](s *scratch, path string, parse func(data []byte) (T, erro
 	return v, err
 }
 
-// readOnce reads the file at path without keeping it open. The next read overwrites the result.
-func (r *Reader) readOnce(path string) ([]byte, error) { return r.files.ReadOnce(path, maxProcFile) }
-
 // A nameCache caches the names in a source's lines, which are the same in nearly every Reading, to save allocations.
 type nameCache []string
 
@@ -66,4 +66,10 @@ func (c *nameCache) at(i int, name []byte) string {
 	s := string(name)
 	*c = append((*c)[:min(i, len(*c))], s)
 	return s
+}
+
+// Now reads the machine's three clocks.
+func Now() Instant {
+	return Instant{Wall: time.Now().Round(0), Mono: procfile.Clock(unix.CLOCK_MONOTONIC),
+		Boot: procfile.Clock(unix.CLOCK_BOOTTIME)}
 }

@@ -22,7 +22,7 @@ func (j *jobReader) selfUsage() process.Usage {
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
 		u.CPUSeconds = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
 	}
-	u = u.Plus(j.helper.read(j.helperPID()))
+	u = u.Plus(j.helper.read(j.gpus.PID()))
 	if j.IdleChildren != nil {
 		n := float64(j.IdleChildren())
 		u.Processes, u.Threads = u.Processes+n, u.Threads+n

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,9 +24,7 @@ import (
 func twoCPUs(t *testing.T) (first, second int) {
 	t.Helper()
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.SchedGetaffinity(0, &set))
 	var cpus []int
 	for i := range 1024 {
 		if set.IsSet(i) {
@@ -43,9 +42,7 @@ func bindTo(t *testing.T, id, cpu int) {
 	t.Helper()
 	var set unix.CPUSet
 	set.Set(cpu)
-	if err := unix.SchedSetaffinity(id, &set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.SchedSetaffinity(id, &set))
 }
 
 // goProgram is the variable that makes TestCPUsOf_CountsCPUsOfAllThreads wait, in a separate process, for the end of
@@ -58,16 +55,10 @@ func aGoProgram(t *testing.T) (pid int) {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf_CountsCPUsOfAllThreads$")
 	cmd.Env = append(os.Environ(), goProgram+"=1")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
 	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
 		t.Fatal(err)
@@ -116,9 +107,7 @@ func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 	return func() *JobUsage {
 		r.job.tree.tableAt, r.job.limitsAt = time.Time{}, 0
 		reading := r.Read()
-		if err := reading.Failed[SourceJob]; err != nil {
-			t.Fatal(err)
-		}
+		must(t, reading.Failed[SourceJob])
 		return reading.Job
 	}
 }
@@ -144,7 +133,9 @@ func TestReader_JobOnlyHasNoSwap(t *testing.T) {
 		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
 	}})
 	t.Cleanup(r.Close)
-	r.Baseline()
+	if vm := r.Baseline().VM; vm == nil || !math.IsNaN(vm.SwapIn) || !math.IsNaN(vm.MajorFaults) {
+		t.Errorf("baseline of a job-only Reader: vmstat %+v, want OOM kills alone", vm)
+	}
 	for i := range 2 {
 		if vm := r.Read().VM; vm != nil {
 			t.Errorf("reading %d of a job-only Reader: vmstat %+v, want nil", i, vm)
@@ -168,18 +159,14 @@ func TestReader_JobInOwnGroupHasItsLimits(t *testing.T) {
 		t.Skip("needs the controller cpu: ", err)
 	}
 	own, err := cgroup.Find(cgroup.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read := ownReader(t, own)
 	given, home := read().Limits, filepath.Join(filepath.Dir(dir), "cgroup.procs")
 
 	child := aChild(t)
 	move := func(file string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(strconv.Itoa(child)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(strconv.Itoa(child)), 0o600))
 	}
 	read()
 	move(filepath.Join(dir, "cgroup.procs"))
@@ -211,9 +198,7 @@ func TestControlGroups(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{"cgroup": test.groups, "stat": test.stat} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 		got, err := controlGroups(dir)
 		if ends := errors.Is(err, fs.ErrNotExist); ends != test.ends || !ends && (err != nil || string(got) != test.groups) {
@@ -226,21 +211,15 @@ func TestControlGroups(t *testing.T) {
 // A zombie is not mistaken for a process that was moved to the root groups.
 func TestGroupsOf_IgnoresZombie(t *testing.T) {
 	cmd := exec.Command("true")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
-	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
 
 	if groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid}); groups != "" {
 		t.Errorf("groups of a zombie %q, want none", groups)
 	}
 	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := controlGroups(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
 	if !errors.Is(err, fs.ErrNotExist) && string(got) != string(own) {
 		t.Errorf("control groups of a zombie %q, error %v; want our own, %q, or ErrNotExist", got, err, own)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 const (
@@ -22,6 +24,7 @@ const (
 	maxCelsius = 150
 	maxSensors = 64
 	maxCores   = 1024
+	maxCPUs    = 1 << 16
 )
 
 // A thermalReader reads the temperatures of CPU packages and how often packages and cores were throttled.
@@ -88,35 +91,33 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 	out := make([]ThrottleCounter, 0, len(h.packages))
 	var errs []error
 	for _, p := range h.packages {
-		t := ThrottleCounter{Name: p.name, Timed: p.time != ""}
-		var err, errTime error
-		t.Events, err = r.count(p.events)
-		if t.Timed {
-			t.Millis, errTime = r.count(p.time)
-		}
-		if err = errors.Join(err, errTime); err != nil {
+		if t, err := p.read(r.count); err == nil {
+			out = append(out, t)
+		} else {
 			errs = append(errs, err)
-			continue
 		}
-		out = append(out, t)
 	}
 
 	if h.coresAt == 0 || at-h.coresAt >= coreThrottleInterval || r.job.closing {
 		h.coresAt = at
 		for _, c := range h.cores {
-			t := ThrottleCounter{Name: c.name}
-			var err error
-			if t.Events, err = readCount(c.events); err != nil {
-				continue // the core is gone
+			if t, err := c.read(readCount); err == nil { // otherwise the core is gone
+				out = append(out, t)
 			}
-			if c.time != "" {
-				t.Millis, err = readCount(c.time)
-				t.Timed = err == nil
-			}
-			out = append(out, t)
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// read reads the counters, each with the function count.
+func (f *throttleFiles) read(count func(path string) (uint64, error)) (ThrottleCounter, error) {
+	t := ThrottleCounter{Name: f.name, Timed: f.time != ""}
+	var err, errTime error
+	t.Events, err = count(f.events)
+	if t.Timed {
+		t.Millis, errTime = count(f.time)
+	}
+	return t, errors.Join(err, errTime)
 }
 
 // lookForSensors returns the files of the sensors of CPU packages. They come from Intel's and AMD's hwmon drivers or,
@@ -167,7 +168,7 @@ func (h *thermalReader) lookForThrottles(sys string) {
 	}
 
 	inPackage, inCore := map[int]bool{}, map[int]bool{} // CPUs with a package or core that is done
-	for _, n := range cpuNumbers(readNames(cpus)) {
+	for _, n := range procfile.Numbered(readNames(cpus), "cpu") {
 		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
 		counters := filepath.Join(dir, "thermal_throttle")
 		if !inPackage[n] {
@@ -176,11 +177,11 @@ func (h *thermalReader) lookForThrottles(sys string) {
 			if !slices.ContainsFunc(h.packages, known) { // true if the kernel does not list the CPUs of a package
 				h.packages = appendThrottle(h.packages, name, filepath.Join(counters, "package"))
 			}
-			markCPUs(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
+			markCPUs(inPackage, n, readWord(filepath.Join(dir, "topology", "core_siblings_list")))
 		}
 		if !inCore[n] && len(h.cores) < maxCores {
 			h.cores = appendThrottle(h.cores, "core of CPU "+strconv.Itoa(n), filepath.Join(counters, "core"))
-			markCPUs(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
+			markCPUs(inCore, n, readWord(filepath.Join(dir, "topology", "thread_siblings_list")))
 		}
 	}
 }
@@ -197,42 +198,16 @@ func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	return append(list, f)
 }
 
-// cpuNumbers returns the sorted numbers of the names that are of the form cpuN.
-func cpuNumbers(names []string) []int {
-	var out []int
-	for _, name := range names {
-		digits, ok := strings.CutPrefix(name, "cpu")
-		n, err := strconv.ParseUint(digits, 10, 16)
-		if ok && err == nil {
-			out = append(out, int(n))
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// firstWord returns the first line of the first file of names that the CPU with the directory cpu has. Newer kernels
-// have new names for some files.
-func firstWord(cpu string, names ...string) string {
-	for _, name := range names {
-		if word := readWord(filepath.Join(cpu, "topology", name)); word != "" {
-			return word
-		}
-	}
-	return ""
-}
-
 // markCPUs marks cpu, and all CPUs in list, such as "0-3,64-67", as seen.
 func markCPUs(seen map[int]bool, cpu int, list string) {
 	seen[cpu] = true
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		from, err := strconv.ParseUint(first, 10, 16)
-		to := from
-		if err == nil && isRange {
-			to, err = strconv.ParseUint(last, 10, 16)
+	for rest := []byte(list); len(rest) > 0; {
+		var first, last uint64
+		var ok bool
+		if first, last, rest, ok = procfile.CutRange(rest); !ok || last >= maxCPUs {
+			return
 		}
-		for n := from; err == nil && n <= to; n++ {
+		for n := first; n <= last; n++ {
 			seen[int(n)] = true
 		}
 	}

@@ -103,8 +103,8 @@ func TestReader_ReadsThermalAtItsInterval(t *testing.T) {
 	same(t, "at the end", h.Final().Thermal, whole)
 }
 
-// The threads of a core count for one core, and those of a package for one package, with the files of newer and older
-// kernels. Newer ones count the time, too.
+// The threads of a core count for one core, and those of a package for one package. Newer
+// kernels count the time, too.
 func TestReader_CountsThrottlingOncePerCore(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	cpu := func(n string, files map[string]string) {
@@ -113,7 +113,7 @@ func TestReader_CountsThrottlingOncePerCore(t *testing.T) {
 		}
 	}
 	for n, core := range map[string]string{"0": "0,4", "4": "0,4", "2": "2,6", "6": "2,6"} {
-		cpu(n, map[string]string{"topology/physical_package_id": "0", "topology/package_cpus_list": "0,2,4,6", "topology/core_cpus_list": core,
+		cpu(n, map[string]string{"topology/physical_package_id": "0", "topology/core_siblings_list": "0,2,4,6", "topology/thread_siblings_list": core,
 			"thermal_throttle/package_throttle_count": "7", "thermal_throttle/package_throttle_total_time_ms": "1500",
 			"thermal_throttle/core_throttle_count": n, "thermal_throttle/core_throttle_total_time_ms": n + "00"})
 	}

@@ -41,12 +41,6 @@ func TestReader_Read(t *testing.T) {
 	}
 }
 
-// An old kernel lacks the columns of steal and guest.
-func TestReader_ReadsOldKernel(t *testing.T) {
-	r := openFixture(t, "kernel-2.6").Read()
-	same(t, "cpu", r.CPU, []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
-}
-
 // damages are the directories of testdata/proc that contain only a damaged file.
 var damages = map[string]struct{ source, file, why string }{
 	"stat-empty":            {SourceCPU, "stat", "no line for a CPU"},
@@ -56,7 +50,7 @@ var damages = map[string]struct{ source, file, why string }{
 	"meminfo-empty":         {SourceMemory, "meminfo", "no MemTotal"},
 	"meminfo-nonsense":      {SourceMemory, "meminfo", `MemTotal: "lots kB" is not a number of kB`},
 	"meminfo-negative":      {SourceMemory, "meminfo", `MemAvailable: "-1 kB" is not a number of kB`},
-	"diskstats-short-line":  {SourceDiskIO, "diskstats", `" 254       1 vda1 2560 11 20480 409 5120 13 40960 819" has 11 fields`},
+	"diskstats-short-line":  {SourceDiskIO, "diskstats", `" 254       0 vda 2560 11 20480 409" has 7 fields`},
 	"diskstats-nonsense":    {SourceDiskIO, "diskstats", `device "vda": "20480" sectors read, "forty" written`},
 	"netdev-empty":          {SourceNetwork, "net/dev", "no interface"},
 	"netdev-headings-only":  {SourceNetwork, "net/dev", "no interface"},
@@ -65,6 +59,7 @@ var damages = map[string]struct{ source, file, why string }{
 	"netdev-without-colon":  {SourceNetwork, "net/dev", "has no name"},
 	"netdev-missing":        {SourceNetwork, "net/dev", "no such file"},
 	"stat-missing":          {SourceCPU, "stat", "no such file"},
+	"meminfo-old":           {SourceMemory, "meminfo", "no MemAvailable (Linux 3.14 and newer have it)"},
 	"meminfo-missing":       {SourceMemory, "meminfo", "no such file"},
 	"diskstats-unreadable":  {SourceDiskIO, "diskstats", "is a directory"},
 	"loadavg-empty":         {SourceLoad, "loadavg", "fewer than 4 fields"},
@@ -84,21 +79,17 @@ func spoil(t *testing.T, proc, name, file string) {
 	path := filepath.Join(proc, file)
 	switch {
 	case strings.HasSuffix(name, "-missing"), strings.HasSuffix(name, "-unreadable"):
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 		if strings.HasSuffix(name, "-unreadable") {
-			if err := os.Mkdir(path, 0o777); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(path, 0o777))
 		}
+	case name == "meminfo-old":
+		write(t, proc, file, []byte("MemTotal: 8000000 kB\nMemFree: 1000000 kB\n"))
 	case strings.HasSuffix(name, "-too-large"):
 		write(t, proc, file, []byte(strings.Repeat("MemHuge: 1 kB\n", 1<<17)))
 	default:
 		data, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc", "damaged-"+name, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		write(t, proc, file, data)
 	}
 }
@@ -183,9 +174,7 @@ func TestReader_EmptyHostFailsEachSource(t *testing.T) {
 // be read.
 func TestReader_SidecarDoesNotReadItsOwnNetwork(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
-	if err := os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777))
 	got := openHost(t, proc, sys).Read()
 	if got.Devices[NICs] != nil || got.Failed[SourceNetwork] == nil {
 		t.Errorf("NICs %v, failure %v; want none, and a failure", got.Devices[NICs], got.Failed[SourceNetwork])
@@ -195,30 +184,22 @@ func TestReader_SidecarDoesNotReadItsOwnNetwork(t *testing.T) {
 func TestClassCache_ClassifiesAgainAfterAMinute(t *testing.T) {
 	proc, healthy := collectortest.CopyOfTree(t)
 	sys := t.TempDir()
-	if err := os.CopyFS(sys, os.DirFS(healthy)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(sys, os.DirFS(healthy)))
 	now := instant(0)
 	r := NewReader(Options{Proc: proc, Sys: sys, Now: func() Instant { return now }})
 	defer r.Close()
 	same(t, "at first", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
 	// The card is replaced by a virtual one of the same name.
-	if err := os.Remove(filepath.Join(sys, "class/net/eth0/device")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(sys, "class/net/eth0/device")))
 	write(t, sys, "class/net/eth0/master/bridge/x", nil)
 	now = instant(rescanInterval - 1)
 	same(t, "within the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
 	now = instant(rescanInterval)
 	same(t, "after the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo"})
 
-	if err := os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")))
 	data, err := os.ReadFile(filepath.Join(proc, "net/dev"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(t, proc, "net/dev", append(data, "  eth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"...))
 	same(t, "when one appears", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
 }
@@ -233,9 +214,7 @@ func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 			file.WriteString(name + ": 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n")
 		}
 		nics, err := parseNetDev([]byte(file.String()), &names, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		same(t, "names", namesOf(nics, 0), want)
 	}
 }
@@ -243,12 +222,8 @@ func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 // repair replaces a damaged file with that of the healthy tree.
 func repair(t *testing.T, proc, file string) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(proc, file)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(proc, file)))
 	mended, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(t, proc, file, mended)
 }

@@ -22,13 +22,6 @@ func unknownVMStat() VMStat {
 	return VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), MajorFaults: math.NaN(), OOMKills: math.NaN()}
 }
 
-// kills returns vm with only the OOM kills known.
-func (vm VMStat) kills() VMStat {
-	out := unknownVMStat()
-	out.OOMKills = vm.OOMKills
-	return out
-}
-
 func parseVMStat(data []byte) (VMStat, error) {
 	vm := unknownVMStat()
 	page := float64(os.Getpagesize())

@@ -74,11 +74,20 @@ func parsePath(path string) (Address, error) {
 	return Address{Path: path}, nil
 }
 
-// IsZero reports whether a is the zero Address, which means no address.
-func (a Address) IsZero() bool { return a == Address{} }
-
 // IsPublic reports whether other machines can send to the address.
 func (a Address) IsPublic() bool { return a.Path == "" && a.Host.IsValid() && !a.Host.IsLoopback() }
+
+// jobAddress returns the address at which the job reaches a UDP port.
+func jobAddress(port netip.AddrPort) string {
+	a := port.Addr().Unmap()
+	switch {
+	case a.IsUnspecified() && a.Is4():
+		a = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case a.IsUnspecified():
+		a = netip.IPv6Loopback()
+	}
+	return netip.AddrPortFrom(a, port.Port()).String()
+}
 
 // ParseEndpoint parses a value of --scrape, the URL of a Prometheus endpoint.
 func ParseEndpoint(value string) (*url.URL, error) {

@@ -99,8 +99,8 @@ func TestClients_DogStatsDIsReceived(t *testing.T) {
 				ops.Gauges["then"].Last != 5 || ops.Sets["users"].Count != 1 || ops.Times["timed"].Count != 1 || ops.Dropped.Ignored < 1 || d != (aggregate.Dropped{}) {
 				t.Errorf("received %+v, want what datadogJob sends, and only ignored lines dropped", ops)
 			}
-			if marks, _ := in.Marks(); len(marks) != 1 || marks[0].Text != "deployed" {
-				t.Errorf("marks %v, want one, deployed", marks)
+			if got := in.Marks(); len(got.Lines) != 1 || got.Lines[0].Text != "deployed" {
+				t.Errorf("marks %v, want one, deployed", got.Lines)
 			}
 		})
 	}
@@ -151,7 +151,7 @@ sys.stdin.read()
 func TestClients_PrometheusIsScraped(t *testing.T) {
 	interpreter := python(t)
 	free := opened(t, "on")
-	port := fmt.Sprint(free.sockets[0].port.Port())
+	port := fmt.Sprint(portOf(free.sockets[0]))
 	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
 	in.Start(time.Now())
 	wait(t, in, "first scrape", scrapes(1)) // no server yet

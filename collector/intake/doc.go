@@ -7,7 +7,7 @@
 //	in, err := intake.Open(intake.Options{Address: address}) // before the job starts; err: without sockets
 //	environment, notes := in.Environ(os.Environ())
 //	in.Start(jobStart)                  // the job runs
-//	means, keys = in.Collect(now, means) // with each sample
+//	stats, keys = in.Collect(now, stats) // with each sample
 //	copy := in.CopyAggregator()         // for the journal, from time to time
 //	final := in.Close()                 // the job has ended
 //

@@ -40,7 +40,7 @@ func (in *Intake) Environ(environ []string) (result, notes []string) {
 		return e.list, e.notes
 	}
 
-	first, second := in.sockets[0].jobAddress(), in.sockets[1].jobAddress()
+	first, second := in.sockets[0].address, in.sockets[1].address
 	host, port, _ := net.SplitHostPort(first) // always well-formed
 	e.set(addrVar, first)
 	e.set(hostVar, host)

@@ -21,9 +21,14 @@ func TestParseAddress(t *testing.T) {
 			t.Errorf("ParseAddress(%q) = %+v, %v; want %+v", value, got, err, want)
 		}
 	}
-	for _, value := range []string{"yes", "-1", "65535", "65536", "host:8125", "127.0.0.1", "127.0.0.1:", ":8125", "unix:", "unix:/" + strings.Repeat("x", 103), "8125/udp"} {
-		if got, err := ParseAddress(value); err == nil {
-			t.Errorf("ParseAddress(%q) = %+v, want an error", value, got)
+	for value, want := range map[string]string{
+		"yes": `"yes" is not a port`, "-1": "is not a port", "65535": "is not a port with another port after it",
+		"65536": "is not a port", "host:8125": "is not an IP address", "127.0.0.1": "is not a port", "127.0.0.1:": "is not a port",
+		":8125": "is not an IP address", "unix:": "unix: has no path", "unix:/" + strings.Repeat("x", 103): "of a socket at most 103",
+		"8125/udp": "is not a port",
+	} {
+		if got, err := ParseAddress(value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseAddress(%q) = %+v, %v, want an error with %q", value, got, err, want)
 		}
 	}
 	for value, want := range map[string]bool{"on": false, "0.0.0.0:1": true, "10.0.0.1:1": true, "[::1]:1": false, "unix:/x": false, "off": false} {
@@ -53,7 +58,7 @@ func TestParseEndpoint(t *testing.T) {
 func at(ports ...string) *Intake {
 	in := &Intake{}
 	for _, p := range ports {
-		in.sockets = append(in.sockets, &socket{port: netip.MustParseAddrPort(p)})
+		in.sockets = append(in.sockets, &socket{address: jobAddress(netip.MustParseAddrPort(p))})
 	}
 	return in
 }

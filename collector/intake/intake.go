@@ -11,6 +11,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
@@ -26,12 +28,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Mark is a moment that the job marked with a DogStatsD event.
-type Mark struct {
-	At   time.Time
-	Text string
-}
-
 // maxMarks is the largest number of pending marks.
 const maxMarks = 1000
 
@@ -42,20 +38,17 @@ type Intake struct {
 	sockets  []*socket
 	scrapers []*scraper
 
-	closing   chan struct{} // closed by Close
-	wake      func()        // ends the wait for datagrams
+	open      context.Context // until Close
+	stop      context.CancelFunc
 	receivers sync.WaitGroup
-	stop      context.CancelFunc // ends the scrapes
 	scrapes   sync.WaitGroup
-	reading   sync.Mutex // held by the scraper that parses its body
 
-	mu           sync.Mutex // guards the fields below
-	aggregator   *aggregate.Aggregator
-	marks        []Mark
-	droppedMarks int64 // marks beyond maxMarks
-	budget       budget
-	began        time.Time // start of the budget
-	closed       bool
+	mu         sync.Mutex // guards the fields below
+	aggregator *aggregate.Aggregator
+	marks      marks.Update
+	budget     budget
+	began      time.Time // start of the budget
+	closed     bool
 }
 
 // Open opens the sockets, which takes less than 100 µs. If that fails, it returns an error and an Intake without
@@ -70,10 +63,21 @@ func Open(o Options) (*Intake, error) {
 
 	start := o.Now()
 	in := &Intake{
-		options: o, closing: make(chan struct{}), began: time.Now(), budget: budget{most: maxUse},
-		stop: func() {}, wake: func() {}, aggregator: aggregate.New(aggregate.Options{Charts: o.Charts}, start),
+		options: o, began: time.Now(), budget: budget{most: maxUse},
+		aggregator: aggregate.New(aggregate.Options{Charts: o.Charts}, start),
 	}
-	err := in.openSockets()
+	in.open, in.stop = context.WithCancel(context.Background())
+
+	var err error
+	if o.Address != (Address{}) {
+		in.sockets, err = openSockets(o.Address)
+	}
+	if err != nil {
+		in.sockets, err = nil, fmt.Errorf("receive operations: %w", err)
+	}
+	for _, s := range in.sockets {
+		s.source = in.aggregator.AddSource(s.kind, s.address)
+	}
 	for _, u := range o.Endpoints {
 		in.scrapers = append(in.scrapers, newScraper(in, u))
 	}
@@ -81,37 +85,9 @@ func Open(o Options) (*Intake, error) {
 	return in, err
 }
 
-// openSockets opens all sockets of the Address, or none.
-func (in *Intake) openSockets() error {
-	a := in.options.Address
-	if a.IsZero() {
-		return nil
-	}
-
-	var opened []*socket
-	var err error
-	if a.Path != "" {
-		opened, err = openUnix(a.Path)
-	} else {
-		opened, err = openUDP(a)
-	}
-	if err != nil {
-		return fmt.Errorf("receive operations: %w", err)
-	}
-	for _, s := range opened {
-		s.in = in
-		s.source = in.aggregator.AddSource(s.kind, s.address)
-	}
-	in.sockets = opened
-
-	return nil
-}
-
 // Start begins to receive and to scrape, in new goroutines. jobStart is the start of the job. Datagrams that came since
 // Open are not lost.
 func (in *Intake) Start(jobStart time.Time) {
-	ctx, cancel := context.WithCancel(context.Background())
-	in.stop = cancel
 	if err := in.begin(); err != nil { // Close still reads the sockets
 		in.mu.Lock()
 		for _, s := range in.sockets {
@@ -124,7 +100,7 @@ func (in *Intake) Start(jobStart time.Time) {
 	}
 	for _, s := range in.scrapers {
 		s.endpoint = aggregate.NewEndpoint(jobStart, in.options.Booted)
-		in.scrapes.Go(func() { s.run(ctx) })
+		in.scrapes.Go(func() { s.run(in.open) })
 	}
 }
 
@@ -139,16 +115,20 @@ func (in *Intake) ScrapeNow() {
 	}
 }
 
-// Collect appends the mean of each timeline since the last Collect, counts the datagrams that the kernel has dropped,
-// and returns the means and the keys of the timelines. It is called with each sample, and does not allocate if means
+// Collect appends the Stat of each timeline since the last Collect, counts the datagrams that the kernel has dropped,
+// and returns the Stats and the keys of the timelines. It is called with each sample, and does not allocate if stats
 // has room and there is no new timeline.
-func (in *Intake) Collect(at time.Time, means []aggregate.WeightedMean) ([]aggregate.WeightedMean, []string) {
+func (in *Intake) Collect(at time.Time, stats []series.Stat) ([]series.Stat, []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	in.catchUp()
+	for _, s := range in.sockets { // what came during a pause belongs to this sample
+		if !in.closed && in.budget.pause(time.Since(in.began)) == 0 {
+			in.read(s)
+		}
+	}
 	in.countDrops()
-	return in.aggregator.Collect(at, means), in.aggregator.TimelineKeys()
+	return in.aggregator.Collect(at, stats), in.aggregator.TimelineKeys()
 }
 
 // countDrops counts the datagrams that the kernel has dropped since the last call.
@@ -158,15 +138,13 @@ func (in *Intake) countDrops() {
 	}
 }
 
-// Marks returns the marks since the last call, and the number of marks beyond maxMarks.
-func (in *Intake) Marks() (marks []Mark, beyond int64) {
+// Marks returns the moments that the job marked with DogStatsD events since the last call, at most maxMarks.
+func (in *Intake) Marks() (update marks.Update) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	marks, beyond = in.marks, in.droppedMarks
-	in.marks, in.droppedMarks = nil, 0
-
-	return marks, beyond
+	update, in.marks = in.marks, update
+	return update
 }
 
 // CopyAggregator returns a copy of the present Aggregator.
@@ -199,20 +177,17 @@ func (in *Intake) Close() *aggregate.Aggregator {
 	if !already {
 		in.drain()
 		in.closed = true
-		close(in.closing)
 	}
 	in.mu.Unlock()
 	if already {
 		return in.CopyAggregator()
 	}
 
-	in.wake()
+	in.stop()
 	in.receivers.Wait()
 	for _, s := range in.sockets {
 		_ = s.close() // everything was read, and the socket is not needed any more
 	}
-
-	in.stop()
 	timeout.Call(maxClose, func() bool { in.scrapes.Wait(); return true })
 
 	in.mu.Lock()
@@ -234,7 +209,7 @@ func (in *Intake) drain() {
 	defer runtime.UnlockOSThread()
 	began := threadTime()
 	for _, s := range in.sockets {
-		for s.discarding = false; s.readMore(); s.discarding = threadTime()-began > maxDrain {
+		for s.discarding = false; in.read(s); s.discarding = threadTime()-began > maxDrain {
 			if threadTime()-began > 2*maxDrain {
 				break
 			}
@@ -272,12 +247,12 @@ func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events 
 
 // mark keeps the mark of an event, if there is room. The caller holds the lock.
 func (in *Intake) mark(e *wire.Event, at time.Time) {
-	if len(in.marks) == maxMarks {
-		in.droppedMarks++
+	if len(in.marks.Lines) == maxMarks {
+		in.marks.Dropped.Marks++
 		return
 	}
 	if e.At > 0 {
 		at = time.UnixMilli(int64(e.At * 1000)).UTC()
 	}
-	in.marks = append(in.marks, Mark{at, string(e.Text)})
+	in.marks.Lines = append(in.marks.Lines, marks.NewMarkLine(string(e.Text), marks.UnixSeconds(at)))
 }

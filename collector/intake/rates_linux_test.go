@@ -116,16 +116,6 @@ func receivesAll(t *testing.T, rate, lines int) bool {
 	return lost == 0
 }
 
-// The job waits while the sockets are opened. The budget is 100 µs.
-func BenchmarkOpen(b *testing.B) {
-	for b.Loop() {
-		in := mustOpen(b, "on")
-		b.StopTimer()
-		in.Close()
-		b.StartTimer()
-	}
-}
-
 // The total wait of a job without duration. The budget is 200 µs.
 func BenchmarkOpenStartClose(b *testing.B) {
 	for b.Loop() {

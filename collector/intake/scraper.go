@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,8 +24,7 @@ const (
 // A scraper periodically scrapes one endpoint.
 type scraper struct {
 	in       *Intake
-	url      *url.URL // without user info
-	user     *url.Userinfo
+	url      *url.URL
 	source   int
 	endpoint *aggregate.Endpoint
 	client   *http.Client
@@ -36,20 +34,15 @@ type scraper struct {
 // newScraper returns the scraper of the endpoint u. It opens a new connection for each scrape: a server with a single
 // thread would wait on an idle connection instead of serving the job.
 func newScraper(in *Intake, u *url.URL) *scraper {
-	s := &scraper{in: in, user: u.User, now: make(chan struct{}, 1)}
-	plain := *u
-	plain.User = nil
-	s.url = &plain
-	s.client = &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: sameHost,
+	shown := *u
+	shown.User, shown.RawQuery, shown.Fragment = nil, "", "" // they may contain a token
+	return &scraper{
+		in: in, url: u, now: make(chan struct{}, 1), source: in.aggregator.AddSource("scrape", shown.String()),
+		client: &http.Client{
+			Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+			CheckRedirect: sameHost,
+		},
 	}
-
-	shown := plain
-	shown.RawQuery, shown.Fragment = "", "" // they may contain a token
-	s.source = in.aggregator.AddSource("scrape", shown.String())
-
-	return s
 }
 
 // sameHost follows redirects to the same host only, and never from https to http.
@@ -112,9 +105,9 @@ func (s *scraper) read(ctx context.Context) error {
 		return err
 	}
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
-	if s.user != nil {
-		password, _ := s.user.Password()
-		request.SetBasicAuth(s.user.Username(), password)
+	if user := s.url.User; user != nil { // also for redirects
+		password, _ := user.Password()
+		request.SetBasicAuth(user.Username(), password)
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
@@ -128,10 +121,11 @@ func (s *scraper) read(ctx context.Context) error {
 		return err
 	}
 
-	s.in.reading.Lock()
-	defer s.in.reading.Unlock()
-
-	return s.endpoint.Read(&bodyReader{response.Body, maxBody, &s.in.reading})
+	body := &io.LimitedReader{R: response.Body, N: maxBody + 1}
+	if err = s.endpoint.Read(body); body.N <= 0 {
+		err = fmt.Errorf("the response is longer than %d MiB", maxBody>>20)
+	}
+	return err
 }
 
 // isUnreachable reports whether an error means that there is no server. A server that does not respond may only be
@@ -140,26 +134,6 @@ func isUnreachable(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial" && !failed.Timeout() &&
 		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // no free descriptors on our side
-}
-
-// A bodyReader reads a body in parts. While it waits for a part, other scrapers may parse their bodies.
-type bodyReader struct {
-	body    io.Reader
-	left    int         // bytes that the body may still have
-	reading *sync.Mutex // held while a part is parsed
-}
-
-// Read implements io.Reader.
-func (p *bodyReader) Read(piece []byte) (n int, err error) {
-	p.reading.Unlock()
-	defer p.reading.Lock()
-
-	n, err = p.body.Read(piece)
-	if p.left -= n; p.left < 0 {
-		return 0, fmt.Errorf("the response is longer than %d MiB", maxBody>>20)
-	}
-
-	return n, err
 }
 
 // checkResponse returns an error unless the response may be Prometheus text.

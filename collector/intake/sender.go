@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// maxSend is how long Send waits for a receiver. UDP never waits. A Unix socket waits while about ten datagrams are
+// maxSend is how long a send waits for a receiver. UDP never waits. A Unix socket waits while about ten datagrams are
 // unread; perfagent reads them at once, unless it has stopped or the machine is busy.
 const maxSend = 100 * time.Millisecond
 
-// A Sender sends lines to the perfagent that runs this program. A nil Sender sends nothing.
-type Sender struct{ conn net.Conn }
-
-// Dial returns a Sender to the address in the environment made by [Intake.Environ]. Outside of perfagent there is no
-// address, and the Sender is nil.
-func Dial() (*Sender, error) {
+// Dial returns a function that sends a datagram to the perfagent that runs this program, at the address in the
+// environment made by [Intake.Environ]. An error of send means that there is no receiver, or that it has stopped.
+// Outside of perfagent there is no address, and send is nil.
+func Dial() (send func(datagram []byte) error, err error) {
 	network, address := "udp", os.Getenv(addrVar)
 	if address == "" {
 		network, address = "unixgram", os.Getenv(socketVar)
@@ -29,29 +27,14 @@ func Dial() (*Sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("send operations: %w", err)
 	}
-
-	return &Sender{conn}, nil
-}
-
-// Send sends one datagram. An error means that there is no receiver, or that it has stopped.
-func (s *Sender) Send(datagram []byte) error {
-	if s == nil {
+	return func(datagram []byte) error {
+		err := conn.SetWriteDeadline(time.Now().Add(maxSend))
+		if err == nil {
+			_, err = conn.Write(datagram)
+		}
+		if err != nil {
+			return fmt.Errorf("send operations: %w", err)
+		}
 		return nil
-	}
-	err := s.conn.SetWriteDeadline(time.Now().Add(maxSend))
-	if err == nil {
-		_, err = s.conn.Write(datagram)
-	}
-	if err != nil {
-		return fmt.Errorf("send operations: %w", err)
-	}
-
-	return nil
-}
-
-// Close closes the socket of the Sender.
-func (s *Sender) Close() {
-	if s != nil {
-		_ = s.conn.Close() // nothing is buffered
-	}
+	}, nil
 }

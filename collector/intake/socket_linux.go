@@ -1,7 +1,11 @@
 package intake
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"syscall"
@@ -9,43 +13,141 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// A handle is a descriptor outside Go's network poller. The poller would wake a thread for each datagram that arrives
-// while no goroutine waits for one, which costs twice as much as reading it.
-type handle struct {
-	fd      int
-	large   bool   // the receive buffer is large: datagrams may wait
-	counted uint32 // drops counted so far
-}
+// openSockets opens the sockets of a, or none: a Unix socket, or the UDP port and the next one. If the port is 0, it
+// opens any two.
+func openSockets(a Address) ([]*socket, error) {
+	if a.Path != "" {
+		s, err := openUnix(a.Path)
+		return []*socket{s}, err
+	}
 
-// newHandle takes over a connection and requests a large receive buffer. Only root gets more than net.core.rmem_max.
-func newHandle(conn datagramConn) (h handle, err error) {
-	raw, err := conn.SyscallConn()
+	first, err := listenUDP(a.Host, a.Port, "statsd", wire.StatsD)
 	if err != nil {
-		return h, err
+		return nil, err
 	}
-	controlErr := raw.Control(func(fd uintptr) {
-		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
-			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // else more drops
-		}
-		size, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) // on error 0: small
-		h.large = size >= wantedBuffer
-		h.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	if err = errors.Join(controlErr, err); err != nil {
-		return h, err
+	next := a.Port
+	if next != 0 {
+		next++
 	}
-	return h, conn.Close() // removes it from the poller
+	second, err := listenUDP(a.Host, next, "dogstatsd", wire.DogStatsD)
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(first.fd))
+	}
+
+	return []*socket{first, second}, nil
 }
 
-func (h *handle) close() error { return unix.Close(h.fd) }
+// listenUDP opens one port.
+func listenUDP(host netip.Addr, port uint16, kind string, dialect wire.Dialect) (*socket, error) {
+	network := "udp"
+	if host.Is4() {
+		network = "udp4" // "udp" turns 0.0.0.0 into [::] and the job's address into ::1, which some clients reject
+	}
+	at := netip.AddrPortFrom(host, port)
+	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return nil, fmt.Errorf("open UDP port %s: %w (--ops on takes any free ports)", at, cause(err))
+	}
+	s := &socket{kind: kind, dialect: dialect, address: jobAddress(conn.LocalAddr().(*net.UDPAddr).AddrPort())}
+
+	return s, s.take(conn)
+}
+
+// take takes over the descriptor of conn, and requests a large receive buffer: 8 MiB. Only root gets more than
+// net.core.rmem_max.
+func (s *socket) take(conn interface {
+	net.PacketConn
+	syscall.Conn
+}) error {
+	const wantedBuffer = 8 << 20
+	s.buffer = make([]byte, MaxDatagram+1)
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		errControl := raw.Control(func(fd uintptr) {
+			if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
+				_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // else more drops
+			}
+			size, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) // on error 0: small
+			s.large = size >= wantedBuffer
+			s.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+		})
+		err = errors.Join(errControl, err)
+	}
+	if err = errors.Join(err, conn.Close()); err != nil { // Close removes it from the poller
+		return fmt.Errorf("prepare a socket: %w", err)
+	}
+	return nil
+}
+
+// openUnix opens a Unix socket that only this user may send to. It replaces a socket without a reader, such as one left
+// behind by perfagent.
+func openUnix(path string) (*socket, error) {
+	lc := net.ListenConfig{Control: restrictMode}
+	conn, err := lc.ListenPacket(context.Background(), "unixgram", path)
+	if errors.Is(err, syscall.EADDRINUSE) && isStaleSocket(path) {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("replace the unused socket %s: %w", path, cause(err))
+		}
+		conn, err = lc.ListenPacket(context.Background(), "unixgram", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open socket %s: %w", path, cause(err))
+	}
+
+	s := &socket{kind: "unix", dialect: wire.DogStatsD, address: path, path: path}
+	if err = s.take(conn.(*net.UnixConn)); err == nil {
+		s.file, err = os.Lstat(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	return s, nil
+}
 
 // restrictMode sets the mode of a Unix socket to 0600 before it has a path, so that other users can never send to it.
 func restrictMode(_, _ string, raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
 	return errors.Join(controlErr, err)
+}
+
+// isStaleSocket reports whether path is a socket without a reader.
+func isStaleSocket(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != os.ModeSocket {
+		return false
+	}
+	conn, err := net.Dial("unixgram", path)
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// cause returns the system's error, without the operation and the address that package net adds.
+func cause(err error) error {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	return err
+}
+
+// close closes the socket, and removes its path unless the job has replaced it.
+func (s *socket) close() error {
+	err := unix.Close(s.fd)
+	if s.path == "" {
+		return err
+	}
+
+	file, errFile := os.Lstat(s.path)
+	if errFile != nil || !os.SameFile(file, s.file) {
+		return errors.Join(err, errFile)
+	}
+	return errors.Join(err, os.Remove(s.path))
 }
 
 // begin begins to receive, in one goroutine for all sockets. The goroutine sleeps in Go's network poller until a socket
@@ -71,7 +173,7 @@ func (in *Intake) begin() error {
 	}
 
 	in.receivers.Go(func() { in.receive(raw) })
-	in.wake = func() { file.Close() }
+	context.AfterFunc(in.open, func() { file.Close() }) // ends the wait
 
 	return nil
 }
@@ -114,35 +216,65 @@ func (in *Intake) readAll() (pause time.Duration) {
 
 	pause = time.Hour
 	for _, s := range in.sockets {
-		s.readMore()
-		pause = min(pause, s.pause())
+		in.read(s)
+		pause = min(pause, in.pause(s))
 	}
 	return pause
 }
 
-// catchUp reads datagrams that arrived during a pause, so that a sample includes them. The caller holds the lock.
-func (in *Intake) catchUp() {
-	for _, s := range in.sockets {
-		if !in.closed && in.budget.pause(time.Since(in.began)) == 0 {
-			s.readMore()
-		}
+// sleep waits for pause. It returns false if the Intake is closed meanwhile.
+func (in *Intake) sleep(timer *time.Timer, pause time.Duration) bool {
+	if pause == 0 {
+		return true
+	}
+
+	timer.Reset(pause)
+	select {
+	case <-timer.C:
+		return true
+	case <-in.open.Done():
+		return false
 	}
 }
 
-// readMore reads pending datagrams without waiting, and reports whether there were any. It locks the thread to measure
-// its CPU time. The caller holds the lock.
-func (s *socket) readMore() bool {
+// read reads and processes datagrams, without waiting, until there are none, or until the budget is due for a check. It
+// reports whether there were any. It locks the thread to measure its CPU time. The caller holds the lock.
+func (in *Intake) read(s *socket) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-
-	return s.chunk(func(buffer []byte) (int, bool) {
-		for {
-			n, err := unix.Read(s.fd, buffer)
-			if err != unix.EINTR {
-				return n, err == nil
-			}
+	start := threadTime()
+	at := in.options.Now()
+	var datagrams, events, thrown int64
+	if s.empty {
+		s.empty, s.newest = false, 0
+	}
+	for bytes := 0; bytes < maxChunk && datagrams+thrown < maxReads; {
+		n, err := unix.Read(s.fd, s.buffer)
+		if err == unix.EINTR {
+			continue
 		}
-	})
+		if err != nil {
+			s.empty = true
+			break
+		}
+		bytes += n
+		if s.discarding {
+			thrown++
+			continue
+		}
+		datagrams++
+		events += in.addDatagram(s, s.buffer[:n], at)
+	}
+	if datagrams+thrown == 0 {
+		return false
+	}
+	s.newest += datagrams + thrown
+
+	in.aggregator.AddReceived(s.source, datagrams, events, at)
+	in.aggregator.DropDatagrams(0, thrown)
+	in.budget.spend(time.Since(in.began), threadTime()-start)
+
+	return true
 }
 
 // dropped returns the number of datagrams that the kernel has dropped since the last call, because the buffer was full.

@@ -23,16 +23,12 @@ func treeBenchmark(b *testing.B, n int) {
 	if u, err := t.Read(); err != nil || u.Processes < float64(n) || u.Failed["stat"] != nil {
 		b.Fatalf("%+v, %v", u, err)
 	}
-	if err := t.dir.open(t.proc(), false); err != nil {
-		b.Fatal(err)
-	}
+	must(b, t.dir.open(t.o.Proc, false))
 	t.dir.close()
 	b.ReportAllocs()
 	var cost [3]time.Duration
 	measure := func(i int, what func()) {
-		if err := t.dir.open(t.proc(), false); err != nil {
-			b.Fatal(err)
-		}
+		must(b, t.dir.open(t.o.Proc, false))
 		begin := now()
 		what()
 		cost[i] += now().cpu - begin.cpu
@@ -42,9 +38,7 @@ func treeBenchmark(b *testing.B, n int) {
 	runs := 0
 	for b.Loop() {
 		measure(0, func() {
-			if err := t.scan(); err != nil {
-				b.Fatal(err)
-			}
+			must(b, t.scan())
 			t.sum()
 			t.addTickRemainders()
 		})

@@ -24,15 +24,6 @@ func CPUTime(pid int) (time.Duration, bool) {
 	return processClock(int32(pid))
 }
 
-// clockOf returns the CPU time of process pid from its clock; 0 means unknown, as for processes in another procfs.
-func (t *Tree) clockOf(pid int32) time.Duration {
-	if !t.dir.own {
-		return 0
-	}
-	used, _ := processClock(pid)
-	return used
-}
-
 // addTickRemainders adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process, because that is a
 // large error in a short window. They come from the process's clock, which counts nanoseconds (clock_getcpuclockid(3)).
 // If the clock is not near the ticks, a new process with the same ID owns it.

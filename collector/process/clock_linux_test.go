@@ -13,13 +13,10 @@ import (
 // scheduler's statistics.
 func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 	const n = 5
-	tree := treeOwn()
-	defer tree.Close()
-	tree.ForceNext()
+	tree := treeOwn(t)
+	tree.Next.Now = true
 	before, err := tree.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pids []int
 	for range n {
 		j := treeStart(t, exec.Command("sh", "-c", treeShort+"; echo ready; read x"))
@@ -40,7 +37,7 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 		want += ns / 1e9
 	}
 
-	tree.ForceNext()
+	tree.Next.Now = true
 	u, err := tree.Read()
 	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {
 		t.Errorf("CPU time of %d processes %.4f s, want the scheduler's %.4f s within 0.5 ms; error %v",
@@ -52,23 +49,18 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 func treeWaits(t *testing.T, pid int) string {
 	t.Helper()
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := parseStat(data, int32(pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(s.state)
 }
 
 // TestTree_MeasuresMemoryOnlyIfWanted: memory is not measured unless requested.
 func TestTree_MeasuresMemoryOnlyIfWanted(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
 	for _, wanted := range []bool{false, true, false} {
-		tree.MeasureMemory(wanted)
+		tree.Next.NoMemory = !wanted
 		u, err := tree.Read()
 		if err != nil || u.MemoryFresh != wanted || u.Processes < 1 {
 			t.Errorf("memory wanted: %v; got %+v, error %v; want MemoryFresh to be the same", wanted, u, err)

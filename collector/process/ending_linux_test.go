@@ -17,8 +17,7 @@ import (
 
 // A process without its first thread goes on, and its memory stays known.
 func TestTree_KnowsMemoryWithoutFirstThread(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("leaderless 32"))
 	j.line(t)
 
@@ -34,8 +33,7 @@ func TestTree_KnowsMemoryWithoutFirstThread(t *testing.T) {
 
 // A process that is about to end and has released its memory is omitted: the memory of the others stays known.
 func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	other := treeStart(t, treeSelf("linger 1"))
 	other.line(t)
 	alone := treeRead(t, tree)
@@ -49,8 +47,7 @@ func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 
 	treeKeepEnding(t, pid)
 	for range 2 {
-		tree := treeOwn() // its first measurement is not deferred
-		defer tree.Close()
+		tree := treeOwn(t) // its first measurement is not deferred
 		u := treeRead(t, tree)
 		if p := findProc(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
 			t.Fatalf("entry of the ending process %+v, want one in the job, in state Z but alive", p)
@@ -95,9 +92,7 @@ func treeKeepEnding(t *testing.T, pid int) {
 		t.Skipf("needs ptrace(2), which is not permitted here: %v", thread.err)
 	}
 
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	for begin := time.Now(); treeStates(pid) != "ZZ"; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > treePatience {
 			t.Fatalf("threads are in the states %s, want ZZ", treeStates(pid))

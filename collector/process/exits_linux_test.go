@@ -33,16 +33,10 @@ func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 
 	cmd := exec.Command("sh", "-c", "sh -c 'exit 3'; for i in 1 2 3 4 5; do sh -c 'kill -9 $$'; done; echo $$; read -r x")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	var shell int
 	if _, err := fmt.Fscan(out, &shell); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,6 @@ func (d contentError) Error() string { return string(d) }
 // process does not allocate.
 type procDir struct {
 	fd       int
-	load     int    // descriptor of loadavg, plus 1; 0 = not open
 	root     []byte // the path of the procfs, NUL-terminated
 	path     []byte // of the file being read, NUL-terminated
 	buf      []byte // content of the last file read
@@ -65,17 +64,14 @@ func (d *procDir) close() {
 
 // closeKept closes the procfs if it was kept open between scans.
 func (d *procDir) closeKept() {
-	if !d.keepOpen {
-		return
+	if d.keepOpen {
+		d.keepOpen = false
+		unix.Close(d.fd)
 	}
-	if d.keepOpen = false; d.load > 0 {
-		unix.Close(d.load - 1)
-		d.load = 0
-	}
-	unix.Close(d.fd)
 }
 
-// read reads the file name of process pid. The next read overwrites the result.
+// read reads the file name of process pid. If the file has maxFile bytes or more, the result is its beginning, with an
+// error. The next read overwrites the result.
 func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	fd, err := d.openFile(pid, name)
 	if err != nil {
@@ -85,38 +81,21 @@ func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	return d.readOpen(fd)
 }
 
-// readStart reads the first maxFile bytes of the file name of process pid. The next read overwrites the result.
-func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
-	fd, err := d.openFile(pid, name)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	n, err := d.fill(fd)
-	return d.buf[:max(n, 0)], err
-}
-
 // readOpen reads the open file fd from its beginning, with one system call, in which the kernel returns the whole file.
 // Unlike procfile.RawPread it informs the runtime's scheduler. That is necessary because newer kernels block reads of
 // the stat of a process that hangs in exec, and perfagent must relay signals and notice the job's end meanwhile.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
-	n, err := d.fill(fd)
-	switch {
-	case err != nil:
-		return nil, err
-	case n <= 0:
-		return nil, contentError("it is empty")
-	case n == len(d.buf):
-		return nil, contentError("it is longer than 4095 bytes")
-	}
-	return d.buf[:n], nil
-}
-
-// fill reads the beginning of the open file fd into buf.
-func (d *procDir) fill(fd int) (n int, err error) {
 	for {
-		if n, err = unix.Pread(fd, d.buf, 0); err != unix.EINTR {
-			return n, err
+		switch n, err := unix.Pread(fd, d.buf, 0); {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, err
+		case n <= 0:
+			return nil, contentError("it is empty")
+		case n == len(d.buf):
+			return d.buf, contentError("it is longer than 4095 bytes")
+		default:
+			return d.buf[:n], nil
 		}
 	}
 }

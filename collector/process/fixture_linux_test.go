@@ -43,9 +43,7 @@ func treeFixture(tb testing.TB) treeProc {
 func (p treeProc) file(pid int, name, data string) {
 	p.tb.Helper()
 	path := filepath.Join(p.dir, fmt.Sprint(pid), name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		p.tb.Fatal(err)
-	}
+	must(p.tb, os.MkdirAll(filepath.Dir(path), 0o755))
 	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
 		p.tb.Fatal(err)
 	}
@@ -64,23 +62,26 @@ func (p treeProc) put(l treeLine) {
 	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
 }
 
+// several writes processes of the job with the IDs from first to before end.
+func (p treeProc) several(first, end int, l treeLine) {
+	for l.pid, l.parent, l.start = first, 100, 60; l.pid < end; l.pid++ {
+		p.put(l)
+	}
+}
+
 // replace writes another process with the ID of one that ended.
 func (p treeProc) replace(l treeLine) {
 	p.tb.Helper()
 	dir := filepath.Join(p.dir, fmt.Sprint(l.pid))
 	aside := filepath.Join(p.dir, "aside")
-	if err := os.Rename(dir, aside); err != nil {
-		p.tb.Fatal(err)
-	}
+	must(p.tb, os.Rename(dir, aside))
 	p.put(l)
 	p.remove(aside)
 }
 
 func (p treeProc) remove(path string) {
 	p.tb.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		p.tb.Fatal(err)
-	}
+	must(p.tb, os.RemoveAll(path))
 }
 
 func (p treeProc) end(pid int) {
@@ -92,16 +93,14 @@ func (p treeProc) end(pid int) {
 func (p treeProc) tree(ignore func(int) bool) *Tree {
 	t := NewTree(Options{Proc: p.dir, Root: 100, Ignore: ignore})
 	treeReadFreely(t)
-	p.tb.Cleanup(func() { _ = t.Close() })
+	p.tb.Cleanup(t.Close)
 	return t
 }
 
 func treeRead(tb testing.TB, t *Tree) TreeUsage {
 	tb.Helper()
 	u, err := t.Read()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return u
 }
 
@@ -128,9 +127,7 @@ func TestTree_SumsJobsProcesses(t *testing.T) {
 	p.put(treeLine{pid: 210, parent: 100, start: 81, comm: "query", ticks: [4]int{1000, 0, 0, 0}})
 	p.put(treeLine{pid: 211, parent: 210, start: 82, ticks: [4]int{1000, 0, 0, 0}})
 	p.put(treeLine{pid: 220, parent: 200, start: 83, state: "D", pages: 7, pssKB: 1 << 20})
-	if err := os.Mkdir(filepath.Join(p.dir, "99999999999"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(p.dir, "99999999999"), 0o755))
 	tree := p.tree(func(pid int) bool { return pid == 210 })
 	page := float64(os.Getpagesize())
 	u := treeWant(t, tree, 60, 200, 201, 220)
@@ -289,17 +286,18 @@ var treeDamages = map[string]func(treeProc, string){
 	},
 	"huge":      func(p treeProc, path string) { p.write(path, strings.Repeat("Pss: 1 kB\n", 1e6)) },
 	"overflow":  func(p treeProc, path string) { p.write(path, "200 (x) S"+strings.Repeat(" 99999999999999999999", 50)) },
-	"directory": func(p treeProc, path string) { p.make(os.Mkdir(path, 0o755)) },
-	"fifo":      func(p treeProc, path string) { p.make(unix.Mkfifo(path, 0o644)) },
+	"directory": func(p treeProc, path string) { must(p.tb, os.Mkdir(path, 0o755)) },
+	"fifo":      func(p treeProc, path string) { must(p.tb, unix.Mkfifo(path, 0o644)) },
 	"missing":   func(treeProc, string) {},
 }
 
-func (p treeProc) write(path, data string) { p.make(os.WriteFile(path, []byte(data), 0o644)) }
+func (p treeProc) write(path, data string) { must(p.tb, os.WriteFile(path, []byte(data), 0o644)) }
 
-func (p treeProc) make(err error) {
-	p.tb.Helper()
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		p.tb.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
@@ -395,12 +393,17 @@ func (c *treeClock) now() clockReading {
 	return c.at
 }
 
+// timed returns a Tree below process 100, and its clock: each look takes that much CPU time.
+func (p treeProc) timed(look time.Duration) (*Tree, *treeClock) {
+	tree, clock := p.tree(nil), &treeClock{at: clockReading{mono: time.Hour}, look: look}
+	tree.clock = clock.now
+	return tree, clock
+}
+
 func TestTree_DefersExpensiveScans(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
-	tree := p.tree(nil)
-	c := &treeClock{look: 15 * time.Millisecond}
-	tree.clock = c.now
+	tree, c := p.timed(15 * time.Millisecond)
 	treeWant(t, tree, 200) // the first scan defers nothing
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
 		t.Fatalf("second scan: usage %+v, want a fresh scan with memory and I/O of the first", u)
@@ -424,13 +427,9 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 // as the others, and come first in the next pass.
 func TestTree_MeasuresPSSInParts(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 205; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400})
-	}
+	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
 	p.put(treeLine{pid: 204, parent: 100, start: 60, pages: 500, pssKB: 900})
-	tree := p.tree(nil)
-	c := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = c.now
+	tree, c := p.timed(15 * time.Millisecond)
 	u := treeRead(t, tree)
 	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
 		t.Fatalf("first pass: usage %+v, want (4*400+200) KiB and the failure that 1 of 5 was not measured", u)
@@ -475,9 +474,7 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 				p.put(line(pid, 1, 4))
 			}
 			p.put(c.first)
-			tree := p.tree(nil)
-			clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-			tree.clock = clock.now
+			tree, clock := p.timed(15 * time.Millisecond)
 			if u := treeRead(t, tree); u.Memory != c.before*1024 {
 				t.Errorf("memory after the first pass is %v KiB, want %v", u.Memory/1024, c.before)
 			}
@@ -494,12 +491,8 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 // them.
 func TestTree_MeasuresAgainAfterProcessesEndedInARound(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 205; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400})
-	}
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = clock.now
+	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
+	tree, clock := p.timed(15 * time.Millisecond)
 	treeRead(t, tree) // measures 200 to 203
 	for pid := 201; pid < 205; pid++ {
 		p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
@@ -517,15 +510,11 @@ func TestTree_MeasuresAgainAfterProcessesEndedInARound(t *testing.T) {
 func TestTree_MeasuresIdleProcessesBesideBusyOnes(t *testing.T) {
 	p := treeFixture(t)
 	busy := func(pass int) {
-		for pid := 200; pid < 206; pid++ {
-			p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400, faults: 10_000 * pass})
-		}
+		p.several(200, 206, treeLine{pages: 1000, pssKB: 400, faults: 10_000 * pass})
 	}
 	busy(1)
 	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 400})
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = clock.now
+	tree, clock := p.timed(15 * time.Millisecond)
 	treeRead(t, tree)
 	clock.at.mono += maxInterval
 	treeRead(t, tree)
@@ -547,9 +536,7 @@ func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
 	line := treeLine{pid: 200, parent: 100, start: 60, pages: 1, pssKB: 4}
 	p.put(line)
 	p.put(treeLine{pid: 201, parent: 100, start: 60, pages: 1, pssKB: 4})
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: time.Millisecond}
-	tree.clock = clock.now
+	tree, clock := p.timed(time.Millisecond)
 	treeRead(t, tree)
 	line.state, line.pages, line.pssKB, line.faults = "D", 1000, 2000, 1000
 	p.put(line)
@@ -568,12 +555,8 @@ func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
 // A zombie has no memory, and the memory of the others can still be steady.
 func TestTree_IsSteadyBesideAZombie(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 202; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400, faults: 1000})
-	}
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: time.Millisecond}
-	tree.clock = clock.now
+	p.several(200, 202, treeLine{pages: 1000, pssKB: 400, faults: 1000})
+	tree, clock := p.timed(time.Millisecond)
 	treeRead(t, tree)
 	p.put(treeLine{pid: 201, parent: 100, start: 60, state: "Z", faults: 2000})
 	passes := 0
@@ -591,15 +574,9 @@ func TestTree_IsSteadyBesideAZombie(t *testing.T) {
 // A process that a pass could not read counts as unread in every other pass, too.
 func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 206; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1, pssKB: 4})
-	}
-	if err := os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tree := p.tree(nil)
-	c := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = c.now
+	p.several(200, 206, treeLine{pages: 1, pssKB: 4})
+	must(t, os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600))
+	tree, c := p.timed(15 * time.Millisecond)
 	for pass, wait := range []time.Duration{maxInterval, maxIdleScanInterval, maxInterval, 0} {
 		u := treeRead(t, tree)
 		if !u.MemoryFresh || u.MemoryKind != "rss" || u.Memory != 24<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {
@@ -687,7 +664,7 @@ func FuzzTreeDirectory(f *testing.F) {
 }
 
 // The last Read is not deferred, whatever the previous one cost.
-func TestTree_ForceNextIsNotDeferred(t *testing.T) {
+func TestTree_RequestNowIsNotDeferred(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree := p.tree(nil)
@@ -696,9 +673,9 @@ func TestTree_ForceNextIsNotDeferred(t *testing.T) {
 	if u := treeRead(t, tree); !u.Skipped {
 		t.Fatal("a scan that is not due was not skipped")
 	}
-	tree.ForceNext()
+	tree.Next.Now = true
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
-		t.Errorf("usage after ForceNext %+v, want a fresh scan with fresh I/O", u)
+		t.Errorf("usage of a Request with Now %+v, want a fresh scan with fresh I/O", u)
 	}
 }
 

@@ -45,16 +45,10 @@ func TestTree_ScannedRelation(t *testing.T) {
 func TestTree_CurrentRelation(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; read -r x")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	var below int
 	if _, err := fmt.Fscan(out, &below); err != nil {
 		t.Fatal(err)

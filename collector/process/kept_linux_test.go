@@ -20,8 +20,7 @@ func treeAwait(t *testing.T, pid int, state string) {
 // The stat of a process that has not run is read in one of ten scans only: a value that the test has put there stays.
 // Once the process runs it is read at once.
 func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; "+treeShort+"; echo ready; read x"))
 	j.line(t)
 	pid := j.cmd.Process.Pid
@@ -65,10 +64,9 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 
 // A process that does not run gets another parent when its parent ends.
 func TestTree_NoticesAdoptionOfSleepingProcess(t *testing.T) {
-	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-	defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
+	treeAdopt(t)
 	for _, reaped := range []bool{true, false} {
-		tree := treeOwn()
+		tree := treeOwn(t)
 		j := treeStart(t, treeSelf("middle"))
 		j.line(t)
 		for range 2 {

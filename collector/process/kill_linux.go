@@ -15,8 +15,7 @@ func (t *Tree) CloneEmpty() *Tree {
 	o := t.o
 	o.Reaped = nil // it returns each ended process only once, and t needs that
 	c := NewTree(o)
-	c.noMemory, c.noIO = true, true
-
+	c.Next = Request{NoMemory: true, NoIO: true, Now: true}
 	return c
 }
 
@@ -35,12 +34,11 @@ func (t *Tree) Clone() *Tree {
 // CountLiving scans the processes now, whatever the last scan cost, and returns how many processes of the job are not
 // zombies.
 func (t *Tree) CountLiving() (int, error) {
-	t.due.scan = 0
+	t.Next.Now = true
 	use, err := t.Read()
 	if err != nil {
 		return 0, err
 	}
-
 	return int(use.Processes), nil
 }
 
@@ -52,7 +50,7 @@ func (t *Tree) Kill() (int, error) {
 	if living == 0 || err != nil {
 		return living, err
 	}
-	if err := t.dir.open(t.proc(), false); err != nil {
+	if err := t.dir.open(t.o.Proc, false); err != nil {
 		return living, fmt.Errorf("kill the job's processes: %w", err)
 	}
 	defer t.dir.close()

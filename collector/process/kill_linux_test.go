@@ -16,9 +16,7 @@ func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 	other.line(t)
 	job := treeStart(t, exec.Command("sh", "-c", "sleep 300 </dev/null & echo $!; read x"))
 	left, err := strconv.Atoi(job.line(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = syscall.Kill(left, syscall.SIGKILL) })
 	tree := NewTree(Options{Root: os.Getpid(), Ignore: func(pid int) bool { return pid == other.cmd.Process.Pid }})
 	defer tree.Close()

@@ -28,7 +28,7 @@ func TestTree_MemoryLowerBound(t *testing.T) {
 			p.put(l)
 			if path := filepath.Join(p.dir, "20"+string(rune('0'+i)), "smaps_rollup"); i >= len(c.processes)-c.unread {
 				p.remove(path)
-				p.make(os.Mkdir(path, 0o755))
+				must(p.tb, os.Mkdir(path, 0o755))
 			}
 		}
 		tree := p.tree(nil)
@@ -69,9 +69,7 @@ func TestTree_RaisesDeferredMemoryToLowerBound(t *testing.T) {
 		for _, l := range c.before {
 			p.put(l)
 		}
-		tree := p.tree(nil)
-		clock := &treeClock{look: time.Millisecond}
-		tree.clock = clock.now
+		tree, clock := p.timed(time.Millisecond)
 		treeRead(t, tree)
 		tree.due.memory = clock.at.mono + time.Hour
 		for _, l := range c.after {

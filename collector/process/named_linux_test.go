@@ -9,7 +9,7 @@ import (
 func (p treeProc) named(ignore func(int) bool, pids ...int) *Tree {
 	t := NewTree(Options{Proc: p.dir, Members: pids, Ignore: ignore})
 	treeReadFreely(t)
-	p.tb.Cleanup(func() { _ = t.Close() })
+	p.tb.Cleanup(t.Close)
 	return t
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // A Tree tracks the processes of a job, on Linux only.
-type Tree struct{}
+type Tree struct{ Next Request }
 
 // NewTree returns a Tree that cannot be read.
 func NewTree(Options) *Tree { return &Tree{} }
@@ -21,20 +21,11 @@ func (t *Tree) Read() (TreeUsage, error) {
 		fmt.Errorf("read the job's processes: perfagent can do so on Linux only, and this is %s", runtime.GOOS)
 }
 
-// MeasureMemory does nothing.
-func (t *Tree) MeasureMemory(bool) {}
-
-// MeasureStorage does nothing.
-func (t *Tree) MeasureStorage(bool) {}
-
 // Table returns nothing.
 func (t *Tree) Table() []Process { return nil }
 
 // FinishTable does nothing.
 func (t *Tree) FinishTable() {}
-
-// ForceNext does nothing.
-func (t *Tree) ForceNext() {}
 
 // LeftoverShared returns NaN, for unknown.
 func (t *Tree) LeftoverShared() float64 { return math.NaN() }
@@ -51,11 +42,8 @@ func (t *Tree) Workers() []int { return nil }
 // Contains returns false.
 func (t *Tree) Contains(int) bool { return false }
 
-// SetNewestPID does nothing.
-func (t *Tree) SetNewestPID(int64) {}
-
 // Close does nothing.
-func (t *Tree) Close() error { return nil }
+func (t *Tree) Close() {}
 
 // CloneEmpty and Clone return Trees that cannot be read, either.
 func (t *Tree) CloneEmpty() *Tree { return &Tree{} }

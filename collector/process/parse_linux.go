@@ -74,28 +74,8 @@ func parseStat(data []byte, pid int32) (stat, error) {
 
 // parseValue returns the number in the line of key, "KEY: 123" or "KEY: 123 kB".
 func parseValue(data []byte, key string) (uint64, bool) {
-	for line := range bytes.Lines(data) {
-		name, value, found := bytes.Cut(line, []byte{':'})
-		if !found || string(name) != key {
-			continue
-		}
-		var f [2][]byte
-		procfile.SplitFields(value, f[:])
-		return procfile.ParseCount(f[0])
-	}
-	return 0, false
-}
-
-// parseIO parses /proc/PID/io.
-func parseIO(data []byte) (io IO, err error) {
-	for _, line := range io.lines() {
-		n, ok := parseValue(data, line.key)
-		if !ok {
-			return IO{}, contentError("it lacks " + line.key)
-		}
-		*line.into = float64(n)
-	}
-	return io, nil
+	number, _, _ := bytes.Cut(procfile.Value(data, key), []byte{' '})
+	return procfile.ParseCount(number)
 }
 
 // A rollup holds the memory of a process, in bytes. Unknown numbers are 0.

@@ -122,14 +122,12 @@ for _ in range(50):
 print("done", flush=True)
 sys.stdin.read()
 `))
-	if got := j.line(t); got != "ready" {
-		t.Fatalf("the job printed %q, want ready", got)
-	}
+	j.ready(t)
 	done := make(chan string, 1)
 	go func() { done <- j.line(t) }()
 	passes, least, most := 0, 1e9, 0.0
 	for over := false; !over; {
-		tree := treeOwn() // its first measurement is not deferred
+		tree := treeOwn(t) // its first measurement is not deferred
 		for range 3 {
 			u := treeRead(t, tree)
 			if u.MemoryFresh {
@@ -155,8 +153,7 @@ sys.stdin.read()
 // The memory of a process without its first thread is followed as usual.
 func TestTree_FollowsMemoryWithoutFirstThread(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second")
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("leaderless 32"))
 	j.line(t)
 	before := treeRead(t, tree)

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -78,7 +79,7 @@ func treeSelf(part string) *exec.Cmd {
 
 // treeBurn uses the CPU until this process has used that many milliseconds.
 func treeBurn(ms int) {
-	for clock(unix.CLOCK_PROCESS_CPUTIME_ID) < time.Duration(ms)*time.Millisecond {
+	for procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) < time.Duration(ms)*time.Millisecond {
 	}
 }
 
@@ -237,16 +238,10 @@ func treeStart(tb testing.TB, cmd *exec.Cmd) *treeJob {
 	tb.Helper()
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
+	must(tb, cmd.Start())
 	j := &treeJob{cmd, input, bufio.NewReader(out)}
 	tb.Cleanup(func() { j.end() })
 	return j
@@ -262,6 +257,14 @@ func (j *treeJob) line(tb testing.TB) string {
 		tb.Fatalf("the job wrote %q, %v", s, err)
 	}
 	return s[:len(s)-1]
+}
+
+// ready waits until the program says that it is ready.
+func (j *treeJob) ready(tb testing.TB) {
+	tb.Helper()
+	if got := j.line(tb); got != "ready" {
+		tb.Fatalf("the job printed %q, want ready", got)
+	}
 }
 
 // end lets the program end, and returns its usage, including reaped children.
@@ -285,9 +288,7 @@ func treeSleepers(tb testing.TB, n int) (parent int) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	j := treeStart(tb, cmd)
 	tb.Cleanup(func() { _ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGTERM) })
-	if got := j.line(tb); got != "ready" {
-		tb.Fatal(got)
-	}
+	j.ready(tb)
 	return j.cmd.Process.Pid
 }
 
@@ -310,9 +311,10 @@ func treeNear(tb testing.TB, what string, got, want float64, n int) {
 	tb.Logf("%s: %.3f s of CPU, the kernel says %.3f s", what, got, want)
 }
 
-func treeOwn() *Tree {
+func treeOwn(tb testing.TB) *Tree {
 	t := NewTree(Options{Root: os.Getpid()})
 	treeReadFreely(t)
+	tb.Cleanup(t.Close)
 	return t
 }
 
@@ -324,12 +326,9 @@ func TestTree_CountsShortChildren(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, exec.Command("sh", "-c", "n=0; while [ $n -lt 200 ]; do ("+treeShort+"); n=$((n+1)); done; echo ready; read x"))
-	if got := j.line(t); got != "ready" {
-		t.Fatalf("the job printed %q, want ready", got)
-	}
+	j.ready(t)
 	u := treeRead(t, tree)
 	if u.Processes != 1 || u.Failed != nil {
 		t.Errorf("usage %+v, want 1 process and no failures", u)
@@ -347,8 +346,7 @@ func TestTree_CountsWhatTheRootReaps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	var before, after syscall.Rusage
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &before))
 	sum, most := 0.0, 0.0
@@ -369,35 +367,32 @@ func TestTree_CountsWhatTheRootReaps(t *testing.T) {
 }
 
 func TestTree_FindsChildOfAThread(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("thread"))
 	child, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
 	if first := tree.jobProcs[0]; first.rss() == 0 || first.start == 0 {
 		t.Errorf("first process %+v, want its resident pages and start", first)
 	}
 }
 
+// treeAdopt makes this process adopt orphans until the test ends.
+func treeAdopt(t *testing.T) {
+	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	t.Cleanup(func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
+}
+
 // A daemon is found if its parent ended before the first scan, or after it.
 func TestTree_FindsDaemon(t *testing.T) {
 	for _, adopted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("adopted by the root %v", adopted), func(t *testing.T) {
-			var reaper int
 			if adopted {
-				reaper = 1
+				treeAdopt(t)
 			}
-			treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(reaper), 0, 0, 0))
-			defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
-			tree := treeOwn()
-			defer tree.Close()
+			tree := treeOwn(t)
 			j := treeStart(t, treeSelf("middle"))
-			if got := j.line(t); got != "ready" {
-				t.Fatalf("the job printed %q, want ready", got)
-			}
+			j.ready(t)
 			if !adopted {
 				if u := treeRead(t, tree); u.Processes != 2 {
 					t.Fatalf("usage before the parent ended %+v, want 2 processes", u)
@@ -427,13 +422,10 @@ func TestTree_FindsDaemon(t *testing.T) {
 }
 
 func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("zombie"))
 	zombie, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := treeRead(t, tree)
 	dead := findProc(tree.all, int32(zombie)) // its ID may be the lower one
 	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
@@ -455,8 +447,7 @@ func treePython(t *testing.T) string {
 // Four processes that share 300 MB by copy-on-write count them once.
 func TestTree_CountsSharedMemoryOnce(t *testing.T) {
 	python := treePython(t)
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, exec.Command(python, "-c", `
 import os, sys
 block = b"x" * 300_000_000
@@ -472,9 +463,7 @@ print("ready", flush=True)
 sys.stdin.read()
 `))
 
-	if got := j.line(t); got != "ready" {
-		t.Fatalf("the job printed %q, want ready", got)
-	}
+	j.ready(t)
 	u := treeRead(t, tree)
 	rss := 0.0
 	for _, p := range tree.jobProcs {
@@ -490,8 +479,7 @@ sys.stdin.read()
 // the memory doubles.
 func TestTree_NoticesSplitOfSharedMemory(t *testing.T) {
 	python := treePython(t)
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, exec.Command(python, "-c", `
 import os, sys
 block = bytearray(200_000_000)
@@ -539,10 +527,8 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
-	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-	defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
-	tree := treeOwn()
-	defer tree.Close()
+	treeAdopt(t)
+	tree := treeOwn(t)
 	j := treeStart(t, treeStorm(5000))
 	var reaped, used, most, seen float64
 	var scans, adopted int
@@ -643,9 +629,7 @@ func TestTree_FindsJobDespiteHidePID(t *testing.T) {
 	for hidepid, wants := range map[string][]string{"2": {"init seen: false", `"<nil>"`}, "1": {"the stat of ", "(to read other users' processes, run perfagent as root)"}} {
 		t.Run(hidepid, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "perfagent")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer os.Remove(dir)
 			cmd := treeSelf("mount " + filepath.Clean(dir) + " " + hidepid)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}

@@ -82,7 +82,7 @@ func (t *Tree) scan() error {
 	list, err := t.list()
 	if err != nil {
 		t.spare = list
-		return fmt.Errorf("list the processes in %s: %w", t.proc(), err)
+		return fmt.Errorf("list the processes in %s: %w", t.o.Proc, err)
 	}
 
 	t.next = list
@@ -120,8 +120,8 @@ func (t *Tree) scan() error {
 // because a process that is being forked has an ID for a moment before it has a clock. It reports false if a list is
 // needed.
 func (t *Tree) findBegun() bool {
-	since, newest := t.prevNewestPID, t.newestHint
-	if t.newestHint = 0; newest == 0 || !t.dir.own {
+	since, newest := t.prevNewestPID, t.Next.NewestPID
+	if newest == 0 || !t.dir.own {
 		newest = t.dir.newestPID()
 	}
 	t.prevNewestPID, t.newestPID, t.begun = t.newestPID, newest, t.begun[:0]
@@ -174,7 +174,10 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err err
 		p.statFD, old.statFD = old.statFD, 0
 	}
 
-	clock := t.clockOf(p.pid)
+	var clock time.Duration
+	if t.dir.own { // another procfs may have another process with the ID
+		clock, _ = processClock(p.pid)
+	}
 	if !again && clock > 0 && old != nil && clock == old.clock && old.class == inJob && old.inode == p.inode &&
 		!old.stale && (int(p.pid)+t.scans)%reread != 0 {
 		return old.stat, true, nil
@@ -339,7 +342,7 @@ func (t *Tree) findRoot(pid int, as class) error {
 	start, known := t.starts[pid]
 	switch {
 	case root == nil || root.class == ended:
-		return fmt.Errorf("read process %d, the root of the job, in %s: no such process", pid, t.proc())
+		return fmt.Errorf("read process %d, the root of the job, in %s: no such process", pid, t.o.Proc)
 	case root.class == hidden || root.class == broken:
 		return fmt.Errorf("read process %d, the root of the job: %w", pid, t.unread.first)
 	case known && root.start != start:

@@ -227,7 +227,7 @@ func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 		return
 	}
 
-	id := fileID{deviceOf(uint64(x.Dev_major), uint64(x.Dev_minor)), x.Ino}
+	id := fileID{unix.Mkdev(x.Dev_major, x.Dev_minor), x.Ino}
 	f := s.files[id]
 	if f == nil {
 		f = &openFile{}
@@ -254,9 +254,6 @@ func (s *sharedMemory) predatesJob(x *unix.Statx_t) bool {
 	}
 	return time.Unix(made.Sec, int64(made.Nsec)).Before(s.begun.Add(-clockStep))
 }
-
-// deviceOf returns the device number of a fileID.
-func deviceOf(major, minor uint64) uint64 { return major<<32 | minor }
 
 // inMemory reports whether the descriptor name of p refers to a file in memory, according to its link: a file of
 // memfd_create(2), or one on a tmpfs.
@@ -307,7 +304,7 @@ func (s *sharedMemory) addMounts(table []byte) {
 
 // fileOf returns the path of the file name of p.
 func (t *Tree) fileOf(p *proc, name string) string {
-	return t.proc() + "/" + strconv.Itoa(int(p.pid)) + "/" + name
+	return t.o.Proc + "/" + strconv.Itoa(int(p.pid)) + "/" + name
 }
 
 // readMappings sets how much of each open file processes have mapped. It reports false if it could not read the
@@ -350,7 +347,7 @@ func (s *sharedMemory) addMappings(table []byte) {
 		if !ok {
 			continue
 		}
-		if file := s.files[fileID{deviceOf(major, minor), ino}]; file != nil {
+		if file := s.files[fileID{unix.Mkdev(uint32(major), uint32(minor)), ino}]; file != nil {
 			if from, to, ok := parsePair(f[0], '-'); ok && to > from {
 				file.mapped += to - from
 			}

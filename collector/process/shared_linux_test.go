@@ -54,8 +54,7 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 	const mib = 24 // containers have 64 MiB of /dev/shm
 	for _, how := range []string{"memfd", "tmpfs", "mapped", "half"} {
 		t.Run(how, func(t *testing.T) {
-			tree := treeOwn()
-			defer tree.Close()
+			tree := treeOwn(t)
 			j := treeStart(t, treeSelf("hold "+how+" "+strconv.Itoa(mib)))
 			step := func(want string) float64 {
 				if got := j.line(t); got != want {
@@ -86,8 +85,7 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 // Growth of the host's shared memory that no process holds is reported separately.
 func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 	const much = 1 << 40 // more than any host has: changes by others do not matter
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	treeStart(t, treeSelf("linger 1")).line(t)
 	tree.shared.before -= much
 	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
@@ -114,9 +112,9 @@ func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 // opens creates descriptors of a process: links by number, and the mount of each.
 func (p treeProc) opens(pid int, links map[int]string, mounts map[int]int) {
 	p.tb.Helper()
-	p.make(os.MkdirAll(filepath.Join(p.dir, strconv.Itoa(pid), "fd"), 0o755))
+	must(p.tb, os.MkdirAll(filepath.Join(p.dir, strconv.Itoa(pid), "fd"), 0o755))
 	for fd, to := range links {
-		p.make(os.Symlink(to, filepath.Join(p.dir, strconv.Itoa(pid), "fd", strconv.Itoa(fd))))
+		must(p.tb, os.Symlink(to, filepath.Join(p.dir, strconv.Itoa(pid), "fd", strconv.Itoa(fd))))
 		if mounts[fd] == 0 {
 			continue
 		}
@@ -137,7 +135,7 @@ func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 		path = filepath.Join(t.TempDir(), name)
 		p.write(path, strings.Repeat(block, blocks))
 		var st unix.Stat_t
-		p.make(unix.Stat(path, &st))
+		must(p.tb, unix.Stat(path, &st))
 		return path, float64(st.Blocks * blockSize)
 	}
 	shm, shmBytes := file("shm", 4)
@@ -165,7 +163,7 @@ func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 	}
 	p.write(old, strings.Repeat(block, 3))
 	var st unix.Stat_t
-	p.make(unix.Stat(old, &st))
+	must(p.tb, unix.Stat(old, &st))
 	tree.shared.known = false // a read is due
 	if u := treeRead(t, tree); u.Memory != 16<<10+float64(st.Blocks*blockSize)-oldBytes {
 		t.Errorf("open files of %v bytes, want %v, the growth of the old file",
@@ -208,7 +206,7 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 
 // Mappings are matched with open files by device and inode, and only files in both count.
 func TestSharedMemory_AddMappings(t *testing.T) {
-	id := fileID{deviceOf(0, 0x1d), 42}
+	id := fileID{unix.Mkdev(0, 0x1d), 42}
 	s := sharedMemory{files: map[fileID]*openFile{id: {bytes: 1 << 20}}}
 	s.addMappings([]byte(`557e20d2c000-557e20d2e000 r--p 00000000 fe:00 42                          /usr/bin/x
 7f0000000000-7f0000080000 rw-s 00000000 00:1d 42                          /dev/shm/x (deleted)

@@ -83,7 +83,7 @@ func (t *Tree) FinishTable() {
 // updateTable updates the table from the newest scan.
 func (t *Tree) updateTable() {
 	b := &t.table
-	b.now, b.inspections = clock(unix.CLOCK_BOOTTIME), 0
+	b.now, b.inspections = procfile.Clock(unix.CLOCK_BOOTTIME), 0
 	t.matchScan()
 	b.findMain()
 
@@ -335,7 +335,7 @@ type cpuSample struct {
 // has used less than a twentieth of a core since the previous call, such as a shell or a launcher that waits for its
 // command.
 func (t *Tree) Workers() []int {
-	now, before := clock(unix.CLOCK_BOOTTIME), t.cpuSamples
+	now, before := procfile.Clock(unix.CLOCK_BOOTTIME), t.cpuSamples
 	t.cpuSamples = make(map[int32]cpuSample, len(t.jobProcs))
 	parents := make([]int32, 0, len(t.jobProcs))
 	for _, p := range t.jobProcs {

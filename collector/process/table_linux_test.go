@@ -25,8 +25,7 @@ func newTableFixture(t *testing.T, o Options) *tableFixture {
 		return out
 	}
 	f.Tree = NewTree(o)
-	f.MeasureMemory(false)
-	f.MeasureStorage(false)
+	f.Next = Request{NoMemory: true, NoIO: true, Now: true}
 	return f
 }
 
@@ -38,7 +37,6 @@ func (f *tableFixture) proc(pid, parent, own, children int) {
 // scan reads the processes and compares the rows: process ID, own CPU time and that of ended children, in ticks.
 func (f *tableFixture) scan(want string) {
 	f.tb.Helper()
-	f.due.scan = 0
 	treeRead(f.tb, f.Tree)
 	f.rows(want)
 }
@@ -201,7 +199,6 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 		f.put(treeLine{pid: 300 + i, parent: 200, start: 300, ticks: [4]int{i, 0, 0, 0}, pages: 1000 - i})
 		all += i
 	}
-	f.due.scan = 0
 	treeRead(t, f.Tree)
 	rows := f.Table()
 	if len(rows) != 2*rowsPerOrder || rows[0].PID != 200 || rows[1].PID != 399 || rows[19].PID != 381 || rows[20].PID != 319 || rows[39].PID != 300 {
@@ -212,7 +209,6 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 		f.end(300 + i)
 	}
 	f.proc(200, 100, 1000, all)
-	f.due.scan = 0
 	treeRead(t, f.Tree)
 	var sum float64
 	for _, p := range f.Table() {
@@ -229,9 +225,7 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 // The table's size does not grow with the number of processes.
 func TestTable_SizeIsBounded(t *testing.T) {
 	tree := NewTree(Options{Root: 1, Proc: t.TempDir()})
-	if err := tree.dir.open(tree.o.Proc, false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tree.dir.open(tree.o.Proc, false))
 	defer tree.dir.close()
 	for round := range 5 {
 		procs := make([]proc, 3*maxLiving)
@@ -269,7 +263,6 @@ func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 
 	look := func(command string, kib float64, threads int) {
 		t.Helper()
-		f.due.scan = 0
 		treeRead(t, f.Tree)
 		for _, p := range f.Table() {
 			if p.PID != 200 {
@@ -321,7 +314,6 @@ func TestTable_LimitsInspectionsPerScan(t *testing.T) {
 		f.file(300+i, "cmdline", "a\x00b\x00")
 	}
 	read := func() (known int) {
-		f.due.scan = 0
 		treeRead(t, f.Tree)
 		for _, e := range f.table.living {
 			if e.row.Command == "a b" {

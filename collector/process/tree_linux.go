@@ -26,6 +26,8 @@ const (
 
 // A Tree tracks the processes of a job. It is not safe for concurrent use.
 type Tree struct {
+	Next Request // to be set before each Read
+
 	o   Options
 	dir procDir
 
@@ -39,7 +41,6 @@ type Tree struct {
 	seq           int64
 	newestPID     int64          // newest process or thread at the newest scan; 0 = unknown
 	prevNewestPID int64          // newestPID of the previous scan
-	newestHint    int64          // newest process or thread, just read by the caller; 0 = unknown
 	begun         []int32        // processes that have started recently, see findBegun
 	incremental   bool           // the newest scan needed no list, because begun was known
 	allReadable   bool           // the newest whole scan could read every process
@@ -52,7 +53,8 @@ type Tree struct {
 	hiddenBy      error // why the newest hidden process is hidden
 
 	unread            failure   // stat files, in this scan
-	use               TreeUsage // the last result of Read, without estimates
+	use               TreeUsage // the last measurements
+	last              TreeUsage // the last result of Read: use with an estimate of the memory
 	failed            map[string]error
 	rssOnly           error         // why PSS is no longer measured; nil = it is
 	host              hostMemory    // at the newest Read that measured memory
@@ -63,8 +65,7 @@ type Tree struct {
 	byNeed            []*proc       // the order of the last pass
 	pass              []passEntry   // the results of the last pass
 	measuredPSS       float64       // the sum of smaps_rollup in the last pass
-	estimate          memoryEstimate
-	repeatPass        bool // the last pass raced, and is to be repeated
+	repeatPass        bool          // the last pass raced, and is to be repeated
 	round             round
 	hugePages         func() bool // hasHugePages
 	mapped            float64     // bytes that the processes have mapped, as of the last pass
@@ -73,9 +74,7 @@ type Tree struct {
 	due               struct{ scan, memory, io time.Duration }
 	clock             func() clockReading
 
-	noMemory bool // memory is not needed
-	ioKnown  bool // the I/O of some process has been read
-	noIO     bool // storage I/O is not needed
+	ioKnown bool // the I/O of some process has been read
 
 	table      table
 	cpuSamples map[int32]cpuSample // at the last call of Workers, by process ID
@@ -96,15 +95,8 @@ func NewTree(o Options) *Tree {
 	return t
 }
 
-func (t *Tree) proc() string { return t.o.Proc }
-
 func now() clockReading {
-	return clockReading{clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID)}
-}
-
-func clock(id int32) time.Duration {
-	t, _ := procfile.ClockGettime(id)
-	return t
+	return clockReading{procfile.Clock(unix.CLOCK_MONOTONIC), procfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID)}
 }
 
 // Read scans the processes, and measures their memory and storage I/O when due. After a scan that took the CPU time c
@@ -119,21 +111,22 @@ func (t *Tree) Read() (TreeUsage, error) {
 	runtime.LockOSThread() // for the thread's CPU clock
 	defer runtime.UnlockOSThread()
 	begin := t.clock()
-	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
+	if t.Next.Now {
+		t.due.scan, t.due.io = 0, 0
+	}
 	if begin.mono < t.due.scan {
-		use := t.use
-		use.Skipped, use.Memory, use.MemoryUpToDate, use.MemoryLowerBound = true, t.estimate.memory,
-			t.estimate.upToDate, t.estimate.lowerBound
+		use := t.last
+		use.Fresh, use.MemoryFresh, use.IOFresh, use.Skipped = false, false, false, true
 		return use, nil
 	}
 	if t.maxHeld == 0 {
 		t.maxHeld = descriptors()
 	}
-	if err := t.dir.open(t.proc(), t.maxHeld > 0); err != nil {
+	if err := t.dir.open(t.o.Proc, t.maxHeld > 0); err != nil {
 		return unknownUsage(), fmt.Errorf("read the job's processes: %w", err)
 	}
 	defer t.dir.close()
-	t.unread = failure{}
+	t.use.MemoryFresh, t.use.IOFresh, t.unread = false, false, failure{}
 	if err := t.scan(); err != nil {
 		return unknownUsage(), err
 	}
@@ -147,18 +140,17 @@ func (t *Tree) Read() (TreeUsage, error) {
 	if t.scans > 1 {
 		t.due.scan = nextDue(begin, end, scanPart)
 	}
-	if !t.noIO && end.mono >= t.due.io {
+	if !t.Next.NoIO && end.mono >= t.due.io {
 		t.readIO(end)
 	}
-	if !t.noMemory {
+	if !t.Next.NoMemory {
 		t.readMemory()
 	}
 	t.use.Failed = t.failed
 
-	use := t.use
-	t.estimate = t.estimateMemory(use)
-	use.Memory, use.MemoryUpToDate, use.MemoryLowerBound = t.estimate.memory, t.estimate.upToDate, t.estimate.lowerBound
-	return use, nil
+	t.last = t.use
+	t.estimateMemory(&t.last)
+	return t.last, nil
 }
 
 // maxHeld is the most stat files that are kept open. Each costs the kernel about 4.5 KiB.
@@ -176,24 +168,10 @@ func descriptors() int {
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// ForceNext makes the next Read measure CPU time and storage I/O, whatever the last one cost. It is for the last Read.
-func (t *Tree) ForceNext() { t.due.scan, t.due.io = 0, 0 }
-
-// MeasureMemory sets whether Read measures memory, which is most of its cost. The default is true.
-func (t *Tree) MeasureMemory(wanted bool) { t.noMemory = !wanted }
-
-// MeasureStorage sets whether Read measures storage I/O. The default is true.
-func (t *Tree) MeasureStorage(wanted bool) { t.noIO = !wanted }
-
-// SetNewestPID sets, for the next Read, the ID of the newest process or thread, the last number in /proc/loadavg. If
-// the caller has just read it, Read need not. 0 means unknown.
-func (t *Tree) SetNewestPID(id int64) { t.newestHint = id }
-
 // Close closes the files that are kept open between scans. The Tree can still be read.
-func (t *Tree) Close() error {
+func (t *Tree) Close() {
 	t.release(t.all)
 	t.dir.closeKept()
-	return nil
 }
 
 // nextDue returns when an operation that ran from begin to end may be repeated, to take at most the share part of a
@@ -254,7 +232,7 @@ type failure struct {
 // note adds process pid: its file name could not be read.
 func (t *Tree) note(f *failure, pid int32, name string, err error) {
 	if f.n++; f.n == 1 {
-		f.first = fmt.Errorf("%s/%d/%s: %w", t.proc(), pid, name, err)
+		f.first = fmt.Errorf("%s/%d/%s: %w", t.o.Proc, pid, name, err)
 	}
 }
 

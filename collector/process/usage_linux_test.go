@@ -28,9 +28,7 @@ func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 	}
 	cmd := exec.Command("sh", "-c", "sleep 60 & sleep 60 & wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()

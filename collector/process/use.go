@@ -1,6 +1,11 @@
 package process
 
-import "math"
+import (
+	"errors"
+	"math"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
 
 // Options configures a Tree.
 type Options struct {
@@ -22,6 +27,16 @@ type Options struct {
 	Command []string
 	// Redact removes secrets from the arguments of a command line; nil shows them unchanged.
 	Redact func(args []string) []string
+}
+
+// A Request selects what a Read measures. The zero value is all that is due.
+type Request struct {
+	NoMemory bool // without memory, which is most of the cost
+	NoIO     bool // without storage I/O
+	Now      bool // CPU time and storage I/O are due, whatever the last Read cost
+	// NewestPID is the ID of the newest process or thread, the last number in /proc/loadavg, if it was just read; 0 =
+	// unknown.
+	NewestPID int64
 }
 
 // TreeUsage is the usage of the job's processes. NaN means unknown.
@@ -68,4 +83,54 @@ type TreeUsage struct {
 func unknownUsage() TreeUsage {
 	nan := math.NaN()
 	return TreeUsage{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, IO: UnknownIO()}
+}
+
+// IO is the I/O of processes from /proc/PID/io: bytes read from and written to storage (read_bytes and write_bytes),
+// and calls to read(2), write(2) and the like (syscr and syscw). NaN means unknown.
+type IO struct{ ReadBytes, WriteBytes, ReadCalls, WriteCalls float64 }
+
+// UnknownIO returns an IO with all numbers unknown.
+func UnknownIO() IO {
+	return IO{ReadBytes: math.NaN(), WriteBytes: math.NaN(), ReadCalls: math.NaN(), WriteCalls: math.NaN()}
+}
+
+// With returns an IO with the results of f for each pair of numbers of io and o.
+func (io IO) With(o IO, f func(a, b float64) float64) IO {
+	return IO{
+		f(io.ReadBytes, o.ReadBytes), f(io.WriteBytes, o.WriteBytes),
+		f(io.ReadCalls, o.ReadCalls), f(io.WriteCalls, o.WriteCalls),
+	}
+}
+
+// Plus returns io + o.
+func (io IO) Plus(o IO) IO { return io.With(o, func(a, b float64) float64 { return a + b }) }
+
+// Minus returns io − o.
+func (io IO) Minus(o IO) IO { return io.With(o, func(a, b float64) float64 { return a - b }) }
+
+// parseIO parses /proc/PID/io.
+func parseIO(data []byte) (IO, error) {
+	var v [4]float64
+	for i, key := range [...]string{"read_bytes", "write_bytes", "syscr", "syscw"} {
+		n, ok := procfile.ParseCount(procfile.Value(data, key))
+		if !ok {
+			return IO{}, errors.New("it lacks " + key)
+		}
+		v[i] = float64(n)
+	}
+	return IO{ReadBytes: v[0], WriteBytes: v[1], ReadCalls: v[2], WriteCalls: v[3]}, nil
+}
+
+// Usage is the usage of processes at one instant. Unknown numbers are 0.
+type Usage struct {
+	// CPUSeconds is user and system time, including that used by reaped children.
+	CPUSeconds float64
+	// Private is the memory, in bytes, that no other process shares.
+	Private            float64
+	Processes, Threads float64
+}
+
+// Plus returns u + v.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{u.CPUSeconds + v.CPUSeconds, u.Private + v.Private, u.Processes + v.Processes, u.Threads + v.Threads}
 }

@@ -287,6 +287,39 @@ func TestBrowser_DragShowsMeanPeakAndTotal(t *testing.T) {
 	}
 }
 
+// A range that is picked, and its end, move nothing, on a screen and on a phone; times below a second are in ms.
+func TestBrowser_PickingARangeMovesNothing(t *testing.T) {
+	for name, r := range map[string]*reporter.Report{"a killed job": killedOnBusyNode(), "GPUs": plottertest.Limited(0, 60, 3),
+		"phases": plottertest.Job(), "nodes": plottertest.LimitedNodes()} {
+		for _, width := range []int64{1280, 900, 390, 320} {
+			b := newTab(t)
+			b.size(width, 900, 1)
+			b.visit(fileOf(t, pageOf(t, r)))
+			places := func() string {
+				return eval[string](b, `[...document.querySelectorAll(".key, .p, h2")].filter(e => e.offsetParent).map(e => Math.round(e.getBoundingClientRect().top + scrollY)).join(" ")`)
+			}
+			before := places()
+			b.point(b.plot("cpu"), 0.04, 0.5)
+			if got := b.read("cpu"); name == "a killed job" && !strings.HasPrefix(got, "at 500 ms: ") {
+				t.Errorf("cpu says %q, want a value at 500 ms", got)
+			}
+			b.drag(b.plot("cpu"), 0.25, 0.5)
+			b.is(shown(`document.querySelector("#sel button")`) + ` && document.querySelector("#sel b").textContent.includes(" to ")`)
+			if got := places(); got != before {
+				t.Errorf("%s, %d px: with a range places are %s, want %s", name, width, got, before)
+			}
+			cut := eval[[]string](b, `[...document.querySelectorAll("[data-chart] .r, [data-chart] .key output")].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth).map(e => e.textContent)`)
+			if len(cut) > 0 && width >= 390 && name != "nodes" {
+				t.Errorf("%s, %d px: readings are cut: %q", name, width, cut)
+			}
+			b.click(b.box("#sel button"), 0.5, 0.5)
+			if got := places(); got != before || eval[bool](b, shown(`document.querySelector("#sel button")`)) {
+				t.Errorf("%s, %d px: without the range places are %s, want %s, and no button", name, width, got, before)
+			}
+		}
+	}
+}
+
 // The memory chart has two scales, with and without scripts.
 func TestBrowser_MemoryHasTheScaleOfTheNode(t *testing.T) {
 	for _, scripts := range []bool{true, false} {

@@ -82,7 +82,7 @@ func indexed(t *testing.T, out string) {
 	for _, node := range []string{"0", "1"} {
 		write("ranks", node, func(r *reporter.Report) {
 			later(r, 26*time.Hour)
-			r.Run.Command = []string{"./solve"}
+			r.Run.Command = append([]string{"./solve"}, strings.Fields(strings.Repeat("--grid=128 ", 200))...)
 			if node == "1" {
 				exit(r, 5)
 				r.Nodes["1"].Job.ExitCode = r.Run.ExitCode
@@ -126,6 +126,8 @@ func TestBrowser_IndexPage(t *testing.T) {
 		b.visit(address)
 		b.is(`document.querySelectorAll("[data-runs] tbody tr").length === 4`)
 		b.is(`document.querySelectorAll("tr.failed").length === 2 && document.querySelectorAll("tr.live").length === 1`)
+		b.is(`[...document.querySelectorAll("[data-runs] td:last-child")].every(e => e.title === e.textContent && e.firstChild.offsetHeight <= 66)`)
+		b.is(`document.querySelector("[data-runs]").scrollWidth <= document.querySelector(".scroll").clientWidth`)
 		b.contrast()
 		b.narrow()
 		if got := b.asked(); len(got) != 1 {

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -65,7 +66,10 @@ func TestBrowser_Print(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *reporter.Report
 		most   int
-	}{"a job with twelve charts": {r, 3}, "a minute": {plottertest.Minute(0), 1}, "twelve nodes": {plottertest.Few(), 2}} {
+	}{
+		"a job with twelve charts": {r, 2}, "a minute": {plottertest.Minute(0), 1}, "twelve nodes": {plottertest.Few(), 2},
+		"a killed job": {killedOnBusyNode(), 1},
+	} {
 		b := openReport(t, c.report, "")
 		b.media("print", "dark")
 		b.is(`[...document.querySelectorAll("[data-chart] .p:not(.whole)")].every(e => ` + shown("e") + `)`)
@@ -76,6 +80,19 @@ func TestBrowser_Print(t *testing.T) {
 			t.Errorf("%s prints on %d pages, want at most %d", name, got, c.most)
 		}
 	}
+}
+
+// killedOnBusyNode returns the report of a killed job, with charts of a node that had other work and a command of three
+// lines.
+func killedOnBusyNode() *reporter.Report {
+	r := plottertest.Killed()
+	r.Run.Command = append(r.Run.Command, strings.Fields(strings.Repeat("--option=value ", 20))...)
+	envelope := r.Nodes["0"].Envelope
+	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate, collector.NetLoRecvRate,
+		collector.NetLoSentRate, collector.PSICPUSome, collector.PSIMemorySome, collector.PSIIOSome, collector.JobWriteRate} {
+		envelope[c.Key()] = envelope[collector.CPUAvg.Key()]
+	}
+	return r
 }
 
 // pdf prints the page on A4 and returns the number of pages.
@@ -151,6 +168,9 @@ func TestBrowser_FitsPhone(t *testing.T) {
 			b.visit(fileOf(t, pageOf(t, r)))
 			b.do(chromedp.Evaluate(`document.querySelectorAll("details").forEach(e => e.open = true)`, nil))
 			b.narrow()
+			if wide := eval[[]string](b, `[...document.querySelectorAll("[data-phases]")].filter(e => e.scrollWidth > e.parentNode.clientWidth).map(e => e.scrollWidth + " of " + e.parentNode.clientWidth)`); len(wide) > 0 {
+				t.Errorf("%d px: tables of phases wider than their boxes: %q", width, wide)
+			}
 			at := b.plot("memory")
 			x, y := at.X+at.Width*0.6, at.Y+at.Height/2
 			b.do(chromedp.ActionFunc(func(ctx context.Context) error {

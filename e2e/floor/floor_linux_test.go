@@ -145,7 +145,7 @@ func measureStart(t *testing.T, tb *table) {
 	goals, held := []limit{{denet, 0.5}, {gnu, 2}}, []limit{{denet, 0.77}}
 	wall := tb.add("added to `true`, median of 100, ms", "%.1f", goals, held)
 	least := tb.add("the same, least of 100, ms", "%.1f", goals, held)
-	cpu := tb.add("CPU of a run of `true`, that of `true` in it, median of 100, ms", "%.1f", []limit{{"", 10}}, []limit{{denet, 0.8}})
+	cpu := tb.add("CPU of a run of `true`, including `true` itself, median of 100, ms", "%.1f", []limit{{"", 10}}, []limit{{denet, 0.8}})
 	for i, peer := range quick {
 		c := costs[i+1]
 		wall.values[peer.name], least.values[peer.name] = c.wall-costs[0].wall, c.leastWall-costs[0].leastWall
@@ -193,7 +193,7 @@ func measureMany(t *testing.T, tb *table, n int) {
 
 // measureMemory measures the peak resident memory, at 1 Hz and for many samples, with report and page.
 func measureMemory(t *testing.T, tb *table) {
-	short := tb.add("peak resident, 20 s at 1 Hz, MiB", "%.1f", []limit{{"", 12}}, []limit{{"", 17}})
+	short := tb.add("peak resident memory, 20 s at 1 Hz, MiB", "%.1f", []limit{{"", 12}}, []limit{{"", 17}})
 	for _, peer := range tb.tools {
 		if peer.name == gnu {
 			short.values[peer.name] = peak(t, "/bin/true")

@@ -34,7 +34,7 @@ func transcript(t *testing.T, title string) string {
 // Parts that differ between runs: run IDs, numbers, and the blanks between columns.
 var (
 	names   = regexp.MustCompile(`mpi-[0-9a-f]{12}`)
-	numbers = regexp.MustCompile(`[0-9]+([-.:][0-9]+)*`)
+	numbers = regexp.MustCompile(`[0-9]+([-.:][0-9]+)*( m?s\b)?`) // a time is in seconds or milliseconds
 	blanks  = regexp.MustCompile(` +`)
 )
 

@@ -25,6 +25,14 @@ func Same(t *testing.T, what string, got, want any) {
 	}
 }
 
+// Must ends the test if err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Root returns the root of the module that contains the working directory.
 func Root(t testing.TB) string {
 	t.Helper()
@@ -35,9 +43,8 @@ func Root(t testing.TB) string {
 func Tree(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc = filepath.Join(Root(t), "testdata", "proc", name)
-	if _, err := os.Stat(proc); err != nil {
-		t.Fatal(err)
-	}
+	_, err := os.Stat(proc)
+	Must(t, err)
 	return proc, filepath.Join(Root(t), "testdata", "sys", name)
 }
 
@@ -46,9 +53,7 @@ func CopyOfTree(t testing.TB) (proc, sys string) {
 	t.Helper()
 	healthy, sys := Tree(t, "healthy")
 	proc = t.TempDir()
-	if err := os.CopyFS(proc, os.DirFS(healthy)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.CopyFS(proc, os.DirFS(healthy)))
 	return proc, sys
 }
 
@@ -58,13 +63,9 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc, healthy := CopyOfTree(t)
 	sys = t.TempDir()
-	if err := os.CopyFS(sys, os.DirFS(healthy)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.CopyFS(sys, os.DirFS(healthy)))
 	data, err := os.ReadFile(filepath.Join(Root(t), "testdata", "optional", name+".txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 
 	roots := map[string]string{"proc": proc, "sys": sys}
 	_, rest, _ := strings.Cut(string(data), "\n-- ")
@@ -83,9 +84,7 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 func Write(t testing.TB, root, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +98,7 @@ func Python(t testing.TB) string {
 		path = filepath.Join(Root(t), ".tools/venv/bin/python")
 	}
 	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if err := exec.Command(path, "-c", "import psutil").Run(); err != nil {
 		testenv.SkipOrFail(t, "needs a Python with psutil: make test installs it")
 	}
@@ -115,9 +112,7 @@ func RunPython(t *testing.T, into any, script string, args ...string) {
 	cmd := exec.Command(Python(t), append([]string{"-c", script}, args...)...)
 	cmd.Stderr = os.Stderr
 	data, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatalf("%v in %s", err, data)
 	}

@@ -32,13 +32,7 @@ func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, (*os.File).Sync, placing(replace))
 }
 
-// WriteUnsynced writes a file completely or not at all, but without waiting for the disk: it is for files that can be
-// made again. Unless replace is set, it returns fs.ErrExist if the name is taken.
-func WriteUnsynced(path string, data []byte, replace bool) error {
-	return WriteStreamUnsynced(path, replace, bytesOf(data))
-}
-
-// WriteStreamUnsynced is WriteUnsynced for content written by fill. It returns errors from fill unchanged.
+// WriteStreamUnsynced is WriteStream without waiting for the disk: it is for files that can be made again.
 func WriteStreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, func(*os.File) error { return nil }, placing(replace))
 }

@@ -23,12 +23,6 @@ const maxBody = 64 << 20
 // them refuses or silently changes. The zero values of the fields are a server's defaults. Set the fields before the
 // first request.
 type Fake struct {
-	// Int64Strings writes 64-bit numbers in responses as strings, as servers do that are not written in Python.
-	Int64Strings bool
-	// ArtifactRoot is the location of the artifacts of new runs. "" means the server's artifact store.
-	ArtifactRoot string
-	// NoServeArtifacts refuses requests to the server's artifact store.
-	NoServeArtifacts bool
 	// FileStore keeps every point, even a repeated one, in the order of arrival, as servers with file stores do.
 	FileStore bool
 	// Version is the response to /version. "" means one of a 3.x.
@@ -252,14 +246,10 @@ var calls = map[string]call{
 	"runs/get":                get((*Fake).getRun),
 	"runs/update":             post((*Fake).updateRun),
 	"runs/delete":             post((*Fake).deleteRun),
-	"runs/restore":            post((*Fake).restoreRun),
 	"runs/search":             post((*Fake).searchRuns),
 	"runs/log-batch":          post((*Fake).logBatch),
-	"runs/log-metric":         post((*Fake).logMetric),
-	"runs/log-parameter":      post((*Fake).logParam),
 	"runs/set-tag":            post((*Fake).setTag),
 	"metrics/get-history":     get((*Fake).history),
-	"artifacts/list":          get((*Fake).listArtifacts),
 }
 
 // An apiError is an error response.
@@ -313,14 +303,6 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 	v, err := strconv.ParseInt(string(bytes.Trim(data, `"`)), 10, 64)
 	*n = integer(v)
 	return err
-}
-
-// int64 returns n as a response has it: a number or, with Int64Strings, a string.
-func (f *Fake) int64(n int64) any {
-	if f.Int64Strings {
-		return strconv.FormatInt(n, 10)
-	}
-	return n
 }
 
 func now() int64 { return time.Now().UnixMilli() }

@@ -3,17 +3,15 @@ package mlflowtest
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"maps"
-	"mime"
 	"net/http"
 	"path"
-	"slices"
-	"strings"
 )
 
 // folder returns the folder of the run's artifacts.
 func (r *run) folder() string { return r.experiment.id + "/" + r.id + "/artifacts" }
+
+// root returns the location of the run's artifacts.
+func (r *run) root() string { return r.experiment.location() + "/" + r.id + "/artifacts" }
 
 func newArtifact(name string, data []byte) Artifact {
 	a := Artifact{Path: name, Size: int64(len(data))}
@@ -71,91 +69,21 @@ func (f *Fake) store(name string, body []byte) *apiError {
 	return nil
 }
 
-// proxied handles requests to the server's artifact store.
+// proxied handles uploads to the server's artifact store.
 func (f *Fake) proxied(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-
-	err := safePath(name)
-	switch {
-	case f.NoServeArtifacts:
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, "Endpoint disabled due to the mlflow server running with `--no-serve-artifacts`.")
-	case err != nil:
+	if err := safePath(name); err != nil {
 		err.write(w)
-	case r.Method == http.MethodGet && name == "":
-		if err := safePath(r.URL.Query().Get("path")); err != nil {
-			err.write(w)
-			return
-		}
-		writeJSON(w, http.StatusOK, f.list(r.URL.Query().Get("path"), ""))
-	case r.Method == http.MethodGet:
-		f.download(w, name)
-	case r.Method == http.MethodPut && name != "":
-		if err := f.store(name, body); err != nil {
-			html(w, err.status, "Internal Server Error")
-			return
-		}
-		writeJSON(w, http.StatusOK, struct{}{})
-	default:
-		html(w, http.StatusMethodNotAllowed, "Method Not Allowed")
-	}
-}
-
-func (f *Fake) download(w http.ResponseWriter, name string) {
-	data, ok := f.files[name]
-	if !ok {
-		absent("No such artifact: '%s'", name).write(w)
 		return
 	}
-	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
-	_, _ = w.Write(data) // fails if the client has disconnected
-}
-
-type artifactQuery struct {
-	RunID string `json:"run_id" need:"yes"`
-	Path  string `json:"path"`
-	Token string `json:"page_token"`
-}
-
-func (f *Fake) listArtifacts(in *artifactQuery) (any, *apiError) {
-	if err := safePath(in.Path); err != nil {
-		return nil, err
+	if r.Method != http.MethodPut || name == "" {
+		html(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+		return
 	}
-	r, err := f.run(in.RunID)
-	if err != nil {
-		return nil, err
+	if err := f.store(name, body); err != nil {
+		html(w, err.status, "Internal Server Error")
+		return
 	}
-	answer := f.list(path.Join(r.folder(), in.Path), in.Path)
-	answer["root_uri"] = r.root
-	return answer, nil
-}
-
-// list returns the entries of folder. The names in the result begin with prefix.
-func (f *Fake) list(folder, prefix string) map[string]any {
-	entries := map[string]map[string]any{}
-	for name, data := range f.files {
-		rest, ok := strings.CutPrefix(name, strings.TrimPrefix(path.Clean("/"+folder)+"/", "/"))
-		if !ok {
-			continue
-		}
-		first, _, isDir := strings.Cut(rest, "/")
-		entry := map[string]any{"path": path.Join(prefix, first), "is_dir": isDir}
-		if len(data) > 0 && !isDir { // servers omit a size of 0
-			entry["file_size"] = f.int64(int64(len(data)))
-		}
-		entries[first] = entry
-	}
-
-	answer := map[string]any{}
-	var files []any
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		files = append(files, entries[name])
-	}
-
-	if files != nil {
-		answer["files"] = files
-	}
-
-	return answer
+	writeJSON(w, http.StatusOK, struct{}{})
 }

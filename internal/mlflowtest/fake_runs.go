@@ -18,10 +18,9 @@ type run struct {
 	experiment       *experiment
 	start, end       int64
 	deleted          bool
-	tags, params     map[string]string
+	tags             map[string]string
 	metrics          map[string][]Point // histories, in the order of comparePoints
 	folders          folders            // of the metrics
-	root             string             // location of its artifacts
 }
 
 // nameTag is the tag with a run's name.
@@ -45,7 +44,7 @@ func (f *Fake) active(id string) (*run, *apiError) {
 	return r, err
 }
 
-func (f *Fake) infoJSON(r *run) map[string]any {
+func (r *run) info() map[string]any {
 	info := map[string]any{
 		"run_id":          r.id,
 		"run_uuid":        r.id,
@@ -53,41 +52,38 @@ func (f *Fake) infoJSON(r *run) map[string]any {
 		"experiment_id":   r.experiment.id,
 		"user_id":         r.user,
 		"status":          r.status,
-		"start_time":      f.int64(r.start),
-		"artifact_uri":    r.root,
+		"start_time":      r.start,
+		"artifact_uri":    r.root(),
 		"lifecycle_stage": stage(r.deleted),
 	}
 	if r.end != 0 {
-		info["end_time"] = f.int64(r.end)
+		info["end_time"] = r.end
 	}
 	return info
 }
 
-func (f *Fake) runJSON(r *run) map[string]any {
+func (r *run) json() map[string]any {
 	data := map[string]any{"tags": pairs(r.tags)}
-	if len(r.params) > 0 {
-		data["params"] = pairs(r.params)
-	}
 	var metrics []pointJSON
 	for _, k := range slices.Sorted(maps.Keys(r.metrics)) {
-		metrics = append(metrics, f.pointJSON(k, latest(r.metrics[k])))
+		metrics = append(metrics, newPointJSON(k, latest(r.metrics[k])))
 	}
 	if metrics != nil {
 		data["metrics"] = metrics
 	}
-	return map[string]any{"info": f.infoJSON(r), "data": data, "inputs": struct{}{}}
+	return map[string]any{"info": r.info(), "data": data, "inputs": struct{}{}}
 }
 
 // A pointJSON is a point in a response. It is a struct, not a map, because a history may have very many points.
 type pointJSON struct {
 	Key       string  `json:"key"`
 	Value     float64 `json:"value"`
-	Timestamp any     `json:"timestamp"`
-	Step      any     `json:"step"`
+	Timestamp int64   `json:"timestamp"`
+	Step      int64   `json:"step"`
 }
 
-func (f *Fake) pointJSON(key string, p Point) pointJSON {
-	return pointJSON{Key: key, Value: p.Value, Timestamp: f.int64(p.Timestamp), Step: f.int64(p.Step)}
+func newPointJSON(key string, p Point) pointJSON {
+	return pointJSON{Key: key, Value: p.Value, Timestamp: p.Timestamp, Step: p.Step}
 }
 
 func pairs(m map[string]string) []pair {
@@ -135,19 +131,13 @@ func (f *Fake) createRun(in *newRun) (any, *apiError) {
 		experiment: e,
 		start:      int64(in.StartTime),
 		tags:       map[string]string{},
-		params:     map[string]string{},
 		metrics:    map[string][]Point{},
 		folders:    folders{},
 	}
-	r.root = f.location(e) + "/" + r.id + "/artifacts"
 	for _, t := range in.Tags {
 		if err := r.tag(t); err != nil {
 			return nil, err
 		}
-	}
-	if name := r.tags[nameTag]; in.RunName != "" && name != "" && in.RunName != name {
-		return nil, invalid("Both 'run_name' argument and 'mlflow.runName' tag are specified," +
-			" but with different values")
 	}
 	if in.RunName != "" {
 		r.tags[nameTag] = in.RunName
@@ -156,7 +146,7 @@ func (f *Fake) createRun(in *newRun) (any, *apiError) {
 		r.tags[nameTag] = fmt.Sprintf("nameless-run-%d", len(f.runs))
 	}
 	f.runs = append(f.runs, r)
-	return map[string]any{"run": f.runJSON(r)}, nil
+	return map[string]any{"run": r.json()}, nil
 }
 
 // tag checks t and sets it as a tag of the run.
@@ -183,14 +173,13 @@ func (f *Fake) getRun(in *runID) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"run": f.runJSON(r)}, nil
+	return map[string]any{"run": r.json()}, nil
 }
 
 type runUpdate struct {
 	ID      string   `json:"run_id" need:"yes"`
 	Status  string   `json:"status"`
 	EndTime *integer `json:"end_time"`
-	RunName string   `json:"run_name"`
 }
 
 func (f *Fake) updateRun(in *runUpdate) (any, *apiError) {
@@ -207,10 +196,7 @@ func (f *Fake) updateRun(in *runUpdate) (any, *apiError) {
 	if in.EndTime != nil {
 		r.end = int64(*in.EndTime)
 	}
-	if in.RunName != "" {
-		r.tags[nameTag] = in.RunName
-	}
-	return map[string]any{"run_info": f.infoJSON(r)}, nil
+	return map[string]any{"run_info": r.info()}, nil
 }
 
 func (f *Fake) deleteRun(in *runID) (any, *apiError) {
@@ -219,15 +205,6 @@ func (f *Fake) deleteRun(in *runID) (any, *apiError) {
 		return nil, err
 	}
 	r.deleted = true
-	return struct{}{}, nil
-}
-
-func (f *Fake) restoreRun(in *runID) (any, *apiError) {
-	r, err := f.run(in.ID)
-	if err != nil {
-		return nil, err
-	}
-	r.deleted = false
 	return struct{}{}, nil
 }
 
@@ -264,7 +241,6 @@ func (m *metric) check() *apiError {
 type batch struct {
 	RunID   string   `json:"run_id" need:"yes"`
 	Metrics []metric `json:"metrics"`
-	Params  []pair   `json:"params"`
 	Tags    []pair   `json:"tags"`
 }
 
@@ -275,21 +251,18 @@ func (b *batch) check() *apiError {
 			return err
 		}
 	}
-	for _, p := range slices.Concat(b.Params, b.Tags) {
-		if p.Key == "" {
+	for _, t := range b.Tags {
+		if t.Key == "" {
 			return missing("key")
 		}
-		if err := checkKey(p.Key); err != nil {
+		if err := checkKey(t.Key); err != nil {
 			return err
 		}
 	}
-	if err := uniqueKeys(b.Params); err != nil {
-		return err
-	}
 
-	m, p, t := len(b.Metrics), len(b.Params), len(b.Tags)
-	return cmp.Or(atMost(maxMetrics, "metrics", m), atMost(maxParams, "params", p), atMost(maxTags, "tags", t),
-		atMost(maxItems, "metrics, params, and tags", m+p+t))
+	m, t := len(b.Metrics), len(b.Tags)
+	return cmp.Or(atMost(maxMetrics, "metrics", m), atMost(maxTags, "tags", t),
+		atMost(maxItems, "metrics, params, and tags", m+t))
 }
 
 // atMost returns an error if n, the number of items of the given kind in a batch, exceeds max.
@@ -299,17 +272,6 @@ func atMost(max int, kind string, n int) *apiError {
 	}
 	return invalid("A batch logging request can contain at most %d %s. Got %d %s."+
 		" Please split up %s across multiple requests and try again.", max, kind, n, kind, kind)
-}
-
-func uniqueKeys(params []pair) *apiError {
-	seen := map[string]bool{}
-	for _, p := range params {
-		if seen[p.Key] {
-			return invalid("Duplicate parameter keys have been submitted: ['%s']", p.Key)
-		}
-		seen[p.Key] = true
-	}
-	return nil
 }
 
 // logBatch stores the whole batch or, if a part of it is invalid, nothing.
@@ -329,12 +291,7 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	}
 
 	changed := *r
-	changed.tags, changed.params = maps.Clone(r.tags), maps.Clone(r.params)
-	for _, p := range in.Params {
-		if err := changed.param(p); err != nil {
-			return nil, err
-		}
-	}
+	changed.tags = maps.Clone(r.tags)
 	for _, t := range in.Tags {
 		if err := changed.tag(t); err != nil {
 			return nil, err
@@ -413,20 +370,6 @@ func (m *metric) point() Point {
 	return Point{Timestamp: int64(*m.Timestamp), Step: int64(m.Step), Value: *m.Value}
 }
 
-// param sets the param p. The value of an existing param cannot be changed.
-func (r *run) param(p pair) *apiError {
-	value := cut(p.Value, maxParam)
-	if have, ok := r.params[p.Key]; ok && have != value {
-		return invalid("Changing param values is not allowed."+
-			" Param with key='%s' was already logged with value='%s'", p.Key, have)
-	}
-	if err := collides(r.params, p.Key); err != nil {
-		return err
-	}
-	r.params[p.Key] = value
-	return nil
-}
-
 // log adds m, which checkMetrics has accepted. Unless asFile is set, it skips a point that the run has.
 func (r *run) log(m *metric, asFile bool) {
 	points, known := r.metrics[m.Key]
@@ -448,18 +391,6 @@ func comparePoints(a, b Point) int {
 	return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Value, b.Value))
 }
 
-type oneMetric struct {
-	RunID     string   `json:"run_id" need:"yes"`
-	Key       string   `json:"key" need:"yes"`
-	Value     *float64 `json:"value" need:"yes"`
-	Timestamp *integer `json:"timestamp" need:"yes"`
-	Step      integer  `json:"step"`
-}
-
-func (f *Fake) logMetric(in *oneMetric) (any, *apiError) {
-	return f.logBatch(&batch{RunID: in.RunID, Metrics: []metric{{in.Key, in.Value, in.Timestamp, in.Step}}})
-}
-
 type oneTag struct {
 	RunID string `json:"run_id" need:"yes"`
 	Key   string `json:"key" need:"yes"`
@@ -468,10 +399,6 @@ type oneTag struct {
 
 func (f *Fake) setTag(in *oneTag) (any, *apiError) {
 	return f.logBatch(&batch{RunID: in.RunID, Tags: []pair{{in.Key, in.Value}}})
-}
-
-func (f *Fake) logParam(in *oneTag) (any, *apiError) {
-	return f.logBatch(&batch{RunID: in.RunID, Params: []pair{{in.Key, in.Value}}})
 }
 
 type historyQuery struct {
@@ -501,7 +428,7 @@ func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	answer := map[string]any{}
 	var points []pointJSON
 	for _, p := range list {
-		points = append(points, f.pointJSON(in.Key, p))
+		points = append(points, newPointJSON(in.Key, p))
 	}
 	if points != nil {
 		answer["metrics"] = points
@@ -534,10 +461,9 @@ func (f *Fake) data(r *run) RunData {
 			LifecycleStage: stage(r.deleted),
 			StartTime:      r.start,
 			EndTime:        r.end,
-			ArtifactURI:    r.root,
+			ArtifactURI:    r.root(),
 		},
 		Tags:    maps.Clone(r.tags),
-		Params:  maps.Clone(r.params),
 		Latest:  map[string]Number{},
 		Metrics: map[string][]Point{},
 	}

@@ -64,31 +64,6 @@ func TestFake_FileStoreKeepsRepeatedPoints(t *testing.T) {
 	}
 }
 
-func TestFake_WritesInt64AsStrings(t *testing.T) {
-	f := NewFake()
-	f.Int64Strings = true
-	c, run := newFake(t, f)
-	if _, body := c.send("GET runs/get?run_id="+run, ""); !strings.Contains(string(body), `"start_time":"1000"`) {
-		t.Errorf("run %s lacks \"start_time\":\"1000\"", body)
-	}
-}
-
-func TestFake_NoServeArtifactsLeavesOnlyUploads(t *testing.T) {
-	f := NewFake()
-	f.ArtifactRoot, f.NoServeArtifacts = "s3://bucket/x", true
-	c, run := newFake(t, f)
-	if root := f.Runs()[0].Info.ArtifactURI; root != "s3://bucket/x/1/"+run+"/artifacts" {
-		t.Errorf("the artifacts are at %s, want s3://bucket/x/1/%s/artifacts", root, run)
-	}
-	if code, _ := c.send("PUT "+cAPI+"/1/"+run+"/artifacts/a {}", ""); code != http.StatusServiceUnavailable {
-		t.Errorf("PUT to a server without artifacts: status %d, want %d", code, http.StatusServiceUnavailable)
-	}
-	if code, _ := c.send(cUpload+"run_uuid="+run+"&path=a text", ""); code != http.StatusOK ||
-		len(f.Runs()[0].Artifacts) != 1 {
-		t.Errorf("upload-artifact: status %d, artifacts %v; want %d and one", code, f.Runs()[0].Artifacts, http.StatusOK)
-	}
-}
-
 func TestFake_IsSafeForConcurrentUse(t *testing.T) {
 	f := NewFake()
 	c, run := newFake(t, f)
@@ -179,12 +154,5 @@ func TestListener_ClosesAndReopensItsPort(t *testing.T) {
 			t.Error("GET from a closed port succeeded, want an error")
 		}
 		l.Reopen()
-	}
-}
-
-func TestSilent_AcceptsAndNeverResponds(t *testing.T) {
-	client := &http.Client{Timeout: 50 * time.Millisecond}
-	if _, err := client.Get(Silent(t)); !os.IsTimeout(err) {
-		t.Errorf("GET from Silent: %v, want a timeout", err)
 	}
 }

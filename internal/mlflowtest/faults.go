@@ -156,35 +156,3 @@ func (l *Listener) Reopen() {
 	l.server = server
 	go func() { _ = server.Serve(listener) }() // until it is closed
 }
-
-// Silent returns the URL of a port that accepts connections and never responds.
-func Silent(tb testing.TB) string {
-	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	var mu sync.Mutex
-	conns := []io.Closer{listener}
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			conns = append(conns, conn)
-			mu.Unlock()
-		}
-	}()
-
-	tb.Cleanup(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range conns {
-			c.Close()
-		}
-	})
-	return "http://" + listener.Addr().String()
-}

@@ -11,19 +11,17 @@ import (
 // Limits of the servers.
 const (
 	maxMetrics    = 1000
-	maxParams     = 100
 	maxTags       = 100
 	maxItems      = 1000 // in one batch
 	maxKey        = 250  // characters
 	maxTag        = 8000
-	maxParam      = 6000
 	maxName       = 500 // of an experiment
 	maxPage       = 50000
 	defaultPage   = 1000
 	maxUploadSize = 10 << 20
 )
 
-// checkKey refuses invalid keys of metrics, params and tags. It refuses a colon, like servers on Windows and before
+// checkKey refuses invalid keys of metrics and tags. It refuses a colon, like servers on Windows and before
 // 2.16.
 func checkKey(key string) *apiError {
 	for _, c := range key {

@@ -37,10 +37,6 @@ type Options struct {
 	// NoServeArtifacts puts the artifacts of runs into a directory on the server's machine, for clients that can write
 	// to it.
 	NoServeArtifacts bool
-	// Defaults starts the server with no options other than host and port.
-	Defaults bool
-	// Args are further arguments of "mlflow server".
-	Args []string
 }
 
 // A Server is a real MLflow server on loopback.
@@ -158,16 +154,13 @@ func (s *Server) launch() error {
 
 // args returns the arguments of "mlflow server".
 func (s *Server) args() []string {
-	args := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port)}
-	if s.options.Defaults {
-		return append(args, s.options.Args...)
-	}
-
 	store := "sqlite:///" + filepath.Join(s.Dir, "mlflow.db")
 	if s.options.FileStore {
 		store = filepath.Join(s.Dir, "store")
 	}
-	args = append(args, "--workers", "1", "--backend-store-uri", store)
+	args := []string{
+		"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port), "--workers", "1", "--backend-store-uri", store,
+	}
 	if artifacts := filepath.Join(s.Dir, "artifacts"); s.options.NoServeArtifacts {
 		args = append(args, "--no-serve-artifacts", "--default-artifact-root", artifacts)
 	} else {
@@ -176,7 +169,7 @@ func (s *Server) args() []string {
 	if s.options.BasicAuth {
 		args = append(args, "--app-name", "basic-auth")
 	}
-	return append(args, s.options.Args...)
+	return args
 }
 
 // ours matches the variables that the environment of servers and clients must not inherit: MLflow's, perfagent's, and
@@ -194,10 +187,7 @@ func (s *Server) baseEnv(home string) []string {
 
 // serverEnv returns the environment of the server.
 func (s *Server) serverEnv() []string {
-	env := append(s.baseEnv(s.Dir), "GUNICORN_CMD_ARGS=--no-control-socket")
-	if !s.options.Defaults {
-		env = append(env, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false")
-	}
+	env := append(s.baseEnv(s.Dir), "GUNICORN_CMD_ARGS=--no-control-socket", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false")
 	if s.options.FileStore {
 		env = append(env, "MLFLOW_ALLOW_FILE_STORE=true")
 	}
@@ -235,21 +225,6 @@ func (s *Server) healthy() error {
 		}
 	}
 	return fmt.Errorf("MLflow's server did not answer within %v", maxWait)
-}
-
-// Stop kills the server, like a power cut. The store remains.
-func (s *Server) Stop(tb testing.TB) {
-	tb.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kill()
-}
-
-// Restart starts the server again, with the same port and store. If it is running, Restart stops it first.
-func (s *Server) Restart(tb testing.TB) {
-	tb.Helper()
-	s.Stop(tb)
-	s.start(tb)
 }
 
 // kill ends the process and all its children.

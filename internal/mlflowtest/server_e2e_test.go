@@ -11,11 +11,11 @@ import (
 func TestE2E_Server_KeepsItsStoreThroughARestart(t *testing.T) {
 	s := pool.Get(t, Options{Version: 2, BasicAuth: true}) // idle meanwhile
 	id, _, _ := strings.Cut(s.Run(t, logSome, "named"), "\n")
-	s.Stop(t)
+	s.close()
 	if _, err := http.Get(s.URL + "/health"); err == nil {
 		t.Error("GET from a stopped server succeeded, want an error")
 	}
-	s.Restart(t)
+	s.start(t)
 	r := s.ReadBack(t, id)
 	if r.Info.RunName != "named" || r.Info.Status != "FINISHED" || r.Info.ExperimentName != "some" ||
 		r.Params["p"] != "v" || r.Info.EndTime == 0 {

@@ -1,9 +1,11 @@
 package plottertest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -163,26 +165,25 @@ func Sampled(t testing.TB) *reporter.Report {
 // PerfPy returns a perf.py file of two nodes as a report.
 func PerfPy(t testing.TB) *reporter.Report {
 	t.Helper()
-	nodes := make(map[string][]collector.Sample)
-	for node := range 2 {
-		for i := range 30 {
-			var s collector.Sample
-			s.Values[collector.Timestamp] = float64(Start().Unix() + int64(i))
-			Set(&s, i, float64((i+node)%20)*4, 33, 3)
-			nodes[strconv.Itoa(node)] = append(nodes[strconv.Itoa(node)], s)
+	var nodes [2][]byte
+	for node := range nodes {
+		samples := make([]collector.Sample, 30)
+		for i := range samples {
+			samples[i].Values[collector.Timestamp] = float64(Start().Unix() + int64(i))
+			Set(&samples[i], i, float64((i+node)%20)*4, 33, 3)
 		}
+		data, err := reporter.EncodePerfPy(node, samples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[node] = data
 	}
 
-	data, err := reporter.EncodePerfPy(nodes)
+	first, _ := bytes.CutSuffix(nodes[0], []byte("\n}"))
+	r, err := reporter.ParsePerfPy(slices.Concat(first, []byte{','}, nodes[1][1:]), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	r, err := reporter.ParsePerfPy(data, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	return r
 }
 

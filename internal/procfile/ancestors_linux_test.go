@@ -10,9 +10,7 @@ import (
 
 func TestReadProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 

@@ -24,6 +24,12 @@ func ClockGettime(id int32) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), true
 }
 
+// Clock returns the time of the kernel clock with the given ID, which must exist.
+func Clock(id int32) time.Duration {
+	t, _ := ClockGettime(id)
+	return t
+}
+
 // RawPread is pread(2) for a procfs file that the kernel writes from counters. Do not use it for files of other
 // processes, not even stat: the read may wait for a lock that the process holds for as long as a disk does not respond.
 func RawPread(fd int, p []byte, offset int64) (int, error) {

@@ -18,9 +18,7 @@ func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 	var b Buffer
 	for _, size := range []int{0, 1, firstSize - 1, firstSize, firstSize + 1, limit, 10, limit + 1, 4 * limit} {
 		want := strings.Repeat("x", size)
-		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(want), 0o600))
 		data, err := b.Read(path, limit)
 		if size > limit {
 			if err == nil || !strings.Contains(err.Error(), "read "+path+": more than") {
@@ -38,9 +36,7 @@ func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 func TestBuffer_ErrorHasPath(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(fifo, 0o600))
 	var b Buffer
 	for path, want := range map[string]error{fifo: unix.ESPIPE, dir: unix.EISDIR, filepath.Join(dir, "none"): unix.ENOENT} {
 		var at *fs.PathError
@@ -53,16 +49,12 @@ func TestBuffer_ErrorHasPath(t *testing.T) {
 // Each read of an open kernel file returns the current content, without allocating.
 func TestBuffer_ReadFromReturnsCurrentContent(t *testing.T) {
 	fd, err := Open("/proc/self/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unix.Close(fd)
 	var b Buffer
 	state := func() string {
 		data, err := b.ReadFrom(fd, "stat", 4096)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var f [StatRSS + 1][]byte
 		if pid, _, n := SplitStat(data, f[:]); n != len(f) || string(pid) == "" {
 			t.Fatalf("stat of this process %q, want %d fields", data, len(f))

@@ -50,8 +50,9 @@ func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 		call = RawPread
 	}
 	data, err := f.buf.read(call, file.fd, path, limit, shortRead)
-	if err != nil {
-		f.release(path)
+	if _, open := f.open[path]; open && err != nil {
+		unix.Close(file.fd)
+		delete(f.open, path)
 	}
 	return data, err
 }
@@ -93,20 +94,6 @@ func (f *Files) mayKeepOpen(fd int) (keep, atOnce bool) {
 		return true, false
 	}
 	return false, false
-}
-
-// IsOpen reports whether the file at path is kept open.
-func (f *Files) IsOpen(path string) bool {
-	_, open := f.open[path]
-	return open
-}
-
-// release closes the file at path if it is kept open.
-func (f *Files) release(path string) {
-	if file, open := f.open[path]; open {
-		unix.Close(file.fd)
-		delete(f.open, path)
-	}
 }
 
 // Close closes all open files. A later ReadKeepOpen opens its file again.

@@ -3,6 +3,7 @@ package procfile
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,25 +22,6 @@ func ParseCount(b []byte) (uint64, bool) {
 		n = n*10 + d
 	}
 	return n, true
-}
-
-// ParseDecimal parses a non-negative decimal number such as "0.20" to the nearest float64. It reports false for
-// anything else, such as an exponent, and for more than 15 digits.
-func ParseDecimal(b []byte) (float64, bool) {
-	whole, fraction, _ := bytes.Cut(b, []byte{'.'})
-	n, ok := ParseCount(whole)
-	if !ok || len(whole)+len(fraction) > 15 {
-		return 0, false
-	}
-
-	scale := 1.
-	for _, c := range fraction {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n, scale = 10*n+uint64(c-'0'), 10*scale
-	}
-	return float64(n) / scale, true // both are exact, so that the quotient is rounded once
 }
 
 // SplitFields splits a line at white space into f, and returns the number of fields that it stored. It ignores fields
@@ -72,6 +54,32 @@ func AppendPIDs(pids []int, list []byte) []int {
 		}
 	}
 	return pids
+}
+
+// CutRange returns the first range of a list such as "0-3,7", in the kernel's format for CPUs, and the rest of the
+// list. It reports false for anything else.
+func CutRange(list []byte) (first, last uint64, rest []byte, ok bool) {
+	part, rest, _ := bytes.Cut(list, []byte{','})
+	from, to, isRange := bytes.Cut(bytes.TrimSpace(part), []byte{'-'})
+	if !isRange {
+		to = from
+	}
+	first, ok = ParseCount(from)
+	last, okLast := ParseCount(to)
+	return first, last, rest, ok && okLast && first <= last
+}
+
+// Numbered returns the sorted numbers of the names that consist of prefix and a number below 65536, such as "cpu3".
+func Numbered(names []string, prefix string) []int {
+	var numbers []int
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, prefix)
+		if n, err := strconv.ParseUint(digits, 10, 16); ok && err == nil {
+			numbers = append(numbers, int(n))
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
 }
 
 // UserHZ is the number of clock ticks per second in the kernel's text files (USER_HZ). It is 100 on every system that
@@ -127,16 +135,19 @@ func IsExiting(stat []byte) bool {
 	return ok && flags&ends != 0
 }
 
-// StatusValue returns the value of the line key in status, a /proc/PID/status (proc_pid_status(5)), such as "1234 kB"
-// for "VmHWM". It returns "" if there is no such line.
-func StatusValue(status []byte, key string) string {
-	_, rest, found := bytes.Cut(status, []byte("\n"+key+":"))
-	if !found {
-		return ""
+// Value returns the value of the line key of data, such as "1234 kB" for "VmHWM" in a /proc/PID/status
+// (proc_pid_status(5)). It returns nil if there is no such line.
+func Value(data []byte, key string) []byte {
+	for line := range bytes.Lines(data) {
+		if name, value, found := bytes.Cut(line, []byte{':'}); found && string(name) == key {
+			return bytes.TrimSpace(value)
+		}
 	}
-	line, _, _ := bytes.Cut(rest, []byte{'\n'})
-	return string(bytes.TrimSpace(line))
+	return nil
 }
+
+// StatusValue is Value as a string.
+func StatusValue(status []byte, key string) string { return string(Value(status, key)) }
 
 // HasSignal reports whether sig is in the given signal set of status, a /proc/PID/status. A set is "ShdPnd" (sent to
 // the process and not delivered yet), for example.

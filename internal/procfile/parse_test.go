@@ -2,6 +2,7 @@ package procfile
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -70,6 +71,25 @@ func TestAppendPIDs(t *testing.T) {
 	}
 }
 
+func TestCutRange(t *testing.T) {
+	for list, want := range map[string]string{
+		"0-3,7": "0 3 7 true", "5": "5 5  true", " 2-2 ,x": "2 2 x true", "0,": "0 0  true",
+		"": "0 0  false", "3-1": "3 1  false", "1-": "1 0  false", "-1,2": "0 1 2 false", "a,2": "0 0 2 false",
+	} {
+		first, last, rest, ok := CutRange([]byte(list))
+		if got := fmt.Sprintf("%d %d %s %v", first, last, rest, ok); got != want {
+			t.Errorf("CutRange(%q) = %s, want %s", list, got, want)
+		}
+	}
+}
+
+func TestNumbered(t *testing.T) {
+	names := []string{"cpu10", "cpu2", "cpu", "cpufreq", "cpu-1", "xcpu3", "cpu65536", "cpu0"}
+	if got := Numbered(names, "cpu"); !slices.Equal(got, []int{0, 2, 10}) {
+		t.Errorf("Numbered(%q) = %v, want 0, 2 and 10", names, got)
+	}
+}
+
 func TestIsExiting(t *testing.T) {
 	const rest = " 0 0 0"
 	for stat, want := range map[string]bool{
@@ -95,5 +115,13 @@ func TestUnescape(t *testing.T) {
 		if got := Unescape(in); got != want {
 			t.Errorf("Unescape(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -44,9 +44,7 @@ func TestStatusValue(t *testing.T) {
 // A stopped process does not receive its signals: they stay pending.
 func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -54,9 +52,7 @@ func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 
 	status := func() []byte {
 		data, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return data
 	}
 

@@ -11,9 +11,7 @@ import (
 // InHostUserNamespace reports whether user IDs mean the same to this process as to the host. They do in the initial
 // user namespace, and in one that maps every user of its parent to the same ID, which can only be created where all
 // users are mapped. The map of a namespace can be set only once, so it is read at most once.
-func InHostUserNamespace() bool { return inHostUserNamespace() }
-
-var inHostUserNamespace = sync.OnceValue(func() bool {
+var InHostUserNamespace = sync.OnceValue(func() bool {
 	ids, err := os.ReadFile("/proc/self/uid_map")
 	if errors.Is(err, fs.ErrNotExist) { // a kernel without user namespaces
 		return true

@@ -79,21 +79,11 @@ func JobRecording(n, gpus int) *collector.Recording {
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0,
 		IOSome: 0.2, IOFull: 0.1}
 	for g := range gpus {
-		rec.GPUs = append(
-			rec.GPUs,
-			collector.GPU{
-				Device: gpu.Device{
-					Index:           g,
-					UUID:            fmt.Sprint("GPU-", g),
-					Name:            "NVIDIA A100-SXM4-40GB",
-					MemoryMB:        40960,
-					PowerLimitWatts: 400,
-				},
-				OfJob:        g < (gpus+1)/2,
-				EnergyJoules: 15_000,
-				ClockMHz:     1410,
-			},
-		)
+		rec.GPUs = append(rec.GPUs, collector.GPU{
+			Device: gpu.Device{Index: g, UUID: fmt.Sprint("GPU-", g), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960,
+				PowerLimitWatts: 400},
+			OfJob: g < (gpus+1)/2, EnergyJoules: 15_000, ClockMHz: 1410,
+		})
 	}
 
 	for i := range n {

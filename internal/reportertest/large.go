@@ -3,14 +3,10 @@
 package reportertest
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -38,62 +34,12 @@ func BurstNode(nodes int) int { return min(517, nodes-1) }
 // of the bucket, so that only the envelope shows it.
 func BurstBucket(buckets int) int { return buckets * 3 / 5 }
 
-// WriteLarge writes the file of a merged report with the given number of nodes and of buckets each, two or more. A
-// thousand buckets are 1 MB of JSON and take about 15 ms. The load of each node varies differently, below 65 %, but on
-// one node, for two seconds, all CPUs are busy and the disk is written to.
-func WriteLarge(w io.Writer, nodes, buckets int) error {
-	r := Large(0, nodes, buckets)
-	r.Nodes = map[string]*reporter.Node{}
-	frame, err := reporter.Encode(r)
-	if err != nil {
-		return err
-	}
-
-	if nodes > 1 {
-		count := fmt.Appendf(nil, ",\n    \"nodes\": %d\n  },\n  \"nodes\": ", nodes)
-		frame = bytes.Replace(frame, []byte("\n  },\n  \"nodes\": "), count, 1)
-	}
-	head, tail, _ := bytes.Cut(frame, []byte("}\n}"))
-	if _, err := w.Write(head); err != nil {
-		return err
-	}
-
-	batch := make([][]byte, runtime.NumCPU())
-	for first := 0; first < nodes; first += len(batch) {
-		var workers sync.WaitGroup
-		for i := range batch[:min(len(batch), nodes-first)] {
-			workers.Go(func() { batch[i] = member(first+i, nodes, buckets) })
-		}
-		workers.Wait()
-		for _, text := range batch[:min(len(batch), nodes-first)] {
-			if _, err := w.Write(text); err != nil {
-				return err
-			}
-		}
-	}
-
-	_, err = fmt.Fprintf(w, "\n  }\n}%s", tail)
-	return err
-}
-
-// member returns node i as a member of the file, with the comma before it.
-func member(i, nodes, buckets int) []byte {
-	data, err := reporter.Encode(&reporter.Report{Nodes: Large(i, nodes, buckets).Nodes})
-	if err != nil {
-		panic(err) // these numbers and texts cannot fail
-	}
-	from := bytes.Index(data, fmt.Appendf(nil, "\n    \"%d\": {", i))
-	text := bytes.TrimSuffix(data[from:], []byte("\n  }\n}\n"))
-	if i > 0 {
-		text = append([]byte{','}, text...)
-	}
-	return text
-}
-
 // start returns the start of a large report.
 func start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Large returns the report of one node of WriteLarge's run.
+// Large returns the report of node i of a run of several nodes, with the given number of buckets, two or more. A
+// thousand buckets are 1 MB of JSON. The load of each node varies differently, below 65 %, but on one node, for two
+// seconds, all CPUs are busy and the disk is written to.
 func Large(i, nodes, buckets int) *reporter.Report {
 	rec := recording(i, buckets, i == BurstNode(nodes))
 	end := reporter.Time{Time: rec.Start.Wall.Add(rec.End.Mono)}
@@ -106,18 +52,9 @@ func Large(i, nodes, buckets int) *reporter.Report {
 		Run: reporter.Run{ID: "large", Command: []string{"srun", "python", "train.py", "--nodes", strconv.Itoa(nodes)},
 			Start: began, End: end, WallSeconds: wall, ExitCode: &exit, Tags: map[string]string{"team": "blue"}},
 		Recording: rec,
-		Job: &reporter.Job{
-			PID:               4242 + i,
-			ExitCode:          new(0),
-			Start:             began,
-			End:               end,
-			UserSeconds:       math.Round(wall * cpus / 5),
-			SystemSeconds:     math.Round(wall),
-			MaxRSSMB:          1536.5,
-			BlockReadMB:       210.25,
-			MinorFaults:       123456,
-			VoluntarySwitches: 65432,
-		},
+		Job: &reporter.Job{PID: 4242 + i, ExitCode: new(0), Start: began, End: end,
+			UserSeconds: math.Round(wall * cpus / 5), SystemSeconds: math.Round(wall), MaxRSSMB: 1536.5,
+			BlockReadMB: 210.25, MinorFaults: 123456, VoluntarySwitches: 65432},
 		Agent: reporter.Agent{Version: "test", CPUSeconds: 0.25, MaxRSSMB: 14},
 	})
 }
@@ -126,16 +63,8 @@ func Large(i, nodes, buckets int) *reporter.Report {
 func recording(i, buckets int, burst bool) *collector.Recording {
 	began := host.Instant{Wall: start()}
 	rec := collector.NewRecording(began, time.Second, buckets)
-	rec.Host = host.Info{
-		Hostname: fmt.Sprintf("node-%04d", i),
-		BootID:   "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef",
-		OS:       "linux",
-		Kernel:   "6.12.0",
-		Arch:     "amd64",
-		CPUModel: "Simulated CPU",
-		CPUs:     cpus,
-		MemoryMB: memoryMB,
-	}
+	rec.Host = host.Info{Hostname: fmt.Sprintf("node-%04d", i), BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef",
+		OS: "linux", Kernel: "6.12.0", Arch: "amd64", CPUModel: "Simulated CPU", CPUs: cpus, MemoryMB: memoryMB}
 
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	n := node{random: rand.New(rand.NewPCG(uint64(i), 0)), phase: float64(i) / 7}
@@ -170,14 +99,7 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 
 	wave := 0.5 + 0.5*math.Sin(n.phase+float64(second)/400)
 	busy := 10 + 40*wave + 10*n.random.Float64()
-	rates := [6]float64{
-		20 * wave * n.random.Float64(),
-		5 * wave,
-		0,
-		30 * n.random.Float64(),
-		0,
-		25 * n.random.Float64(),
-	}
+	rates := [6]float64{20 * wave * n.random.Float64(), 5 * wave, 0, 30 * n.random.Float64(), 0, 25 * n.random.Float64()}
 
 	low, high := busy/2, min(100, busy*1.5)
 	if burst {

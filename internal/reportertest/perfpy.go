@@ -37,7 +37,7 @@ func PerfPySamples() []collector.Sample {
 
 // PerfPyJSON returns PerfPySamples of node 3 in perf.py's format.
 func PerfPyJSON() string {
-	data, err := reporter.EncodePerfPy(map[string][]collector.Sample{"3": PerfPySamples()})
+	data, err := reporter.EncodePerfPy(3, PerfPySamples())
 	if err != nil {
 		panic(err) // the samples are constant
 	}

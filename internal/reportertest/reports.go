@@ -170,15 +170,8 @@ func Container(node, n, gpus int) *reporter.Report {
 	in.Recording = JobRecording(n, gpus)
 	a := &in.Recording.Account
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
-	a.Limits = host.Limits{
-		CPUs:         2,
-		CPUQuota:     2,
-		CPUSetCPUs:   8,
-		AffinityCPUs: 8,
-		MemoryMB:     8192,
-		CPUGroup:     "/docker/3f5a9c",
-		MemoryGroup:  "/docker",
-	}
+	a.Limits = host.Limits{CPUs: 2, CPUQuota: 2, CPUSetCPUs: 8, AffinityCPUs: 8, MemoryMB: 8192,
+		CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker"}
 
 	a.CPUSeconds, a.Periods, a.ThrottledPeriods, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}

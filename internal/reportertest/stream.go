@@ -110,21 +110,11 @@ func (w *WideStream) Recording(maxLength int) *collector.Recording {
 func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	if w.n == w.gpusAt && w.gpus > 0 {
 		for i := range w.gpus {
-			rec.GPUs = append(
-				rec.GPUs,
-				collector.GPU{
-					Device: gpu.Device{
-						Index:           i,
-						UUID:            fmt.Sprintf("GPU-%d", i),
-						Name:            "A100",
-						MemoryMB:        81920,
-						PowerLimitWatts: 400,
-					},
-					OfJob:        i == 0,
-					EnergyJoules: series.Unknown(),
-					ClockMHz:     series.Unknown(),
-				},
-			)
+			rec.GPUs = append(rec.GPUs, collector.GPU{
+				Device: gpu.Device{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920,
+					PowerLimitWatts: 400},
+				OfJob: i == 0, EnergyJoules: series.Unknown(), ClockMHz: series.Unknown(),
+			})
 		}
 		rec.EnsureGPUColumns(w.gpus)
 	}

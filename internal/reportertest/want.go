@@ -65,15 +65,8 @@ func WantMeansInside(t testing.TB, r *reporter.Report) {
 		for key, band := range n.Envelope {
 			for i, mean := range band.Mean {
 				if mean < band.Min[i] || mean > band.Max[i] {
-					t.Errorf(
-						"node %s: envelope of %s: point %d: min %v, mean %v, max %v",
-						name,
-						key,
-						i,
-						band.Min[i],
-						mean,
-						band.Max[i],
-					)
+					t.Errorf("node %s: envelope of %s: point %d: min %v, mean %v, max %v", name, key, i, band.Min[i],
+						mean, band.Max[i])
 				}
 			}
 		}

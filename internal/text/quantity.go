@@ -37,8 +37,8 @@ func (q Quantity) Narrow() string {
 	return strings.ReplaceAll(strings.ReplaceAll(q.String(), " ", ""), "min", "m")
 }
 
-// Duration returns s seconds as a duration: 0.05 s, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. From one hour on it is
-// truncated, not rounded: 2 h 05 min have passed in full.
+// Duration returns s seconds as a duration: 45 ms, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. Below a second it has at
+// most three digits. From one hour on it is truncated, not rounded: 2 h 05 min have passed in full.
 func Duration(s float64) Quantity {
 	whole := math.Floor(s + 0.5)
 	switch {
@@ -49,12 +49,12 @@ func Duration(s float64) Quantity {
 		return Quantity{"-" + q.Number, q.Unit}
 	case s == 0:
 		return Quantity{"0", "s"}
-	case s < 0.0001:
-		return Quantity{"<0.0001", "s"}
-	case s < 0.0095:
-		return Quantity{Fixed(s, 4), "s"}
-	case s < 0.995:
-		return Quantity{Fixed(s, 2), "s"}
+	case s < 1e-7:
+		return Quantity{"<0.1", "µs"}
+	case s < 0.0009995:
+		return Quantity{Number(ThreeDigits(s * 1e6)), "µs"}
+	case s < 0.9995:
+		return Quantity{Number(ThreeDigits(s * 1000)), "ms"}
 	case s < 59.95:
 		return Quantity{Fixed(s, 1), "s"}
 	case whole < 3600:
@@ -136,24 +136,8 @@ func Energy(joules float64) Quantity {
 // Percentage returns v percent with one decimal.
 func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
 
-// Milliseconds formats ms, a time in milliseconds: 0.62 ms, 12 ms, 0.3 µs; from a second on as a [Duration].
-func Milliseconds(ms float64) string {
-	switch a := math.Abs(ms); {
-	case math.IsNaN(ms) || math.IsInf(ms, 0):
-		return Absent
-	case a >= 999.5:
-		return Seconds(ms / 1000)
-	case a >= 9.95 || a == 0:
-		return Fixed(ms, 0) + " ms"
-	case a >= 0.995:
-		return Fixed(ms, 1) + " ms"
-	case a >= 0.0095:
-		return Fixed(ms, 2) + " ms"
-	case a >= 0.00005:
-		return Fixed(ms*1000, 1) + " µs"
-	}
-	return "<0.1 µs"
-}
+// Milliseconds formats ms, a time in milliseconds, as a [Duration].
+func Milliseconds(ms float64) string { return Seconds(ms / 1000) }
 
 // Number formats v without a unit: 1,234, 4.5, 0.0625. It has at most three decimals and seven digits, or three
 // significant digits if it is below 0.1.

@@ -10,7 +10,7 @@ func TestQuantity_KeepsNumberAndUnitApart(t *testing.T) {
 	for _, c := range []struct{ got, want Quantity }{
 		{Duration(200), Quantity{"3 min 20", "s"}},
 		{Duration(7500), Quantity{"2 h 05", "min"}},
-		{Duration(-0.5), Quantity{"-0.50", "s"}},
+		{Duration(-0.5), Quantity{"-500", "ms"}},
 		{Size(1536), Quantity{"1.5", "GiB"}},
 		{TrimmedSize(1280), Quantity{"1.25", "GiB"}},
 		{TrimmedSize(65536), Quantity{"64", "GiB"}},
@@ -36,8 +36,8 @@ func TestQuantity_KeepsNumberAndUnitApart(t *testing.T) {
 func TestMilliseconds(t *testing.T) {
 	t.Parallel()
 	for ms, want := range map[float64]string{
-		0: "0 ms", 0.62: "0.62 ms", 1.1: "1.1 ms", 12: "12 ms", 9.96: "10 ms", 999: "999 ms", 999.6: "1.0 s", 90_000: "1 min 30 s",
-		0.0625: "0.06 ms", 0.009: "9.0 µs", 0.0003: "0.3 µs", 0.00001: "<0.1 µs", -3: "-3.0 ms",
+		0: "0 s", 0.62: "620 µs", 1.1: "1.1 ms", 12: "12 ms", 9.966: "9.97 ms", 999: "999 ms", 999.6: "1.0 s", 90_000: "1 min 30 s",
+		0.0003: "0.3 µs", 0.00001: "<0.1 µs", -3: "-3 ms",
 		math.NaN(): Absent, math.Inf(1): Absent,
 	} {
 		if got := Milliseconds(ms); got != want {

@@ -203,10 +203,13 @@ func SpeedText(v float64) string { return Speed(v).String() }
 // Percent returns a [Percentage] as a string.
 func Percent(v float64) string { return Percentage(v).String() }
 
-// WholePercent formats v percent without decimals: 36 %, <1 %.
+// WholePercent formats v percent without decimals: 36 %, <1 %. Only all of it is 100 %.
 func WholePercent(v float64) string {
-	if v > 0 && v <= 0.5 {
+	switch {
+	case v > 0 && v <= 0.5:
 		return "<1 %"
+	case v >= 99.5 && v < 100:
+		return ">99 %"
 	}
 	return Fixed(v, 0) + " %"
 }
@@ -238,4 +241,13 @@ func ShortHours(v float64) string {
 		return Fixed(v, 1)
 	}
 	return Fixed(v, 0)
+}
+
+// ShellQuote quotes s for a POSIX shell, if it has to be.
+func ShellQuote(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -117,15 +117,15 @@ func TestQuantity_TextHasUnit(t *testing.T) {
 		write func(float64) string
 		rows  []row
 	}{
-		"seconds": {Seconds, []row{{0, "0 s"}, {0.00001, "<0.0001 s"}, {0.0031, "0.0031 s"}, {0.0095, "0.01 s"}, {0.05, "0.05 s"}, {0.994, "0.99 s"},
-			{0.996, "1.0 s"}, {12.34, "12.3 s"}, {59.94, "59.9 s"}, {59.96, "1 min 00 s"}, {200, "3 min 20 s"}, {3599.4, "59 min 59 s"}, {3599.6, "1 h 00 min"},
+		"seconds": {Seconds, []row{{0, "0 s"}, {1e-8, "<0.1 µs"}, {0.0000625, "62.5 µs"}, {0.0009994, "999 µs"}, {0.0009996, "1 ms"}, {0.0031, "3.1 ms"}, {0.045, "45 ms"},
+			{0.04518, "45.2 ms"}, {0.996, "996 ms"}, {0.9996, "1.0 s"}, {12.34, "12.3 s"}, {59.94, "59.9 s"}, {59.96, "1 min 00 s"}, {200, "3 min 20 s"}, {3599.4, "59 min 59 s"}, {3599.6, "1 h 00 min"},
 			{7500, "2 h 05 min"}, {86399, "23 h 59 min"}, {6*86400 + 23*3600, "6 d 23 h"}, {6*86400 + 3*3600, "6 d 03 h"}, {1e12, "1.16e+07 d"}, {-5, "-5.0 s"}, {nan, Absent}, {inf, Absent}}},
 		"size": {SizeText, []row{{0, "0 B"}, {1.0 / (1 << 20), "1 B"}, {12.0 / 1024, "12 KiB"}, {1023.4 / 1024, "1023 KiB"}, {1023.9 / 1024, "1.0 MiB"}, {4.25, "4.2 MiB"},
 			{9.96, "10 MiB"}, {312, "312 MiB"}, {1536, "1.5 GiB"}, {15.6 * 1024, "15.6 GiB"}, {125 * 1024, "125 GiB"}, {2.3 * 1024 * 1024, "2.3 TiB"}, {-1536, "-1.5 GiB"}, {nan, Absent}, {inf, Absent}}},
 		"rate":    {SpeedText, []row{{0, "0.00 MiB/s"}, {0.001, "<0.01 MiB/s"}, {0.5, "0.50 MiB/s"}, {9.99, "9.99 MiB/s"}, {74, "74.0 MiB/s"}, {1e300, "1e+300 MiB/s"}}},
 		"percent": {Percent, []row{{0, "0.0 %"}, {49.98, "50.0 %"}, {100, "100.0 %"}}},
 		"hours":   {Hours, []row{{0, "0.0"}, {0.0000001, "1.0e-07"}, {0.000123, "0.000123"}, {0.0133, "0.013"}, {8, "8.000"}, {1234.56, "1234.6"}, {nan, Absent}}},
-		"short":   {ShortSeconds, []row{{0.05, "0.05s"}, {200, "3m20s"}, {7500, "2h05m"}, {600000, "6d22h"}, {nan, Absent}}},
+		"short":   {ShortSeconds, []row{{0.05, "50ms"}, {200, "3m20s"}, {7500, "2h05m"}, {600000, "6d22h"}, {nan, Absent}}},
 		"CPUs":    {CPUs, []row{{2, "2"}, {1.5, "1.5"}, {0.256, "0.26"}, {1e8, "1e+08"}, {nan, Absent}}},
 		"whole":   {TrimmedSizeText, []row{{64 * 1024, "64 GiB"}, {1280, "1.25 GiB"}, {1.3 * 1024, "1.3 GiB"}, {312, "312 MiB"}, {nan, Absent}}},
 		"nodes":   {ShortHours, []row{{0, "0.000"}, {0.0001, "<0.001"}, {12.3456, "12.346"}, {123.4, "123.4"}, {98765.4, "98765"}}},
@@ -157,3 +157,13 @@ func TestList(t *testing.T) {
 
 // hostileText has characters that no terminal may receive.
 const hostileText = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\u200be\u2028f\xffg\x7fh\u009b2Ji \\ \u65e5\u672c\u8a9e"
+
+// Only all of it is 100 %, and only nothing is 0 %.
+func TestWholePercent(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{0: "0 %", 0.2: "<1 %", 1.4: "1 %", 99.4: "99 %", 99.6: ">99 %", 99.999: ">99 %", 100: "100 %", 156.2: "156 %"} {
+		if got := WholePercent(v); got != want {
+			t.Errorf("WholePercent(%v) = %q, want %q", v, got, want)
+		}
+	}
+}

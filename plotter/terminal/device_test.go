@@ -46,10 +46,10 @@ func TestScreen_ShowsRDMAPorts(t *testing.T) {
 	}
 	want := []string{
 		"IB recv 100.0 MiB/s 100.0MiB/s @@@@",
-		"node IB @@@@ 0 to 100.0 MiB/s received", // the other has no label
+		"InfiniBand @@@@ 0 to 100.0 MiB/s received", // the other has no label
 		"node IB recv 100.0 MiB/s",
 		"InfiniBand: 400 MiB received, 0 B sent",
-		"node IB 400 MiB received",
+		"InfiniBand 400 MiB received",
 	}
 	if got := ofPorts(t, reporter.New(in)); !slices.Equal(got, want) {
 		t.Errorf("lines of RDMA ports:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -22,7 +22,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	if live.Problem != "" {
 		lines = append(lines, line{priority: 1, style: table.Alarm, text: text.Printable(live.Problem)})
 	}
-	if words := commandWords(r.Run.Command, o.Width); words != "" {
+	if words := summary.CommandLine(r.Run.Command[:max(0, min(len(r.Run.Command), o.Width))]); words != "" {
 		lines = append(lines, line{priority: 6, text: words})
 	}
 	lines = append(lines, line{priority: 20})
@@ -115,21 +115,6 @@ func titleText(r *reporter.Report, n *reporter.Node, o Options, live LiveNode) s
 		words += text.PadLeft(start, room)
 	}
 	return words
-}
-
-// commandWords returns the beginning of command. It does not read the rest of a very long command.
-func commandWords(command []string, width int) string {
-	short, left := make([]string, 0, min(len(command), width+1)), 4*max(0, width)
-	for _, word := range command {
-		if left < 0 {
-			break
-		}
-		if len(word) > left {
-			word = word[:left] // half a character at the end is off the screen
-		}
-		short, left = append(short, word), left-len(word)-1
-	}
-	return summary.CommandLine(short)
 }
 
 // costWords returns perfagent's cost so far, and the state of its sampling.

@@ -42,15 +42,15 @@ func TestScreen_ShowsBusiestOperations(t *testing.T) {
 	screen := strings.Join(Screen(r, o), "\n")
 	const want = `
 
-OPERATIONS  1,234.6/s     31 ms each  GET /\x1b[31m<b>\u202e
-                120/s   0.62 ms each  store.get
+OPERATIONS  1,234.6/s   31.3 ms each  GET /\x1b[31m<b>\u202e
+                120/s    625 µs each  store.get
               0.001/s     1.5 s each  db.query
 
 perfagent  `
 	if !strings.Contains(screen, want) {
 		t.Errorf("screen lacks %s:\n%s", want, screen)
 	}
-	const words = `operations: GET /\x1b[31m<b>\u202e 1,234.6/s 31 ms each, store.get 120/s 0.62 ms each, db.query 0.001/s 1.5 s each`
+	const words = `operations: GET /\x1b[31m<b>\u202e 1,234.6/s 31.3 ms each, store.get 120/s 625 µs each, db.query 0.001/s 1.5 s each`
 	if line := Line(r, o); !strings.Contains(line, words) {
 		t.Errorf("line lacks %s:\n%s", words, line)
 	}

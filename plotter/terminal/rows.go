@@ -125,12 +125,10 @@ const (
 const jobInk table.Style = "34"
 
 // rowLines returns a heading with the given label, and rows as lines: a label, a bar of the newest value, that value,
-// the peak and a sparkline from 0 to the peak. A narrow screen has no sparkline, then no bar, and then no peak.
+// the peak and a sparkline from 0 to the peak. A narrow screen has no sparkline, then no bar, then no peak, and at last
+// less room for the value.
 func rowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []row, ink table.Style) []line {
-	if o.Width < labelWidth+nowWidth {
-		return narrowLines(n, live, o, head, rows)
-	}
-
+	room := max(1, min(nowWidth, o.Width-labelWidth))
 	cells := o.Width - labelWidth - barWidth - nowWidth - peakWidth - sparkGap
 	hasBar, hasPeak := cells >= -sparkGap, o.Width >= labelWidth+nowWidth+peakWidth
 	if cells < minSparkCells {
@@ -141,7 +139,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []ro
 		if hasBar {
 			words += text.PadRight(bar, barWidth)
 		}
-		words += text.PadRight(text.Clip(now, nowWidth), nowWidth)
+		words += text.PadRight(text.Clip(now, room), room)
 		if hasPeak {
 			words += text.PadLeft(peak, peakWidth)
 		}
@@ -169,7 +167,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []ro
 				l.ink = table.Bad
 			}
 		}
-		l.text = join(r.label, bar, nowText(n, live, r.column, now, nowWidth-1),
+		l.text = join(r.label, bar, nowText(n, live, r.column, now, max(1, room-1)),
 			valueText(r.column, peak, peakWidth-1), Spark(values, cells, 0, highest(values), o.ASCII))
 		lines = append(lines, l)
 	}
@@ -212,22 +210,6 @@ func nowText(n *reporter.Node, live LiveNode, c collector.Column, v float64, roo
 		return short
 	}
 	return words
-}
-
-// narrowLines returns the rows for a screen without room for sparklines or for spaces between label and number.
-func narrowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []row) []line {
-	at := text.PadLeft(firstHead(live), max(0, o.Width-text.Width(head)))
-	lines := []line{{priority: 6, style: table.Faint, text: head + at}}
-	for _, row := range rows {
-		now, _ := numbersOf(n, live, row.column)
-		room := o.Width - text.Width(row.label)
-		words := row.label
-		if room > 1 {
-			words += text.PadLeft(valueText(row.column, now, room-1), room)
-		}
-		lines = append(lines, line{priority: row.priority, text: words})
-	}
-	return lines
 }
 
 // firstHead returns the heading of the first number.

@@ -102,7 +102,7 @@ loop recv              20.9 MiB/s            20.9 MiB/s   ███████�
 loop sent              –                     20.9 MiB/s   █████████████████████
 disk used  ███████▏··  71 %                        71 %   █████████████████████
 
-perfagent  0.01 s of CPU time, 90 samples, 1 s apart
+perfagent  12.3 ms of CPU time, 90 samples, 1 s apart
 
 q quits`)
 	o := screenOptions(3, 39, 10)
@@ -169,7 +169,7 @@ disk read              1.78 MiB/s            1.78 MiB/s   ▁▂▂▂▃▃▃�
 disk used  ███████▏··  71 %                        71 %   █████████████████████
 
 No network traffic on the counted interfaces so far.
-perfagent  0.01 s of CPU time, 90 samples, 1 s apart
+perfagent  12.3 ms of CPU time, 90 samples, 1 s apart
 
 q quits`
 	screenIs(t, "80 × 24", Screen(r, o), want)
@@ -386,9 +386,9 @@ func screenRowOf(lines []string, label string) string {
 func TestScreen_CutsNoNumber(t *testing.T) {
 	screenIs(t, "20 × 5", Screen(screenReport(1), screenOptions(1, 19, 5)), `
 trial-7, running f…
-CPU            25 %
-memory          3 %
-disk read 1.78MiB/s
+CPU        25 %
+memory     3 %
+disk read  1.78M
 q quits`)
 	for room, want := range []string{"…", "…", "12", "12%", "12 %", "12 %", "12 %"} {
 		if got := valueText(collector.CPUAvg, 12.5, room); got != want {

@@ -8,7 +8,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // The levels of a sparkline, lowest first. The lowest must be visible, because a blank means that nothing was measured.
@@ -184,11 +183,11 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 		}
 		rows = append(rows, row)
 	}
-	add("node CPU", collector.CPUAvg, "")
-	add("node memory", collector.MemPercent, "")
+	add("CPU", collector.CPUAvg, "")
+	add("memory", collector.MemPercent, "")
 	for _, c := range collector.Traffic() {
 		row := c.Info()
-		add(summary.NodeLabel(row.TrafficGroup), row.Rate, row.Direction)
+		add(string(row.TrafficGroup), row.Rate, row.Direction)
 	}
 	return rows
 }
@@ -198,11 +197,11 @@ func jobSparklines(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	if values := valuesOf(n, collector.JobCPU); highest(values) > 0 {
 		peak := max(minCPUs, highest(values))
-		rows = append(rows, sparkline{"job CPU", values, peak, "0 to " + text.CPUs(peak) + " CPUs"})
+		rows = append(rows, sparkline{"CPU", values, peak, "0 to " + text.CPUs(peak) + " CPUs"})
 	}
 	if values := valuesOf(n, collector.JobMemory); highest(values) > 0 {
 		peak := highest(values)
-		rows = append(rows, sparkline{"job memory", values, peak, "0 to " + text.SizeText(peak)})
+		rows = append(rows, sparkline{"memory", values, peak, "0 to " + text.SizeText(peak)})
 	}
 	if values := busiestGPU(n); values != nil {
 		row := sparkline{label: "GPU", values: values, hi: 100, scale: "0 to 100 %"}

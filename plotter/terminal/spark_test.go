@@ -102,14 +102,14 @@ func TestSparklines_HaveLabelsAndScales(t *testing.T) {
 	n.Envelope["net_io_ext_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0.02, 0.1, 0}}
 	n.Envelope["mem_percent"] = reporter.Band{Max: reporter.Numbers{nan, nan, nan, nan, nan}}
 	want := []string{
-		"job CPU     ▁▅█ ▂  0 to 100 CPUs",
-		"job memory  ▁▅█ ▂  0 to 100 MiB",
+		"CPU         ▁▅█ ▂  0 to 100 CPUs",
+		"memory      ▁▅█ ▂  0 to 100 MiB",
 		"time        0 to 5.0 s",
-		"node CPU    ▁▅█ ▂  0 to 100 %",
-		"node memory        –",
-		"node disk   ▁▅█ ▂  0 to 100.0 MiB/s read",
-		"node net    ▁▁▂█▁  0 to 0.10 MiB/s sent",
-		"node lo     ▁▅█ ▂  0 to 100.0 MiB/s received",
+		"CPU         ▁▅█ ▂  0 to 100 %",
+		"memory             –",
+		"disk        ▁▅█ ▂  0 to 100.0 MiB/s read",
+		"network     ▁▁▂█▁  0 to 0.10 MiB/s sent",
+		"loopback    ▁▅█ ▂  0 to 100.0 MiB/s received",
 		"            ▁▅█ ▂  0 to 100.0 MiB/s sent",
 		"time        0 to 5.0 s",
 	}
@@ -118,11 +118,11 @@ func TestSparklines_HaveLabelsAndScales(t *testing.T) {
 	}
 	n.Envelope["net_io_lo_recv_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0, 0, 0}}
 	n.Envelope["net_io_lo_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, nan, 0, 0}}
-	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.Contains(got, "node lo") {
+	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.Contains(got, "loopback") {
 		t.Errorf("nothing was sent over loopback, but it has a sparkline:\n%s", got)
 	}
 	n.Envelope = nil // as from perf.py
-	want = []string{"job CPU     _+@ .  0 to 100 CPUs", "job memory  _+@ .  0 to 100 MiB", "time        0 to 5.0 s", "node CPU    _+@ .  0 to 100 %", "node memory _+@ .  0 to 100 %", "time        0 to 5.0 s"}
+	want = []string{"CPU         _+@ .  0 to 100 CPUs", "memory      _+@ .  0 to 100 MiB", "time        0 to 5.0 s", "CPU         _+@ .  0 to 100 %", "memory      _+@ .  0 to 100 %", "time        0 to 5.0 s"}
 	if got := drawn(Sparklines(n, 80, true)); !slices.Equal(got, want) {
 		t.Errorf("sparklines in ASCII\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -146,7 +146,7 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 				if !strings.Contains(line, "to 100") { // neither CPU nor disk
 					continue
 				}
-				if strings.HasPrefix(line, "node memory") == (strings.Count(line, top) == 1) {
+				if strings.HasPrefix(line, "memory") == (strings.Count(line, top) == 1) {
 					t.Errorf("%d cells: want one full cell in each line but the memory's: %s", width, line)
 				}
 				if cell := utf8.RuneCountInString(string(picture)[:max(0, at)]); at >= 0 && !sparkWhere(picture, cell) {
@@ -258,13 +258,13 @@ func BenchmarkSparklines(b *testing.B) {
 func TestSparklines_HaveLineForGPU(t *testing.T) {
 	r := reportertest.Container(0, 60, 2)
 	lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n")
-	if !strings.Contains(lines, "\nGPU         ") || !strings.Contains(lines, "\nnode net ") {
+	if !strings.Contains(lines, "\nGPU         ") || !strings.Contains(lines, "\nnetwork ") {
 		t.Errorf("want lines for the GPU and the network:\n%s", lines)
 	}
 	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
 		clear(r.Nodes["0"].Envelope[c.Key()].Max)
 	}
-	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "node net") || !strings.Contains(lines, "\nGPU         ") {
+	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "network") || !strings.Contains(lines, "\nGPU         ") {
 		t.Errorf("want a line for the GPU, and none for the idle network:\n%s", lines)
 	}
 	for i := range r.Nodes["0"].GPUs {

@@ -19,7 +19,7 @@ func shownAmount(v float64, unit collector.Unit) string {
 	q := text.Quantity{Number: threeDigits(v), Unit: unit.Symbol()}
 	switch unit {
 	case collector.Seconds:
-		if math.Abs(v) >= 59.95 {
+		if a := math.Abs(v); a < 0.9995 || a >= 59.95 {
 			q = text.Duration(v)
 		}
 	case collector.Mebibytes:

@@ -2,11 +2,11 @@ package comparer
 
 import "slices"
 
-// Rows returns the metrics in the order of their groups: first the job's metrics that changed or that a gate uses, then
-// the rest. It omits metrics that neither side has.
+// Rows returns the metrics in the order of their groups: first time, CPU time and peak memory, what changed of the job,
+// and what a gate uses, then the rest. It omits metrics that neither side has.
 func (c *Comparison) Rows() (changed, rest []Row) {
 	for _, m := range c.listedMetrics(true) {
-		if rows := c.rows([]Metric{m}); m.gated || c.isOfJob(&m) && m.hasNotableChange() {
+		if rows := c.rows([]Metric{m}); c.leads(&m) {
 			changed = append(changed, rows...)
 		} else {
 			rest = append(rest, rows...)

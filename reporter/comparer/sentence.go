@@ -101,17 +101,8 @@ func percentText(pct float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(pct, 'f', 1, 64), ".0")
 }
 
-// pValueText returns a p-value as "p 0.01".
-func pValueText(p float64) string {
-	switch {
-	case p < 0.001:
-		return "p < 0.001"
-	case p < 0.01:
-		return "p " + strconv.FormatFloat(p, 'f', 3, 64)
-	}
-
-	return "p " + strconv.FormatFloat(p, 'f', 2, 64)
-}
+// pValueText returns a p-value as "p 0.012".
+func pValueText(p float64) string { return "p " + strings.Replace(pValueCell(p), "<.", "< 0.", 1) }
 
 // changeOf returns the change of the first named metric that both sides have, such as "memory -32 %"; "" if it has not
 // changed.
@@ -233,13 +224,16 @@ func trimCommonPrefix(a, b string) (shortA, shortB string) {
 // listedMetrics returns the metrics of the tables, in the order of their groups: all of them or, if all is false, time,
 // CPU time and peak memory, what changed of the job, and what a gate uses.
 func (c *Comparison) listedMetrics(all bool) []Metric {
-	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool {
-		always := m.Name == reporter.MetricWall || m.Name == reporter.MetricJobCPU || m.Name == reporter.MetricJobMemoryPeak
-		return !all && !m.gated && !(c.isOfJob(&m) && (always && m.A != nil && m.B != nil || m.hasNotableChange()))
-	})
+	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool { return !all && !c.leads(&m) })
 	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.definition, *b.definition) })
 
 	return list
+}
+
+// leads reports whether m belongs in the first table.
+func (c *Comparison) leads(m *Metric) bool {
+	always := m.Name == reporter.MetricWall || m.Name == reporter.MetricJobCPU || m.Name == reporter.MetricJobMemoryPeak
+	return m.gated || c.isOfJob(m) && (always && m.A != nil && m.B != nil || m.hasNotableChange())
 }
 
 // isOfJob reports whether m is a number of the job or its GPUs that does not follow from its other numbers.
@@ -283,8 +277,8 @@ func (c *Comparison) otherLines(list []Metric) []string {
 		title string
 		labels
 	}{
-		{fmt.Sprintf("The same, or differing by less than %d %%, %d MiB or %v s",
-			minNotablePct, minNotableMB, minNotableSeconds), same},
+		{fmt.Sprintf("The same, or differing by less than %d %%, %d MiB or %s",
+			minNotablePct, minNotableMB, text.Seconds(minNotableSeconds)), same},
 		{fmt.Sprintf("No significant change (p > %v)", Alpha), alike}, {"Only in A", onlyA}, {"Only in B", onlyB},
 	} {
 		if len(group.labels) > 0 {

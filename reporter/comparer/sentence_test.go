@@ -39,14 +39,14 @@ func TestSentence(t *testing.T) {
 	}{
 		{10, reporter.Values{wall: 100, memory: 1000}, reporter.Values{wall: 112, memory: 680}, // the medians are shown as 100 and 113 s
 			"B took 13 % longer than A (p < 0.001): peak memory -32 %."},
-		{4, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.03)."},
+		{4, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.029)."},
 		{5, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.008)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 88}, "B took 12 % less time than A (p < 0.001)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 102}, "B took 2 % longer than A (p < 0.001)."},
 		{10, reporter.Values{wall: 1000}, reporter.Values{wall: 3}, "B took 99.7 % less time than A (p < 0.001)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 210}, "B took 2.1 × as long as A (p < 0.001)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 1234}, "B took 12 × as long as A (p < 0.001)."},
-		{10, reporter.Values{wall: 100, cpu: 5}, reporter.Values{wall: 100, cpu: 6}, "B took as long as A (p 1.00): CPU time +20 %."},
+		{10, reporter.Values{wall: 100, cpu: 5}, reporter.Values{wall: 100, cpu: 6}, "B took as long as A (p 1.000): CPU time +20 %."},
 		{10, reporter.Values{wall: 100, cpu: 5, memory: 10, gpu: 50}, reporter.Values{wall: 112, cpu: 6, memory: 9, gpu: 25},
 			"B took 13 % longer than A (p < 0.001): CPU time +20 %, peak memory -9.6 %, GPU -50 %."},
 		{10, reporter.Values{wall: 100, gpu: 50, "gpu_1_avg_utilization_pct": 80}, reporter.Values{wall: 112, gpu: 50, "gpu_1_avg_utilization_pct": 20},
@@ -127,7 +127,7 @@ func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 	}{
 		{10, false, short, []string{"No significant change (p > 0.05): threads, disk read.", "Only in A: disk written.", "perfagent diff --all."}},
 		{10, true, whole, nil},
-		{1, false, short, []string{"The same, or differing by less than 5 %, 1 MiB or 0.05 s: threads, disk read."}},
+		{1, false, short, []string{"The same, or differing by less than 5 %, 1 MiB or 50 ms: threads, disk read."}},
 	} {
 		compared := judged(t, several(c.runs, a), several(c.runs, b), "job_max_rss_mb > +10%")
 		for format, write := range map[string]func(*bytes.Buffer) error{
@@ -159,14 +159,27 @@ func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 	}
 }
 
+// Time, CPU time and peak memory are always in the first table, with what changed of the job.
 func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
-	c := Compare(several(10, reporter.Values{"wall_seconds": 100, "job_cpu_seconds": 5}), several(10, reporter.Values{"wall_seconds": 80, "job_cpu_seconds": 5}))
-	changed, rest := c.Rows()
-	if len(changed) != 1 || changed[0].Name != "wall_seconds" || !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" {
-		t.Errorf("changed metrics %+v, want only wall_seconds, by -20 %%", changed)
+	values := func(wall, threads float64) reporter.Values {
+		return reporter.Values{"wall_seconds": wall, "job_cpu_seconds": 5, "job_peak_memory_mb": 9,
+			reporter.MetricJobThreads: threads, reporter.MetricJobProcesses: 2, "max_t_mem_percent": wall}
 	}
-	if len(rest) != 1 || rest[0].Name != "job_cpu_seconds" || rest[0].ChangePct != 0 || rest[0].Change != "~" {
-		t.Errorf("other metrics %+v, want only job_cpu_seconds, unchanged", rest)
+	c := Compare(several(10, values(100, 3)), several(10, values(80, 4)))
+	changed, rest := c.Rows()
+	names := func(rows []Row) (out []string) {
+		for _, r := range rows {
+			out = append(out, r.Name+" "+r.Change)
+		}
+		return out
+	}
+	got := fmt.Sprint(names(changed), names(rest))
+	if want := "[wall_seconds -20 % job_cpu_seconds ~ job_peak_memory_mb ~ " + reporter.MetricJobThreads + " +34 %] [" +
+		reporter.MetricJobProcesses + " ~ max_t_mem_percent -20 %]"; got != want {
+		t.Errorf("metrics %s, want %s", got, want)
+	}
+	if !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" || changed[1].ChangePct != 0 {
+		t.Errorf("changed metrics %+v, want wall_seconds by -20 %%, and no change of the CPU time", changed[:2])
 	}
 }
 
@@ -177,7 +190,7 @@ func TestWriteTable_WithoutChangeHasTheTime(t *testing.T) {
 	if err := WriteTable(&out, Compare(same, same), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.00).\n\nA: 10 runs, x\n") || !strings.Contains(out.String(), "\nwall time   ") {
+	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.000).\n\nA: 10 runs, x\n") || !strings.Contains(out.String(), "\nwall time   ") {
 		t.Errorf("want the sentence that B took as long as A, and the time:\n%s", out.String())
 	}
 }

@@ -1,9 +1,11 @@
 package comparer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,9 +16,6 @@ import (
 // maxName is the maximum length of a metric's name in a table, in characters. Only names with a phase or a series can
 // be longer.
 const maxName = 60
-
-// maxHead is the maximum width of a heading with the name of a run.
-const maxHead = 24
 
 // lineWidth is the maximum width of the text lines above and below the table, in characters.
 const lineWidth = 80
@@ -76,8 +75,10 @@ func (m *Metric) amountOrNone(v *float64) string {
 // isUntested reports whether both sides have m, in too few runs to know the noise.
 func (m *Metric) isUntested() bool { return m.Changed == nil && m.A != nil && m.B != nil }
 
-// textTable returns rows as a table for a terminal, with the headings a and b for the two sides.
-func textTable(rows []Row, a, b string) *table.Table {
+// textTable returns a table of rows as lines of at most width cells, with the headings a and b for the two sides; 0 =
+// any width. If there is no room, it omits the number of runs, the p-value and then the noise, and at last it writes
+// long names on separate lines.
+func textTable(rows []Row, a, b string, width int) []table.Line {
 	t := &table.Table{HeadStyle: table.Faint, Columns: []table.Column{
 		{Min: 22}, {Head: a, Right: true, Min: 11}, {Right: true, Optional: true},
 		{Head: b, Right: true, Min: 11}, {Right: true, Optional: true}, {Head: "change", Right: true, Min: 8},
@@ -90,7 +91,24 @@ func textTable(rows []Row, a, b string) *table.Table {
 		}
 	}
 
-	return t
+	tooWide := func(l table.Line) bool { return width > 0 && text.Width(l.Text) > width }
+	lines := t.Lines(0, 1)
+	for _, omitted := range [][]int{nil, {7}, {6}, {2, 4}} {
+		if !slices.ContainsFunc(lines, tooWide) {
+			return lines
+		}
+		for i := range t.Columns {
+			t.Columns[i].Min = 0
+		}
+		for _, row := range t.Rows {
+			for _, column := range omitted {
+				row.Cells[column] = table.Cell{}
+			}
+		}
+		lines = t.Lines(0, 1)
+	}
+	t.Columns[0].Fit = true
+	return t.Lines(width, 1)
 }
 
 // Change formats the change: +20 %, or ~ if it may be noise.
@@ -110,10 +128,12 @@ func (m Metric) Change() string {
 	return "from 0"
 }
 
-// heads returns the headings for A and B: with the names of single runs, if these are short.
-func (c *Comparison) heads() (a, b string, named bool) {
+// heads returns the headings for A and B: with the names of single runs, if these are short enough for lines of the
+// given width; 0 = any width.
+func (c *Comparison) heads(width int) (a, b string, named bool) {
 	a, b = "A "+text.Printable(c.A.Name), "B "+text.Printable(c.B.Name)
-	if c.A.Runs != 1 || c.B.Runs != 1 || max(text.Width(a), text.Width(b)) > maxHead {
+	most := (min(lineWidth, cmp.Or(width, lineWidth)) - 32) / 2 // the rest is for the other columns
+	if c.A.Runs != 1 || c.B.Runs != 1 || max(text.Width(a), text.Width(b)) > most {
 		return "A", "B", false
 	}
 	return a, b, true
@@ -252,12 +272,15 @@ func (c *Comparison) missingLines() []string {
 type Options struct {
 	All   bool // include unchanged metrics
 	Color bool // for a terminal
+	Width int  // of the terminal in cells; 0 = the table may have any width
 }
 
-// WriteTable writes the comparison for people: a sentence, and aligned columns. The table is at most 80 characters wide
-// unless numbers are unusually long. Text from reports is escaped, so that it cannot contain control characters.
+// WriteTable writes the comparison for people: a sentence, and aligned columns. On a terminal, only words without a
+// space, such as paths, can be wider than Options.Width. Text from reports is escaped, so that it has no control
+// characters.
 func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	var out strings.Builder
+	width := min(lineWidth, cmp.Or(o.Width, lineWidth))
 	write := func(look table.Style, line string) {
 		if o.Color {
 			line = look.Color(line)
@@ -269,7 +292,7 @@ func WriteTable(w io.Writer, c *Comparison, o Options) error {
 		if words == "" {
 			return
 		}
-		for _, line := range text.Wrap(words, lineWidth, 4) {
+		for _, line := range text.Wrap(words, width, 8) {
 			write(look, line)
 		}
 	}
@@ -278,23 +301,25 @@ func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	wrap(table.Plain, c.Noise())
 	wrap(table.Plain, c.Commands())
 	write(table.Plain, "")
-	a, b, named := c.heads()
+	a, b, named := c.heads(o.Width)
 	if !named {
-		for _, line := range append(c.Sides(), "") {
-			write(table.Plain, line)
+		for _, words := range append(c.Sides(), "") {
+			for _, line := range wrapped(words, width) {
+				write(table.Plain, line)
+			}
 		}
 	}
 
 	list := c.listedMetrics(o.All)
 	if rows := c.rows(list); len(rows) > 0 {
-		for _, line := range textTable(rows, a, b).Lines(0, 1) {
+		for _, line := range textTable(rows, a, b, o.Width) {
 			write(line.Style, line.Text)
 		}
 		write(table.Plain, "")
 	}
 
 	for _, words := range c.remarks(list, o.All) {
-		for _, line := range wrapped(words) {
+		for _, line := range wrapped(words, width) {
 			write(table.Plain, line)
 		}
 	}
@@ -306,16 +331,16 @@ func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	return nil
 }
 
-// wrapped breaks words into lines at spaces and indents all lines but the first. Words longer than a line stay whole,
-// so that paths can be copied.
-func wrapped(words string) []string {
+// wrapped breaks words into lines of at most width characters at spaces and indents all lines but the first. Words
+// longer than a line stay whole, so that paths can be copied.
+func wrapped(words string, width int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(words) {
 		switch {
 		case line == "":
 			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= lineWidth:
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
 			line += " " + word
 		default:
 			lines = append(lines, line)

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -193,6 +194,32 @@ func TestComparison_JSONGolden(t *testing.T) {
 	}
 }
 
+// On a terminal, no line is wider than the terminal, whatever the names, and the medians and the change stay.
+func TestWriteTable_FitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	defaults := judged(t, sideOf("20261127-015653-4f3734", cpuMetric, 3.1), sideOf("20261127-015641-142851", cpuMetric, 3.9))
+	for name, c := range map[string]*Comparison{"slower": cases(t)["slower"], "few": cases(t)["few"], "default names": defaults} {
+		for _, width := range []int{120, 80, 60, 40} {
+			for _, everything := range []bool{true, false} {
+				var out bytes.Buffer
+				if err := WriteTable(&out, c, Options{All: everything, Width: width}); err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(out.String()) {
+					if text.Width(strings.TrimSuffix(line, "\n")) > width {
+						t.Errorf("%s: line wider than %d cells: %s", name, width, line)
+					}
+				}
+				row := regexp.MustCompile(`(?m)^CPU time\s+\d\S* s.* \d\S* s.*\+\d+ %( .*)?$`)
+				whole := row.FindString(out.String())
+				if whole == "" || width >= 80 && c != defaults && !strings.Contains(whole, "±") {
+					t.Errorf("%s, %d cells: want the medians and the change of the CPU time, and the noise where it fits:\n%s", name, width, out.String())
+				}
+			}
+		}
+	}
+}
+
 // Colours enclose whole lines, and change nothing else.
 func TestWriteTable_ColorsEncloseWholeLines(t *testing.T) {
 	c := cases(t)["slower"]
@@ -236,7 +263,7 @@ func TestChangeText(t *testing.T) {
 		unit collector.Unit
 		want string
 	}{
-		{14.149, collector.Seconds, "14.1 s"}, {0.4021, collector.Seconds, "0.402 s"}, {252, collector.Seconds, "4 min 12 s"},
+		{14.149, collector.Seconds, "14.1 s"}, {0.4021, collector.Seconds, "402 ms"}, {252, collector.Seconds, "4 min 12 s"},
 		{0.506, collector.Mebibytes, "518 KiB"}, {243.24, collector.Mebibytes, "243 MiB"}, {1536.4, collector.Mebibytes, "1.5 GiB"},
 		{0, collector.Mebibytes, "0 B"}, {0.000946, collector.Mebibytes, "992 B"}, {3, collector.Processes, "3"}, {1868.25, collector.Times, "1,868"}, {42.377, collector.Percent, "42.4 %"},
 		{3.333, collector.PercentOfPeriods, "3.33 %"}, {1.8313, collector.CPUs, "1.83 CPUs"}, {math.NaN(), collector.Seconds, "–"},
@@ -271,7 +298,7 @@ func TestSpread(t *testing.T) {
 
 func TestWrapped(t *testing.T) {
 	path := strings.Repeat("/dir", 30)
-	got := wrapped(strings.Repeat("word ", 20) + path + " end")
+	got := wrapped(strings.Repeat("word ", 20)+path+" end", 80)
 	for _, line := range got {
 		if utf8.RuneCountInString(line) > 80 && !strings.Contains(line, path) {
 			t.Errorf("line of %d characters, want at most 80: %q", utf8.RuneCountInString(line), line)

@@ -71,7 +71,7 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 			"rank 0 on node1 was killed by SIGTERM from bash (process 77) at 12:00:08 UTC; 1 other failed, too"},
 		"scancel": {[]rankEnd{term(9.5, "slurmstepd"), term(9, "slurmstepd"), open}, 1, 143,
 			"rank 1 on node1 was killed by SIGTERM from slurmstepd (process 77) at 12:00:08 UTC; " +
-				"1 other was ended by SIGTERM of the launcher within 0.5 s; 1 other has no end"},
+				"1 other was ended by SIGTERM of the launcher within 500 ms; 1 other has no end"},
 		"a recording that stops": {[]rankEnd{well, open, well}, 1, -1, "rank 1 on node1: how the command ended is not known"},
 		"that stops first":       {[]rankEnd{open, {after: 10, exit: 2}}, 1, 2, "rank 1 on node1 exited with code 2; 1 other has no end"},
 		"one rank":               {[]rankEnd{{after: 10, exit: 2}}, 0, 2, "rank 0 on node1 exited with code 2"},

@@ -15,7 +15,7 @@ type Rule struct {
 	ID       string
 	Severity string // SeverityWarning or SeverityInfo
 
-	subject string // the resource that the finding is about: "memory", "disk", "gpu" or "cpu"; "" for none
+	subject string // the resource that the finding is about: "memory", "disk_space", "gpu" or "cpu"; "" for none
 	ofJob   bool   // whether it concerns the end of the job or what the job asks for
 
 	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil for rules that compare
@@ -93,41 +93,42 @@ func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
 		{MemoryTight, SeverityWarning, "memory", true, judgeMemoryTight,
-			s("ask for %v × its peak; for %v × the limit when processes were killed for it, or %v × if memory was still "+
-				"growing; of both with what was swapped out of the job", findTightRoom, findKilledRoom, findGrowingRoom)},
-		{ruleDiskFull, SeverityWarning, "disk", true, judgeDisk, "make room, or write elsewhere"},
+			s("ask for %v × the peak; if processes were killed at the limit, for %v × the limit, or %v × if memory was still "+
+				"growing; the peak and the limit include the job's swapped-out memory",
+				findTightRoom, findKilledRoom, findGrowingRoom)},
+		{ruleDiskFull, SeverityWarning, "disk_space", true, judgeDisk, "free up space, or write elsewhere"},
 		{ruleGPUIdle, SeverityWarning, "gpu", true, judgeGPUIdle,
 			s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they wait for",
 				findGPUHeldPct)},
 		{ruleGPUStarved, SeverityWarning, "gpu", true, judgeGPUStarved,
-			"prepare the GPU's work in more processes, or ahead of it"},
-		{ruleOneThread, SeverityWarning, "cpu", true, judgeOneThread, "let it work in parallel, or ask for 1 CPU"},
+			"prepare the GPU's work in more processes, or ahead of time"},
+		{ruleOneThread, SeverityWarning, "cpu", true, judgeOneThread, "make the job run in parallel, or ask for 1 CPU"},
 		{ruleCPUsUnused, SeverityWarning, "cpu", true, judgeCPUsUnused,
-			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1))},
+			s("ask for the peak plus %.0f %%, rounded up to whole CPUs", 100*(findCPURoom-1))},
 		{ruleThrottled, SeverityWarning, "cpu", true, judgeThrottled, "ask for more CPUs, or run fewer threads"},
 		{ruleNeighbour, SeverityWarning, "", false, judgeNeighbour,
-			"ask for CPUs or memory of its own, or run it when the node is quieter"},
+			"ask for dedicated CPUs or memory, or run the job when the node is quieter"},
 		{ruleClockedDown, SeverityWarning, "", false, judgeClockedDown,
-			"have the node's cooling looked at, or use another node"},
+			"have the node's cooling checked, or use another node"},
 		{ruleNetworkFileSystem, SeverityWarning, "", false, judgeServer,
 			"copy what is used often to a local disk, or open fewer and larger files"},
 		{ruleSwapping, SeverityWarning, "memory", true, judgeSwapping, "ask for more memory, or use less"},
 		{ruleMemoryUnused, SeverityWarning, "memory", true, judgeMemoryUnused,
-			s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
+			s("ask for %d × the peak, rounded up; no amount is given if the need is not known",
 				findMemoryRoom)},
 		{ruleImbalance, SeverityWarning, "", true, nil,
 			"give the nodes or ranks equal shares of the work, or use fewer of them"},
 		{Straggler, SeverityWarning, "", true, nil, "give the last one less to do, or find what it waited for"},
 		{ruleOddNode, SeverityWarning, "", true, nil, "look at what is different on that node, or leave it out"},
 		{ruleGPUMemoryFull, SeverityInfo, "", false, judgeGPUMemory,
-			"expect larger inputs to fail; some frameworks take all memory beforehand"},
+			"expect larger inputs to fail; some frameworks reserve all memory at the start"},
 		{ruleSamplingGaps, SeverityInfo, "", false, judgeSampling,
-			"leave perfagent a little CPU, or choose a longer --interval"},
+			"leave perfagent a little CPU time, or choose a longer --interval"},
 	}
 }
 
-// SubjectOf returns which resource a finding with the given ID is about ("memory", "disk", "gpu", "cpu" or "" for none)
-// and whether it concerns the end of the job or what the job asks for.
+// SubjectOf returns which resource a finding with the given ID is about ("memory", "disk_space", "gpu", "cpu" or "" for
+// none) and whether it concerns the end of the job or what the job asks for.
 func SubjectOf(id string) (subject string, ofJob bool) {
 	rule := ruleOf(id)
 	return rule.subject, rule.ofJob

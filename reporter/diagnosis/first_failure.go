@@ -378,9 +378,6 @@ func (c *endingCount) words(one, many string, timed bool) string {
 	if !timed || c.within < 0 {
 		return words
 	}
-	if s := c.seconds(); s < 60 {
-		return words + " within " + text.Fixed(s, 1) + " s"
-	}
 	return words + " within " + text.Seconds(c.seconds())
 }
 

@@ -123,7 +123,7 @@ func TestFirstFailure_NamesFirstAndCountsOtherEndings(t *testing.T) {
 		{"the earlier", []func(report){fails(0, s, 7), fails(3, 3*s, 8)},
 			"rank 3 on node2 exited with code 8; 1 other failed, too", 8},
 		{"at once", []func(report){fails(0, s, 7), fails(3, s, 7)},
-			"rank 0 on node1 exited with code 7; 1 other likewise within 0.1 s", 7},
+			"rank 0 on node1 exited with code 7; 1 other likewise within 100 ms", 7},
 		{"not the victim", []func(report){victim(0, 3*s, "prted"), fails(3, s, 8)},
 			"rank 3 on node2 exited with code 8; 1 other was ended by SIGTERM of the launcher", 8},
 		{"somebody's signal", []func(report){victim(0, 3*s, "bash"), fails(3, s, 8)},
@@ -136,7 +136,7 @@ func TestFirstFailure_NamesFirstAndCountsOtherEndings(t *testing.T) {
 		{"not a journal that stops", []func(report){stops(0, 5*s), stops(1, 5*s), fails(3, 50*time.Millisecond, 9)},
 			"rank 3 on node2 exited with code 9; 2 others have no end", 9},
 		{"Hydra", []func(report){fails(1, s, 1), stops(0, s), victim(2, s/2, "hydra_pmi_proxy"), victim(3, 100*time.Millisecond, "mpiexec.hydra")},
-			"rank 1 on node1 exited with code 1; 2 others were ended by SIGTERM of the launcher within 0.9 s; 1 other has no end", 1},
+			"rank 1 on node1 exited with code 1; 2 others were ended by SIGTERM of the launcher within 900 ms; 1 other has no end", 1},
 		{"the time limit of a job", []func(report){limit(0, s, "limit_time", "2024-05-01T12:00:00Z"), limit(1, 2*s, "limit_time", "2024-05-01T12:00:00Z"), fails(2, s, 1)},
 			"rank 1 on node1 was ended at a time limit of Slurm: SIGTERM from slurmstepd (process 7) at 12:00:20 UTC; the job died of SIGTERM" +
 				"; 1 other likewise within 1.0 s; 1 other failed, too", 143},

@@ -82,9 +82,9 @@ func senderOf(s collector.Signal) string {
 	return "the kernel"
 }
 
-// signalText adds s, a signal to perfagent, and its sender to the evidence. It returns a text such as "SIGTERM from
+// noteSignal adds s, a signal to perfagent, and its sender to the evidence. It returns a text such as "SIGTERM from
 // bash (process 12) at 14:03:07 UTC".
-func (q *verdictInput) signalText(s collector.Signal) string {
+func (q *verdictInput) noteSignal(s collector.Signal) string {
 	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
 		q.evidence["sender"] = text.Printable(s.Process)
@@ -115,7 +115,7 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 		words += " of " + q.exit.Scheduler
 	}
 
-	words += ": " + q.signalText(s)
+	words += ": " + q.noteSignal(s)
 	if killed {
 		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.job.End.Sub(s.At).Seconds()), 1) + " s later"
 	}
@@ -192,7 +192,7 @@ func (q *verdictInput) signal() (cause, words string) {
 
 	fits := func(s collector.Signal) bool { return s.Signal == name && q.precedesEnd(s) }
 	if first := slices.IndexFunc(q.exit.Signals, fits); first >= 0 {
-		return CauseSignal, verb + q.signalText(q.exit.Signals[first])
+		return CauseSignal, verb + q.noteSignal(q.exit.Signals[first])
 	}
 
 	words = verb + name
@@ -208,7 +208,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	case name == "SIGKILL":
 		words += "; the kernel does not say who sent it" + q.otherKillsText()
 		if s, sent := q.lastEndSignal(); sent {
-			words += "; " + q.signalText(s) + " had come before"
+			words += "; " + q.noteSignal(s) + " had come before"
 		}
 		return CauseSignal, words
 	}

@@ -130,6 +130,9 @@ func (q *verdictInput) cause() (cause, words string) {
 	case q.stoppedFirst():
 		return q.stopped()
 	case q.code == 0:
+		if s, sent := q.lastEndSignal(); sent {
+			q.noteSignal(s)
+		}
 		return CauseExited, "exited with code 0" + q.survivedKillsText()
 	}
 
@@ -153,7 +156,7 @@ func (q *verdictInput) unknownEndText() string {
 	before := ""
 	for _, s := range slices.Backward(q.account.Signals) {
 		if endsJob(s) {
-			before += "; " + q.signalText(s) + " had come before"
+			before += "; " + q.noteSignal(s) + " had come before"
 			break
 		}
 	}
@@ -191,7 +194,7 @@ func (q *verdictInput) exitText() string {
 	words := "exited with code " + strconv.Itoa(q.code)
 	switch s, sent := q.lastEndSignal(); {
 	case sent:
-		words += " after " + q.signalText(s)
+		words += " after " + q.noteSignal(s)
 	case q.code == 128+9:
 		words += ", as a shell does when SIGKILL ended its command; the sender is not known"
 	}

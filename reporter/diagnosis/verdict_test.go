@@ -446,6 +446,8 @@ func TestNewVerdict_Evidence(t *testing.T) {
 		want   map[string]any
 	}{
 		{7, "", func(*verdictCase) {}, map[string]any{"exit_code": 7.0}},
+		{0, "", sentTo(term(5, 77, "bash")), map[string]any{"exit_code": 0.0, "sender": "bash", "sender_pid": 77.0,
+			"sent_signal": "SIGTERM", "signal_time": "2024-05-01T12:00:05Z"}},
 		{143, "SIGTERM", sentTo(term(5, 77, "bash")), map[string]any{"exit_code": 143.0, "signal": "SIGTERM", "sender": "bash",
 			"sender_pid": 77.0, "sent_signal": "SIGTERM", "signal_time": "2024-05-01T12:00:05Z"}},
 		{137, "SIGKILL", all(oomInGroup(victim("python", 4242, "/slurm/job_1", false)), counted(true, true)), map[string]any{"exit_code": 137.0, "signal": "SIGKILL",

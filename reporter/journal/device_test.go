@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"math"
-	"os"
 	"testing"
 	"time"
 
@@ -20,11 +19,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 	t.Helper()
 	s := reportertest.NewStream(1)
 	rec := s.Recording(1000)
-	j, err := Create(t.TempDir(), head(s, 1000))
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	j := createFor(t, head(s, 1000))
 	rec.EnsureGPUColumns(gpus)
 	for i := range n {
 		sample := s.Next(s.Recording(2))
@@ -44,24 +39,14 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 		}
 		j.Observe(sample, rec)
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	if data, err = os.ReadFile(j.Path()); err != nil {
-		t.Fatal(err)
-	}
-	h := head(s, 1000)
-	return data, (&parser{head: h, rec: rec}).report()
+	return stopped(t, j), (&parser{head: head(s, 1000), rec: rec}).report()
 }
 
 // A journal has the ports' columns from their discovery, and gives the same metrics.
 func TestJournal_KeepsColumnsOfPortsFoundLater(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		data, want := portsJournal(t, 12, 5, 2, snapshot)
-		got, err := Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := parsed(t, data)
 		if v := want.Nodes["3"].Metrics["total_net_ib_sent_mb"]; v != 12 {
 			t.Errorf("the recording has %v MiB sent, want 12", v)
 		}

@@ -42,19 +42,12 @@ func (f *Follower) Poll() (changed bool, err error) {
 	if !there.Mode().IsRegular() {
 		return false, fmt.Errorf("follow journal %s: is not a file: %v", f.path, there.Mode())
 	}
-	if !f.isOpen(there) {
-		return f.start()
+	if f.file != nil {
+		if ours, err := f.file.Stat(); err == nil && os.SameFile(ours, there) {
+			return f.continueReading()
+		}
 	}
-	return f.continueReading()
-}
-
-// isOpen reports whether the file at path is the open one.
-func (f *Follower) isOpen(there os.FileInfo) bool {
-	if f.file == nil {
-		return false
-	}
-	ours, err := f.file.Stat()
-	return err == nil && os.SameFile(ours, there)
+	return f.start()
 }
 
 // start opens the file at path, and reads all of it.

@@ -74,19 +74,11 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 	t.Parallel()
 	for n, snapshot := range map[int]bool{2: false, 3: true} {
 		data, _ := journalOf(t, n, snapshot)
-		whole, err := Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := followText(t, whole)
+		want := followText(t, parsed(t, data))
 		before, path := "", filepath.Join(t.TempDir(), "node-3.jsonl")
 		for cut := 0; cut <= len(data); cut++ {
 			if cut > 0 && data[cut-1] == '\n' {
-				r, err := Parse(data[:cut])
-				if err != nil {
-					t.Fatal(err)
-				}
-				before = followText(t, r)
+				before = followText(t, parsed(t, data[:cut]))
 			}
 			every := map[bool]int{false: testenv.Rounds(11, 31), true: testenv.Rounds(47, 149)}[snapshot]
 			if cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
@@ -168,9 +160,7 @@ func followRewrites(t *testing.T) {
 		}
 	}
 	followUntil(t, f, 3000)
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	stopped(t, j)
 	if files < 3 {
 		t.Errorf("the journal was rewritten %d times, want at least 3", files)
 	}
@@ -202,11 +192,7 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 	f, path := followed(t)
 	followAppend(t, path, torn)
 	followLook(t, f)
-	want, err := Parse(torn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(followText(t, want), followText(t, f.Report())); d != "" {
+	if d := cmp.Diff(followText(t, parsed(t, torn)), followText(t, f.Report())); d != "" {
 		t.Errorf("report after a torn line (-read +followed):\n%s", d)
 	}
 
@@ -327,23 +313,14 @@ func TestJournal_AgentCPUTimeCostsOneNumberPerLine(t *testing.T) {
 func BenchmarkFollower(b *testing.B) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(1000)
-	j, err := Create(b.TempDir(), head(s, 1000))
-	if err != nil {
-		b.Fatal(err)
-	}
+	j := createFor(b, head(s, 1000))
 	for i := range 7990 {
 		j.Observe(s.Next(rec), rec)
 		if i%32 == 0 || j.wantSnapshot.Load() {
 			drain(j)
 		}
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		b.Fatal(err)
-	}
-	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		b.Fatal(err)
-	}
+	data := stopped(b, j)
 	b.Run("sample", func(b *testing.B) {
 		f, path := followed(b)
 		followAppend(b, path, data)

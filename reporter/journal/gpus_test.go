@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -34,34 +33,21 @@ func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([
 		t.Fatalf("%d samples do not fit in the queue", n)
 	}
 	rec := w.Recording(10)
-	j, err := Create(t.TempDir(), head(w.Stream, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		if i == snapshotAt {
-			j.wantSnapshot.Store(true)
+	return written(t, head(w.Stream, 10), func(j *Journal) {
+		for i := range n {
+			if i == snapshotAt {
+				j.wantSnapshot.Store(true)
+			}
+			j.Observe(w.Next(rec), rec)
 		}
-		j.Observe(w.Next(rec), rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data, rec
+	}), rec
 }
 
 // wideSame compares a journal's report with that of the Recording. The account of the
 // newest seconds may not be in the journal yet.
 func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) *reporter.Report {
 	t.Helper()
-	got, err := Parse(data)
-	if err != nil {
-		t.Fatalf("%s: Parse: %v", what, err)
-	}
+	got := parsed(t, data)
 	n := got.Nodes["3"]
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}}).Nodes["3"]
 	for _, part := range []string{"Summaries", "Limits", "Sampling"} {
@@ -110,11 +96,7 @@ func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
 	for at := head; at < len(whole); at += testenv.Rounds(211, 1009) {
-		r, err := Parse(whole[:at])
-		if err != nil {
-			t.Fatalf("cut at %d: Parse: error %v, want none", at, err)
-		}
-		n, lines := r.Nodes["3"], bytes.Count(whole[head:at], []byte{'\n'})
+		n, lines := parsed(t, whole[:at]).Nodes["3"], bytes.Count(whole[head:at], []byte{'\n'})
 		samples := int(n.Sampling.Samples)
 		if bytes.Contains(whole[head:at], []byte(`{"snapshot":`)) {
 			if samples > 0 && (samples < 21 || samples < 20+lines || samples > 21+lines) {
@@ -142,11 +124,7 @@ func TestParse_DamagedLineHidesGPUsOnlyUpToTheNextState(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	lines[13] = append(bytes.Repeat([]byte{'x'}, 40), '\n') // the head is line 0
-	r, err := Parse(bytes.Join(lines, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := r.Nodes["3"]
+	n := parsed(t, bytes.Join(lines, nil)).Nodes["3"]
 	if n.Sampling.Samples < 40-1-int64(accountEvery.Seconds()) || len(n.GPUs) != 2 || n.Envelope["gpu_1_power_watts"].Mean == nil {
 		t.Errorf("damaged line 13: %d samples, want at least %d; %d GPUs, want 2 with their power", n.Sampling.Samples,
 			40-1-int64(accountEvery.Seconds()), len(n.GPUs))

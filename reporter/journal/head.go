@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perfagent/perfagent/collector"
@@ -45,32 +46,29 @@ func ReadHead(file io.Reader) (*reporter.Head, error) {
 
 // hostIn reads up to the host in the state of a sample or a snapshot. It returns nil if there is none.
 func hostIn(in *jsontext.Decoder) *reporter.Host {
-	if in.PeekKind() != '{' {
-		return nil
+	type state struct {
+		Host reporter.Host `json:"host"`
 	}
-	_, err := in.ReadToken()
-	for err == nil && in.PeekKind() == '"' {
-		var name jsontext.Token
-		if name, err = in.ReadToken(); err != nil {
-			return nil
-		}
-
-		switch name.String() {
-		case "snapshot", "state":
-			return hostIn(in)
-		case "host":
+	var line struct {
+		Snapshot struct {
+			State state `json:"state"`
+		} `json:"snapshot"`
+		State state `json:"state"`
+	}
+	var host *reporter.Host
+	_ = jsonv2.UnmarshalDecode(in, &line, jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(
+		func(in *jsontext.Decoder, h *reporter.Host) error {
 			data, err := in.ReadValue()
-			host := new(reporter.Host)
-			if err != nil || json.Unmarshal(data, host) != nil {
-				return nil
+			if err == nil && json.Unmarshal(data, h) == nil {
+				host = h
 			}
-			return host
-		}
-		err = in.SkipValue()
-	}
-
-	return nil
+			return errEnough
+		})))
+	return host
 }
+
+// errEnough ends the reading of a line.
+var errEnough = errors.New("the host is known")
 
 // NewestTimes returns the newest timestamp in a journal, by the clock of its node, and the file's modification time, by
 // the clock of the file system. ok is false if the last line is not a sample.
@@ -81,29 +79,22 @@ func NewestTimes(path string) (newest, written time.Time, ok bool) {
 	}
 	defer f.Close()
 
-	st, err := f.Stat()
-	if err != nil {
-		return newest, written, false
-	}
-
 	var head Head
-	if json.NewDecoder(io.LimitReader(f, maxLine)).Decode(&head) != nil {
-		return newest, written, false
-	}
-	at := slices.Index(head.Columns, collector.Timestamp.Key())
-
 	var line struct {
 		Values reporter.Numbers `json:"sample"`
 	}
-	if json.Unmarshal(lastLine(f, st.Size()), &line) != nil || at < 0 || at >= len(line.Values) {
+	st, err := f.Stat()
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(f, maxLine)).Decode(&head)
+	}
+	if err == nil {
+		err = json.Unmarshal(lastLine(f, st.Size()), &line)
+	}
+	at := slices.Index(head.Columns, collector.Timestamp.Key())
+	if err != nil || at < 0 || at >= len(line.Values) || !(line.Values[at] > 0 && line.Values[at] < math.MaxInt32) {
 		return newest, written, false
 	}
-	seconds := line.Values[at]
-	if !(seconds > 0 && seconds < math.MaxInt32) {
-		return newest, written, false
-	}
-
-	return time.UnixMicro(int64(seconds * 1e6)), st.ModTime(), true
+	return time.UnixMicro(int64(line.Values[at] * 1e6)), st.ModTime(), true
 }
 
 // maxLine is the size of the longest line that NewestTimes reads.
@@ -116,10 +107,8 @@ func lastLine(f *os.File, size int64) []byte {
 		return nil
 	}
 	tail = tail[:len(tail)-1]
-	from := bytes.LastIndexByte(tail, '\n')
-	if from < 0 {
-		return nil
+	if from := bytes.LastIndexByte(tail, '\n'); from >= 0 {
+		return tail[from+1:]
 	}
-
-	return tail[from+1:]
+	return nil
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 // headJournal writes a journal of a rank with n samples. With snapshot it is then rewritten from the Recording.
-func headJournal(t testing.TB, n int, snapshot bool) (path string, want *reporter.Head) {
+func headJournal(t testing.TB, n int, snapshot bool) (data []byte, want *reporter.Head) {
 	t.Helper()
 	s := reportertest.NewStream(1)
 	rec := s.Recording(10)
@@ -25,24 +26,19 @@ func headJournal(t testing.TB, n int, snapshot bool) (path string, want *reporte
 		Run: reporter.Run{ID: "r", Start: now, End: now}, Node: 3, Rank: "5", Interval: time.Second, MaxLength: 10,
 		Identity: &reporter.Identity{NodeFrom: "none", Launch: "m"},
 	}
-	j, err := Create(t.TempDir(), head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range n {
-		j.Observe(s.Next(rec), rec)
-		if snapshot {
-			j.wantSnapshot.Store(true)
+	data = written(t, head, func(j *Journal) {
+		for range n {
+			j.Observe(s.Next(rec), rec)
+			if snapshot {
+				j.wantSnapshot.Store(true)
+			}
 		}
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	})
 	want = &reporter.Head{Run: head.Run, Node: "3", Rank: "5", Identity: head.Identity}
 	if n > 0 {
 		want.Host = &reporter.Host{Hostname: "gpu7", BootID: "b"}
 	}
-	return j.Path(), want
+	return data, want
 }
 
 func TestReadHead(t *testing.T) {
@@ -51,11 +47,7 @@ func TestReadHead(t *testing.T) {
 		samples  int
 		snapshot bool
 	}{"before the first sample": {}, "samples": {samples: 3}, "a snapshot": {3, true}} {
-		path, want := headJournal(t, c.samples, c.snapshot)
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data, want := headJournal(t, c.samples, c.snapshot)
 		if c.snapshot != bytes.Contains(data, []byte(`"snapshot"`)) {
 			t.Fatalf("%s: want a snapshot: %v; the journal is %.200s", name, c.snapshot, data)
 		}
@@ -85,11 +77,7 @@ func TestReadHead_Errors(t *testing.T) {
 
 func FuzzReadHead(f *testing.F) {
 	for _, snapshot := range []bool{false, true} {
-		path, _ := headJournal(f, 2, snapshot)
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data, _ := headJournal(f, 2, snapshot)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -102,16 +90,12 @@ func FuzzReadHead(f *testing.F) {
 // The newest timestamp is the last sample's; an incomplete line and other lines have none.
 func TestNewestTimes(t *testing.T) {
 	t.Parallel()
-	path, _ := headJournal(t, 5, false)
-	data, err := os.ReadFile(path)
-	if err != nil {
+	data, _ := headJournal(t, 5, false)
+	path := filepath.Join(t.TempDir(), "node-3.jsonl")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := r.Nodes["3"].Samples.Column("timestamp")
+	want := parsed(t, data).Nodes["3"].Samples.Column("timestamp")
 	newest, written, ok := NewestTimes(path)
 	if got := float64(newest.UnixMicro()) / 1e6; !ok || got != want[len(want)-1] {
 		t.Errorf("newest time %v (known: %v), want %v", got, ok, want[len(want)-1])

@@ -216,9 +216,7 @@ func (j *Journal) Stop(timeout time.Duration) error {
 }
 
 // Sync makes a stopped journal durable, for a run that gets no report.
-func (j *Journal) Sync() error {
-	return j.w.file.Sync()
-}
+func (j *Journal) Sync() error { return j.w.file.Sync() }
 
 // Remove deletes a stopped journal after its report was written.
 func (j *Journal) Remove() error {

@@ -66,6 +66,37 @@ func createFor(t testing.TB, h Head) *Journal {
 	return j
 }
 
+// written returns the journal that fill wrote.
+func written(t testing.TB, h Head, fill func(j *Journal)) []byte {
+	t.Helper()
+	j := createFor(t, h)
+	fill(j)
+	return stopped(t, j)
+}
+
+// stopped stops a journal, and returns its content.
+func stopped(t testing.TB, j *Journal) []byte {
+	t.Helper()
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// parsed returns the report of a journal.
+func parsed(t testing.TB, data []byte) *reporter.Report {
+	t.Helper()
+	r, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // drain waits in a benchmark until the writer has taken everything.
 func drain(j *Journal) {
 	for len(j.queue) > 0 {
@@ -94,16 +125,7 @@ func journaled(
 		j.Observe(s.Next(rec), rec)
 		settle(j)
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-
-	got, err := read(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return j, got
+	return j, parsed(t, stopped(t, j))
 }
 
 // givesTheReport compares the report from a journal of n samples with that of the Recording.
@@ -135,25 +157,13 @@ func givesTheReport(t *testing.T, n int) {
 func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 	s := reportertest.NewStream(1)
 	rec := s.Recording(100)
-	j, err := Create(t.TempDir(), head(s, 100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 60 {
-		j.Observe(s.Next(rec), rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	samplesOf := func(data []byte) int64 {
-		r, err := Parse(data)
-		if err != nil {
-			t.Fatalf("Parse: %v", err)
+	whole := written(t, head(s, 100), func(j *Journal) {
+		for range 60 {
+			j.Observe(s.Next(rec), rec)
 		}
+	})
+	samplesOf := func(data []byte) int64 {
+		r := parsed(t, data)
 		for name, v := range r.Nodes["3"].Metrics {
 			if v < 0 {
 				t.Fatalf("metric %s is negative: %v", name, v)
@@ -305,16 +315,11 @@ func sizeOf(t testing.TB, dir string) int64 {
 func TestJournal_RestoresSamplesAfterAFullDisk(t *testing.T) {
 	s := reportertest.NewStream(3)
 	rec := s.Recording(100)
-	j, err := Create(t.TempDir(), head(s, 100))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := createFor(t, head(s, 100))
 	for range 5 {
 		j.Observe(s.Next(rec), rec)
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	stopped(t, j)
 	w := &j.w
 	good := w.file
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -383,27 +388,14 @@ func TestState_DropsUnknownReaderNames(t *testing.T) {
 func TestParse_CountsLostSamples(t *testing.T) {
 	s := reportertest.NewStream(1)
 	rec := s.Recording(100)
-	j, err := Create(t.TempDir(), head(s, 100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 20 {
-		j.Observe(s.Next(rec), rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := written(t, head(s, 100), func(j *Journal) {
+		for range 20 {
+			j.Observe(s.Next(rec), rec)
+		}
+	})
 	kept := bytes.SplitAfter(data, []byte{'\n'})
 	holed := bytes.Join(append(kept[:5:5], kept[12:]...), nil) // head, 4 samples, 7 lost
-	r, err := Parse(holed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := r.Nodes["3"]
+	n := parsed(t, holed).Nodes["3"]
 	lost := reporter.Missing{What: "journal", Code: reporter.SamplesLost, Why: "samples that are lost: 7", Count: 7}
 	if n.Sampling.Samples != 13 || n.Missing[0] != lost {
 		t.Errorf("%d samples, want 13; missing %v, want first %v", n.Sampling.Samples, n.Missing, lost)

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -94,33 +92,22 @@ func TestJournal_LinesWithoutMarksAreUnchanged(t *testing.T) {
 func TestParse_SkipsOnlyTheLineWithDamagedMarks(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
-	j := createFor(t, head(s, 10))
-	for i := range 3 {
-		if i == 1 {
-			rec.AddMarks(marks.Update{Lines: []marks.Line{{IsPhase: true, Text: "load", At: rec.NewestTimestamp() + 0.125}}})
+	data := written(t, head(s, 10), func(j *Journal) {
+		for i := range 3 {
+			if i == 1 {
+				rec.AddMarks(marks.Update{Lines: []marks.Line{{IsPhase: true, Text: "load", At: rec.NewestTimestamp() + 0.125}}})
+			}
+			j.Observe(s.Next(rec), rec)
 		}
-		j.Observe(s.Next(rec), rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	})
 	for _, bad := range []string{`,"ts":7`, `,"ts":9999999999`, `,"ts":null`, ``} {
 		at := bytes.Index(data, []byte(`{"phase":"load"`))
 		end := at + bytes.IndexByte(data[at:], '}')
 		damaged := string(data[:at]) + `{"phase":"load"` + bad + string(data[end:])
-		r, err := Parse([]byte(damaged))
-		if err != nil {
-			t.Fatal(err)
-		}
-		missing := about("journal", r.Nodes["3"].Missing)
-		if len(missing) == 0 || missing[0].Count != 1 || r.Nodes["3"].Sampling.Samples != 2 {
-			t.Errorf("with %q: %d samples, want 2; missing %v, want one damaged line", bad,
-				r.Nodes["3"].Sampling.Samples, missing)
+		n := parsed(t, []byte(damaged)).Nodes["3"]
+		missing := about("journal", n.Missing)
+		if len(missing) == 0 || missing[0].Count != 1 || n.Sampling.Samples != 2 {
+			t.Errorf("with %q: %d samples, want 2; missing %v, want one damaged line", bad, n.Sampling.Samples, missing)
 		}
 	}
 }

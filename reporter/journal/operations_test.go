@@ -18,7 +18,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
-	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -41,15 +40,7 @@ func sendLines(t testing.TB, rec *collector.Recording, at time.Time, lines ...st
 		account.Add(&e, at) // it counts events beyond its limits
 	}
 
-	var sample []series.Stat
-	for _, f := range account.Collect(at, nil) {
-		var s series.Stat
-		if s.Add(f.Mean, f.Weight); s.Count > 0 {
-			s.Min, s.Max = f.Min, f.Max
-		}
-		sample = append(sample, s)
-	}
-	rec.Operations.AddSample(rec, account.TimelineKeys(), sample)
+	rec.Operations.AddSample(rec, account.TimelineKeys(), account.Collect(at, nil))
 }
 
 // sendOperations sends operations from the job, sometimes with new series.
@@ -90,14 +81,7 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 		j.Observe(s.Next(rec), rec)
 		settle(j)
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	got, err := read(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	got := parsed(t, stopped(t, j))
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
 	if a.Operations.Counters["n"] == 0 || a.Transfers["nixl"].TotalMB == 0 {
@@ -216,15 +200,10 @@ func boundOperations(t *testing.T) {
 			most = max(most, st.Size())
 		}
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	parsed(t, stopped(t, j))
 	t.Logf("at most %.2f MiB", float64(most)/(1<<20))
 	if most > 4<<20 {
 		t.Errorf("the journal took %d bytes, want at most %d", most, 4<<20)
-	}
-	if _, err := read(j.Path()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -234,19 +213,12 @@ func TestParse_SkipsOnlyLinesWithDamagedOperations(t *testing.T) {
 	rec := s.Recording(10)
 	h := head(s, 10)
 	h.CopyAggregator = aggregatorOf(rec)
-	j := createFor(t, h)
-	for i := range 6 {
-		sendOperations(t, s, rec, i)
-		j.Observe(s.Next(rec), rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	data := written(t, h, func(j *Journal) {
+		for i := range 6 {
+			sendOperations(t, s, rec, i)
+			j.Observe(s.Next(rec), rec)
+		}
+	})
 	for _, damage := range [][2]string{
 		{`"points":[`, `"points":[1,`},
 		{`"points":[`, `"points":[1,2,3,4,`},

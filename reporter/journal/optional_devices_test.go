@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"math"
-	"os"
 	"testing"
 	"time"
 
@@ -20,10 +19,7 @@ func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		s := reportertest.NewStream(1)
 		rec := s.Recording(1000)
-		j, err := Create(t.TempDir(), head(s, 1000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := createFor(t, head(s, 1000))
 		u := series.Unknown()
 		for i := range 12 {
 			sample := s.Next(s.Recording(2))
@@ -46,20 +42,8 @@ func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 			}
 			j.Observe(sample, rec)
 		}
-		if err := j.Stop(time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(j.Path())
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := head(s, 1000)
-		want := (&parser{head: h, rec: rec}).report().Nodes["3"]
-		got, err := Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := got.Nodes["3"]
+		n := parsed(t, stopped(t, j)).Nodes["3"]
+		want := (&parser{head: head(s, 1000), rec: rec}).report().Nodes["3"]
 		if diff := cmp.Diff(want.Metrics, n.Metrics); diff != "" {
 			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
 		}

@@ -77,7 +77,7 @@ func metricsOf(t *testing.T, data []byte) []string {
 		}
 	}
 	e := exporter.New(options)
-	e.Begin(j.head.recording())
+	e.Begin(j.rec)
 	e.Observe(&s, j.rec)
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9100/metrics", nil))

@@ -26,7 +26,7 @@ func Parse(data []byte) (*reporter.Report, error) {
 		}
 	}
 	if j.rec == nil {
-		return nil, fmt.Errorf("is empty")
+		return nil, errors.New("is empty")
 	}
 	return j.report(), nil
 }
@@ -63,7 +63,8 @@ func (j *parser) take(line []byte) error {
 		if j.head.Columns == nil {
 			return errors.New("line 1: the head names no columns")
 		}
-		j.rec, j.columns = j.head.recording(), newLayout(j.head.Columns, j.head.Counters)
+		j.rec = collector.NewRecording(host.Instant{Wall: j.head.Run.Start.Time}, j.head.Interval, j.head.MaxLength)
+		j.columns = newLayout(j.head.Columns, j.head.Counters)
 		return nil
 	}
 	if err := j.add(line); err != nil {
@@ -174,11 +175,6 @@ func lines(data []byte) iter.Seq[[]byte] {
 			}
 		}
 	}
-}
-
-// recording returns an empty Recording for the lines of a journal.
-func (h *Head) recording() *collector.Recording {
-	return collector.NewRecording(host.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
 }
 
 // report returns the Report of a run with an unknown end.

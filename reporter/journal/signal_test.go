@@ -47,10 +47,7 @@ func signalNames(t *testing.T, path string) []string {
 func TestJournal_ReportsEachSignalOnce(t *testing.T) {
 	s := reportertest.NewStream(4)
 	rec := s.Recording(40)
-	j, err := Create(t.TempDir(), head(s, 40))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := createFor(t, head(s, 40))
 	told := func(want ...string) {
 		t.Helper()
 		end := time.Now().Add(time.Minute)
@@ -74,22 +71,16 @@ func TestJournal_ReportsEachSignalOnce(t *testing.T) {
 	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
 	j.wantSnapshot.Store(true)
 	j.Observe(s.Next(rec), rec)
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	data := stopped(t, j)
 	j.Signal(third) // too late, but harmless
 	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
-	if data, err := os.ReadFile(j.Path()); err != nil || strings.Contains(string(data), `{"signal":{`) {
-		t.Errorf("the file still has a signal line, want it replaced (error %v):\n%.3000s", err, data)
+	if strings.Contains(string(data), `{"signal":{`) {
+		t.Errorf("the file still has a signal line, want it replaced:\n%.3000s", data)
 	}
 	if len(rec.Account.Signals) != 2 {
 		t.Errorf("the sampler's own account was changed to %+v, want 2 signals", rec.Account.Signals)
 	}
-	r, err := read(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := r.Run.Verdict.Text; !strings.Contains(text, "SIGTERM from sender (process 9)") {
+	if text := parsed(t, data).Run.Verdict.Text; !strings.Contains(text, "SIGTERM from sender (process 9)") {
 		t.Errorf("verdict %q, want \"SIGTERM from sender (process 9)\" in it", text)
 	}
 }

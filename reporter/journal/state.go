@@ -134,8 +134,6 @@ func (s state) applyTo(rec *collector.Recording) {
 		rec.Account = *s.Account
 	}
 	rec.Mounts = s.Mounts[:min(len(s.Mounts), collector.MaxMounts)]
-	rec.GPUs, rec.Missing, rec.GPUError = s.GPUs, s.Gaps, s.GPUTrouble
-	if len(rec.GPUs) > collector.MaxGPUs {
-		rec.GPUs = rec.GPUs[:collector.MaxGPUs]
-	}
+	rec.GPUs = s.GPUs[:min(len(s.GPUs), collector.MaxGPUs)]
+	rec.Missing, rec.GPUError = s.Gaps, s.GPUTrouble
 }

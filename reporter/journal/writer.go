@@ -68,11 +68,7 @@ func (w *writer) run() {
 }
 
 // sync waits until the disk has all lines.
-func (w *writer) sync() {
-	if err := w.file.Sync(); err != nil {
-		w.fail(err)
-	}
-}
+func (w *writer) sync() { w.fail(w.file.Sync()) }
 
 // take writes an entry. After an error it drops lines, and requests a snapshot when it is time to retry.
 func (w *writer) take(e entry) {
@@ -168,8 +164,12 @@ func nextRewrite(size int64) int64 {
 	return size + maxGrowth
 }
 
-// fail records the first error, such as a full disk, and pauses the writing for retryAfter.
+// fail records the first error, such as a full disk, and pauses the writing for retryAfter. It does nothing if err is
+// nil.
 func (w *writer) fail(err error) {
+	if err == nil {
+		return
+	}
 	if w.firstErr == nil {
 		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)
 	}
@@ -199,9 +199,7 @@ func (w *writer) takeSignal(s collector.Signal) {
 	if err == nil {
 		err = w.write(append(line, '\n'))
 	}
-	if err != nil {
-		w.fail(err)
-	}
+	w.fail(err)
 }
 
 // withSignal adds s to list, and drops the oldest signals beyond maxSignals.
@@ -213,17 +211,13 @@ func withSignal(list []collector.Signal, s collector.Signal) []collector.Signal 
 // allSignals merges the signals of the account with the signals of the journal's signal lines, oldest first, without
 // duplicates. A line may come before or after the account with its signal. Neither list is modified.
 func allSignals(account, lines []collector.Signal) []collector.Signal {
-	var missing []collector.Signal
+	all := slices.Clone(account)
 	for _, s := range lines {
 		same := func(a collector.Signal) bool { return a.At.Equal(s.At) && a.Signal == s.Signal && a.PID == s.PID }
-		if !slices.ContainsFunc(account, same) && !slices.ContainsFunc(missing, same) {
-			missing = append(missing, s)
+		if !slices.ContainsFunc(all, same) {
+			all = append(all, s)
 		}
 	}
-	if len(missing) == 0 {
-		return account
-	}
-	all := slices.Concat(account, missing)
 	slices.SortStableFunc(all, func(a, b collector.Signal) int { return a.At.Compare(b.At) })
 	return all
 }

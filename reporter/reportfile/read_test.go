@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,21 +20,39 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// scanned collects the nodes of Scan into a report. Goroutines that Scan leaves behind fail the test.
+// scanned collects the nodes of Scan into a report.
 func scanned(t *testing.T, path string, cpus int, wanted reporter.ColumnFilter) (r *reporter.Report, order []string, err error) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		nodes := make(map[string]*reporter.Node)
-		run, failed := Scan(path, cpus, wanted, func(_ *reporter.Run, name string, n *reporter.Node) error {
-			nodes[name] = n
-			order = append(order, name)
-			return nil
-		})
-		if err = failed; err == nil {
-			r = &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}
-		}
+	nodes := make(map[string]*reporter.Node)
+	run, err := Scan(path, cpus, wanted, func(_ *reporter.Run, name string, n *reporter.Node) error {
+		nodes[name] = n
+		order = append(order, name)
+		return nil
 	})
-	return r, order, err
+	if err != nil {
+		return nil, order, err
+	}
+	return &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}, order, nil
+}
+
+// reportFile writes a report.
+func reportFile(t testing.TB, r *reporter.Report) (path string) {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return textFile(t, data)
+}
+
+// textFile writes a file that is not a journal.
+func textFile(t testing.TB, data []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "r.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // journalFile writes a journal of n samples.
@@ -60,17 +77,11 @@ func journalFile(t testing.TB, n int) (path string) {
 
 func TestLoad_DistinguishesTheKindsOfFiles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	ours, perfpy, journal := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), journalFile(t, 7)
-	report := reporter.New(reportertest.Input(4, 3, 0, ""))
-	data, err := reporter.Encode(report)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(ours, data, 0o600), os.WriteFile(perfpy, []byte(reportertest.PerfPyJSON()), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]Kind{ours: KindReport, perfpy: KindPerfPy, journal: KindJournal} {
+	for path, want := range map[string]Kind{
+		reportFile(t, reporter.New(reportertest.Input(4, 3, 0, ""))): KindReport,
+		textFile(t, []byte(reportertest.PerfPyJSON())):               KindPerfPy,
+		journalFile(t, 7): KindJournal,
+	} {
 		f, err := Load(path, 4)
 		if err != nil {
 			t.Fatal(err)
@@ -95,11 +106,7 @@ func TestLoad_DistinguishesTheKindsOfFiles(t *testing.T) {
 
 // Journals and perf.py's JSON have all columns, whatever is selected.
 func TestScan_JournalsAndPerfPyHaveAllColumns(t *testing.T) {
-	perfpy := filepath.Join(t.TempDir(), "perf.json")
-	if err := os.WriteFile(perfpy, []byte(reportertest.PerfPyJSON()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{perfpy, journalFile(t, 7)} {
+	for _, path := range []string{textFile(t, []byte(reportertest.PerfPyJSON())), journalFile(t, 7)} {
 		want, err := Read(path, 4)
 		if err != nil {
 			t.Fatal(err)
@@ -120,16 +127,8 @@ func TestScan_JournalsAndPerfPyHaveAllColumns(t *testing.T) {
 // An error of the caller is returned unchanged, also for files that are read whole.
 func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 	t.Parallel()
-	report := filepath.Join(t.TempDir(), "r.json")
-	data, err := reporter.Encode(reporter.New(reportertest.Input(0, 3, 0, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(report, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	full := errors.New("no more room")
-	for _, path := range []string{report, journalFile(t, 3)} {
+	for _, path := range []string{reportFile(t, reporter.New(reportertest.Input(0, 3, 0, ""))), journalFile(t, 3)} {
 		if _, err := Scan(path, 0, reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return full }); err != full {
 			t.Errorf("%s: error %v, want %v", path, err, full)
 		}
@@ -139,10 +138,7 @@ func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 // Missing, irregular and too large files are errors.
 func TestScan_RefusesMissingIrregularAndLargeFiles(t *testing.T) {
 	dir := t.TempDir()
-	large := filepath.Join(dir, "large.json")
-	if err := os.WriteFile(large, []byte(`{"schema":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	large := textFile(t, []byte(`{"schema":`))
 	for size, want := range map[int64]string{
 		maxScanSize + 1:          " is 4096 MiB large; a report has at most 4096",
 		reporter.MaxFileSize + 1: ": line 1: invalid character",
@@ -196,8 +192,8 @@ func TestRead_ErrorsHaveThePathAndTheProblem(t *testing.T) {
 		`{"journal":"perfagent.journal/9"}`:                 "use a newer perfagent",
 		`{"journal":`:                                       "line 1: the head is damaged",
 		`{"schema":"perfagent.report/1","run":{}}`:          "has no nodes",
-		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: not an object",
-		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: NaN is not JSON",
+		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: json: cannot unmarshal JSON array",
+		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: invalid character 'N'",
 	} {
 		if err := os.WriteFile(path, []byte(words), 0o600); err != nil {
 			t.Fatal(err)

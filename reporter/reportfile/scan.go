@@ -57,8 +57,11 @@ func scan(path string, wanted reporter.ColumnFilter, node reporter.NodeFunc) (*r
 // reporter.Node.WithoutSeries keeps. It reads only the beginning of a report of one node. Errors are the same as
 // Read's.
 func ReadWithoutSeries(path string, cpus int) (*reporter.Report, error) {
-	if r, ok := scanSingleNode(path); ok {
-		return r, nil
+	if f, err := openRegular(path); err == nil {
+		defer f.Close()
+		if r, ok := reporter.ScanWithoutSeries(f, f.size); ok {
+			return r, nil
+		}
 	}
 
 	out := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
@@ -72,16 +75,6 @@ func ReadWithoutSeries(path string, cpus int) (*reporter.Report, error) {
 	out.Run = *run
 
 	return out, nil
-}
-
-// scanSingleNode reads the report of one node with reporter.ScanWithoutSeries.
-func scanSingleNode(path string) (*reporter.Report, bool) {
-	f, err := openRegular(path)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	return reporter.ScanWithoutSeries(f, f.size)
 }
 
 // A regularFile is an open file with a size.

@@ -27,7 +27,7 @@ func (e *end) addFindings(c *Conclusion) {
 		subject, ofJob := diagnosis.SubjectOf(f.ID)
 		of := reporter.Verdict{Evidence: f.Evidence}
 		switch {
-		case failed && f.ID != diagnosis.MemoryTight && subject != "disk",
+		case failed && f.ID != diagnosis.MemoryTight && subject != "disk_space",
 			!ofJob && (c.Outcome != Odd || c.Subject == "memory") && !(of.Number("job_cpus") >= heldUp):
 			c.Other = append(c.Other, words)
 		case c.Action == "" && ofJob:

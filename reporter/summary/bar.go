@@ -21,22 +21,23 @@ const (
 	BarMemory    = "memory"
 	BarGPU       = "gpu"
 	BarGPUMemory = "gpu_memory"
+	BarDisk      = "disk_space"
 )
 
-// Bar is the share of a resource that the job used. CPU and GPU are means over the run, memory and GPU memory are
-// peaks. Without a job, as in a sidecar's report, the bars are the node's.
+// Bar is the share of a resource that the job used. CPU and GPU are means over the run, the others are peaks. Without a
+// job, as in a sidecar's report, the bars are the node's.
 type Bar struct {
-	Key     string  // BarCPU, BarMemory, BarGPU or BarGPUMemory
+	Key     string  // BarCPU, BarMemory, BarGPU, BarGPUMemory or BarDisk
 	Label   string  // "GPU mem"
 	Percent float64 // Used in percent of Of; may exceed 100
 	Used    float64 // CPUs or MiB; NaN for BarGPU
 	Of      float64 // CPUs, MiB or GPUs; if the limit changed, its mean over time or its value at the peak
 
-	rule         string // the rule of --stop-if that set Of
-	changedLimit string // all values of a limit that changed: "0.5 to 2"
-	note         string // the nodes covered, if not all
-	nodes        int    // nodes added
-	at           string // the last node added or, for memory, the fullest
+	rule  string // the rule of --stop-if that set Of
+	of    string // in place of Of: all values of a limit that changed, "0.5 to 2", or the file system
+	note  string // the nodes covered, if not all
+	nodes int    // nodes added
+	at    string // the last node added or, for memory, the fullest
 }
 
 // Share formats the percentage: "36 %".
@@ -44,10 +45,10 @@ func (b Bar) Share() string { return text.WholePercent(b.Percent) }
 
 // CapacityText formats the capacity behind the percentage: "of 4 CPUs", "of 8.0 GiB".
 func (b Bar) CapacityText() string {
-	of := cmp.Or(b.changedLimit, text.SizeText(b.Of))
+	of := cmp.Or(b.of, text.SizeText(b.Of))
 	switch b.Key {
 	case BarCPU:
-		of = cmp.Or(b.changedLimit, text.CPUs(b.Of)) + " " + text.Plural(b.Of, "CPU", "CPUs")
+		of = cmp.Or(b.of, text.CPUs(b.Of)) + " " + text.Plural(b.Of, "CPU", "CPUs")
 	case BarGPU:
 		of = text.Count(b.Of, "GPU", "GPUs")
 	}
@@ -71,11 +72,12 @@ func (b Bar) Picture() string {
 	return out + strings.Repeat("·", barCells-utf8.RuneCountInString(out))
 }
 
-// Bars returns the bars of a run: CPU, memory, GPU, GPU memory. A resource that was not measured, or that the job does
-// not have, has no bar. Over several nodes, CPUs, GPUs and GPU memories add up; memory is from the fullest node.
+// Bars returns the bars of a run: CPU, memory, GPU, GPU memory, and a full disk. A resource that was not measured, or
+// that the job does not have, has no bar. Over several nodes, CPUs, GPUs and GPU memories add up; memory is from the
+// fullest node, and the disk from the first with a full one.
 func Bars(r *reporter.Report) []Bar {
 	bars := []Bar{{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"}, {Key: BarGPU, Label: "GPU"},
-		{Key: BarGPUMemory, Label: "GPU mem"}}
+		{Key: BarGPUMemory, Label: "GPU mem"}, {Key: BarDisk, Label: "disk used"}}
 	for name, n := range r.EachNode() {
 		used, of := cpuBar(n, &r.Run)
 		bars[0].add(used, of, name)
@@ -91,6 +93,10 @@ func Bars(r *reporter.Report) []Bar {
 				bars[2].add(n.GPUMetric(reporter.MetricGPUUtilization, i)/100, 1, name)
 				bars[3].add(n.GPUMetric(reporter.MetricGPUMemoryPeak, i), float64(n.GPUs[i].MemoryMB), name)
 			}
+		}
+		if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseDiskFull && bars[4].nodes == 0 {
+			bars[4].add(1, 1, name)
+			bars[4].of = fullText(v)
 		}
 	}
 
@@ -170,8 +176,7 @@ func limitAtPeak(n *reporter.Node, peak float64) float64 {
 	return max(limit, least)
 }
 
-// memoryBar returns the peak memory of the job in MiB, and its limit or else the node's memory. A job that the kernel
-// killed at its limit had reached it, whatever the samples contain.
+// memoryBar returns the peak memory of the job in MiB, and its limit or else the node's memory.
 func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if n.Host != nil {
 		of = n.Host.MemoryMB
@@ -180,8 +185,8 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 		return n.Metric(reporter.MetricMemoryPeak) / 100 * of, of
 	}
 
-	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
-		return v.Number("limit_mb"), v.Number("limit_mb")
+	if limit := limitOfKill(n); limit > 0 {
+		return limit, limit
 	}
 	if used = jobPeak(n); used == 0 {
 		used = math.NaN()
@@ -204,14 +209,14 @@ func (b *Bar) describe(r *reporter.Report) {
 	n, all := onlyNode(r), len(r.Nodes)
 	l, v := n.Limits, n.Verdict
 	switch memory := b.Key == BarMemory; {
-	case memory && all > 1:
+	case all > 1 && (memory || b.Key == BarDisk):
 		b.note = " on node " + text.Clip(text.Printable(b.at), 20)
 	case b.nodes < all:
 		b.note = fmt.Sprintf(" on %d of %d nodes", b.nodes, all)
 	case all == 1 && b.Key == BarCPU && l != nil && l.CPUsRange != nil:
-		b.changedLimit = reporter.CPUsText(l)
+		b.of = reporter.CPUsText(l)
 	case all == 1 && memory && l != nil && l.MemoryRange != nil:
-		b.changedLimit = reporter.MemoryLimitText(l, text.SizeText)
+		b.of = reporter.MemoryLimitText(l, text.SizeText)
 	}
 	switch {
 	case b.Key == BarGPU:

@@ -5,7 +5,6 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // JobCards returns the usage of the jobs of a run, and the unused rest of the CPUs and the memory that they were
@@ -26,7 +25,7 @@ func JobCards(r *reporter.Report) []Highlight {
 		return append(out, sum.rest()...)
 	}
 
-	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
+	if limitOfKill(n) > 0 {
 		out.add(true, "Memory not used", "0 MiB", "at the peak")
 	} else {
 		if peak := jobPeak(n); peak > 0 {

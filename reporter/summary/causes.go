@@ -134,12 +134,24 @@ func (e *end) timeLimit() Conclusion {
 // diskFull concludes on a full file system, which may or may not be why the job failed.
 func (e *end) diskFull() Conclusion {
 	where, what := e.words("path"), "no room was left on "
-	if e.verdict.Number("available_mb") >= 1 {
+	if noInodes(e.verdict) {
 		what = "no more files could be made on "
 	}
-	return Conclusion{Outcome: Failed, Subject: "disk",
+	return Conclusion{Outcome: Failed, Subject: "disk_space",
 		Cause:  "Disk full: " + what + where + " when " + e.ofJob() + " " + e.failure() + e.after() + ".",
 		Action: "Make room on " + where + ", or write elsewhere: its own output shows whether that was the reason."}
+}
+
+// noInodes reports whether a file system was full of files, not of data.
+func noInodes(v *reporter.Verdict) bool { return v.Number("available_mb") >= 1 }
+
+// fullText returns what the share of a full disk is of.
+func fullText(v *reporter.Verdict) string {
+	words, _ := v.Evidence["path"].(string)
+	if words = text.ClipStart(text.Printable(words), 40); noInodes(v) {
+		words = "the files of " + words
+	}
+	return words
 }
 
 // sent returns who sent the signal that was to end the job, and when.
@@ -166,7 +178,7 @@ func (e *end) killedBySignal() Conclusion {
 	if sender := e.words("sender"); sender != "" && e.words("sent_signal") == signal {
 		from = " from " + sender
 	}
-	if slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal) {
+	if Stops(signal) {
 		c.Outcome, verb = Stopped, "stopped"
 	}
 	if e.signal == "" && e.code != nil {
@@ -186,6 +198,11 @@ func (e *end) killedBySignal() Conclusion {
 	}
 	c.Cause += "."
 	return c
+}
+
+// Stops reports whether a job that the named signal ended was stopped rather than killed.
+func Stops(signal string) bool {
+	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal)
 }
 
 // notForMemory returns words, and that the kernel did not kill for lack of memory, as far as that is known.
@@ -230,7 +247,10 @@ func (e *end) unknown(how string) Conclusion {
 
 // succeeded concludes on exit code 0.
 func (e *end) succeeded() Conclusion {
-	c := Conclusion{Outcome: Succeeded, Cause: "Succeeded" + e.after()}
+	c := Conclusion{Outcome: Succeeded, Cause: "Succeeded" + e.after(), How: e.sent()}
+	if sent := strings.TrimSuffix(c.How, "."); sent != "" {
+		c.How = sent + ", and the job exited with 0."
+	}
 	name, late, who := lateNode(e.Report)
 	if kills := e.verdict.Number("oom_kills"); kills > 0 {
 		c.Outcome, c.Subject = Odd, "memory"

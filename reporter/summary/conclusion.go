@@ -37,7 +37,7 @@ type Conclusion struct {
 	How     string   // process, time, control group, the others' ends; "" = nothing to add
 	Notes   []string // further findings that concern the end of the job or its request, in order
 	Other   []string // findings that do not
-	Subject string   // what explains the end: "memory", "disk", "gpu", "cpu" or ""
+	Subject string   // what explains the end: "memory", "disk_space", "disk", "gpu", "cpu" or ""
 }
 
 // Conclude returns the conclusion of a run or, if r has one of its nodes, of that node.

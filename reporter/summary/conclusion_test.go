@@ -99,7 +99,7 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 			Conclusion{Stopped, "Time limit: ended by timeout after 5.9 s.", "Give it more time: it was not done.", "", "", nil, nil, ""}},
 		"a full disk": {endedReport(1, "", diagnosis.CauseDiskFull, "", map[string]any{"path": "/scratch", "available_mb": 0.0}),
 			Conclusion{Failed, "Disk full: no room was left on /scratch when the job failed (exit 1) after 5.9 s.",
-				"Make room on /scratch, or write elsewhere: its own output shows whether that was the reason.", "", "", nil, nil, "disk"}},
+				"Make room on /scratch, or write elsewhere: its own output shows whether that was the reason.", "", "", nil, nil, "disk_space"}},
 		"SIGTERM": {endedReport(143, "SIGTERM", diagnosis.CauseSignal, "",
 			map[string]any{"sender": "bash", "sender_pid": 7.0, "sent_signal": "SIGTERM"}),
 			Conclusion{Stopped, "Stopped by SIGTERM from bash after 5.9 s.", "", "", "SIGTERM came from bash (process 7).", nil, nil, ""}},
@@ -131,6 +131,10 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 				"and no out-of-memory kill was recorded.", "", "", nil, nil, ""}},
 		"exit 0": {endedReport(0, "", diagnosis.CauseExited, "exited with code 0", nil),
 			Conclusion{Outcome: Succeeded, Cause: "Succeeded after 5.9 s."}},
+		"exit 0 after SIGTERM": {endedReport(0, "", diagnosis.CauseExited, "exited with code 0", map[string]any{
+			"sender": "timeout", "sender_pid": 77.0, "sent_signal": "SIGTERM", "signal_time": "2026-11-27T12:00:05Z"}),
+			Conclusion{Outcome: Succeeded, Cause: "Succeeded after 5.9 s.",
+				How: "SIGTERM came from timeout (process 77) at 12:00:05 UTC, and the job exited with 0."}},
 		"exit 0 with findings": {with(endedReport(0, "", diagnosis.CauseExited, "", nil), func(n *reporter.Node, _ *reporter.Run) {
 			n.Findings = []reporter.Finding{
 				finding("cpus_unused", "Ask for 1 CPU instead of 4: …", map[string]any{"ask_cpus": 1.0}),

@@ -30,7 +30,7 @@ func TestDeltas(t *testing.T) {
 			"[{time +16 % 14.1 s true} {peak memory ±0 % 243 MiB false}] " +
 				"median of 4 runs"},
 		{"tiny amounts", &reporter.Earlier{Runs: 4, WallSeconds: *spread(0.01, 0.01, 0.01), CPUSeconds: spread(0.01, 0.01, 0.01)}, 0,
-			&reporter.Job{CPUSeconds: 0.05}, "[{time >+999 % 0.01 s true}] median of 4 runs"},
+			&reporter.Job{CPUSeconds: 0.05}, "[{time >+999 % 10 ms true}] median of 4 runs"},
 		{"one run has no range", &one, 0, nil, "[{time -22 % 21.0 s false}] the previous run"},
 		{"a failed run did something else", &four, 3, nil, "[] "},
 		{"the first run", nil, 0, nil, "[] "},

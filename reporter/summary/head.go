@@ -84,12 +84,11 @@ func (p *terminalWriter) short(r *reporter.Report, c *Conclusion, o Options) {
 	}
 
 	p.jobRows(rows, o)
-	if room := shortLines - used; room > 0 && len(phases) > 0 {
-		if len(phases) > room {
-			room--
-		}
-		p.phases(r, room)
+	room := max(2, shortLines-used)
+	if len(phases) > room {
+		room--
 	}
+	p.phases(r, room, o)
 	p.deltas(deltas, note)
 	p.last(r, o)
 }
@@ -118,24 +117,22 @@ func (p *terminalWriter) last(r *reporter.Report, o Options) {
 	}
 	p.gap()
 	p.path("report", path)
-	if name := showName(r, o); name != "" {
-		p.path("details", "perfagent show "+name)
-	}
+	p.path("details", showCommand(r, o))
 }
 
-// showName returns the argument with which show finds the run.
-func showName(r *reporter.Report, o Options) string {
-	dir, id := filepath.Dir(o.Path), text.Printable(r.Run.ID)
-	if len(r.Nodes) > 1 { // the path is the run's directory
-		dir, id = o.Path, "--all "+id
-	}
-	if o.Path == "" || filepath.Dir(dir) == "perfagent-out" {
-		return id
-	}
+// showCommand returns the command that shows the whole run, as it can be pasted into a shell.
+func showCommand(r *reporter.Report, o Options) string {
+	command, dir := "perfagent show ", filepath.Dir(o.Path)
 	if len(r.Nodes) > 1 {
-		dir = "--all " + dir
+		command += "--all "
 	}
-	return dir
+	switch {
+	case o.Show != "":
+		return command + text.Printable(o.Show)
+	case r.Run.ID != "" && (o.Path == "" || filepath.Dir(dir) == "perfagent-out"):
+		dir = r.Run.ID
+	}
+	return command + text.Printable(text.ShellQuote(dir))
 }
 
 // block writes words on at most n lines, each after indent; none for "".

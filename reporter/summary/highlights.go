@@ -141,10 +141,7 @@ func jobLine(j *reporter.Job) string {
 	}
 	all := text.Parts{words}
 	all.Add(j.Attached, "attached to")
-	all.Add(j.ExitCode != nil, "exit %s", exitText(j.ExitCode))
-	if j.Signal != "" {
-		all[len(all)-1] += " by " + text.Printable(j.Signal)
-	}
+	all.Add(j.ExitCode != nil, "%s", endText(j.ExitCode, j.Signal))
 	all.Add(j.Orphans > 0, "%d orphans counted", j.Orphans)
 	return all.String()
 }

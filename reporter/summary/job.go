@@ -8,6 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // noteWidth is the width of a note in a line of Width cells.
@@ -21,12 +22,12 @@ func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	}
 	rows = append(rows, jobMemoryRows(n)...)
 	processes, threads := n.Metric(reporter.MetricJobProcesses), n.Metric(reporter.MetricJobThreads)
-	note := text.Parts{"at once"}
-	note.Add(!math.IsNaN(threads), "%s", text.Count(threads, "thread", "threads"))
+	note := text.Parts{"seen at most"}
+	note.Add(!math.IsNaN(threads), "with %s", text.Count(threads, "thread", "threads"))
 	rows.add(!math.IsNaN(processes), numberRow{label: "processes", value: text.Quantity{Number: text.Fixed(processes, 0)},
 		note: note.String()})
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
-	rows.add(read > 0 || written > 0, numberRow{label: "job disk", value: text.Size(read),
+	rows.add(read > 0 || written > 0, numberRow{label: "disk", value: text.Size(read),
 		note: "read, " + text.SizeText(written) + " written"})
 	return rows
 }
@@ -34,12 +35,12 @@ func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 // jobMemoryRows returns the memory of the job, and below it memory that may also be the job's. If the job ended before
 // its memory was sampled, only the second row is left.
 func jobMemoryRows(n *reporter.Node) (rows numberRows) {
-	peak, more := jobPeak(n), numberRow{label: "job memory", value: text.Size(unowned(n)), note: unownedNote}
+	peak, more := jobPeak(n), numberRow{label: "memory", value: text.Size(unowned(n)), note: unownedNote}
 	switch {
 	case peak > 0:
-		rows = numberRows{{label: "job memory", value: text.Size(peak), note: jobMemoryNote(n, peak, noteWidth)}}
+		rows = numberRows{{label: "memory", value: text.Size(peak), note: jobMemoryNote(n, peak, noteWidth)}}
 	case n.Job != nil && n.Job.MaxRSSMB > 0 && !n.Job.MaxRSSAtMost:
-		rows = numberRows{{label: "job memory", value: text.Size(n.Job.MaxRSSMB), note: "peak of the largest process"}}
+		rows = numberRows{{label: "memory", value: text.Size(n.Job.MaxRSSMB), note: "peak of the largest process"}}
 	}
 	if rows != nil {
 		more.label, more.note = "", "more "+unownedNote
@@ -69,14 +70,14 @@ func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
 			busy, short = busy+" of "+of+" allowed", cpus+" of "+of+" CPUs busy"
 		}
 	}
-	row := numberRow{label: "job CPU", value: text.Duration(cpu), note: split}
+	row := numberRow{label: "CPU time", value: text.Duration(cpu), note: split}
 	for _, words := range []string{busy, short} {
 		if note := joined(split, words); text.Width(note) <= noteWidth {
 			row.note = note
 			return []numberRow{row}
 		}
 	}
-	return []numberRow{row, {label: "job busy", note: busy}}
+	return []numberRow{row, {label: "busy", note: busy}}
 }
 
 // jobIdleRows returns a row on the CPUs that the job was given and did not use. A run of less than a second is too
@@ -111,8 +112,20 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// jobPeak returns the peak memory of the whole job in MiB, or 0 if it is unknown.
+// limitOfKill returns the memory limit in MiB at which the kernel killed the job of n; 0 = it did not, or unknown.
+func limitOfKill(n *reporter.Node) float64 {
+	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
+		return v.Number("limit_mb")
+	}
+	return 0
+}
+
+// jobPeak returns the peak memory of the whole job in MiB, or 0 if it is unknown. A job that the kernel killed at its
+// limit had reached it, whatever the samples contain.
 func jobPeak(n *reporter.Node) float64 {
+	if limit := limitOfKill(n); limit > 0 {
+		return limit
+	}
 	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
 		return n.Job.PeakMemoryMB
 	}
@@ -183,8 +196,11 @@ func limitRows(n *reporter.Node) []numberRow {
 	rows.add(!math.IsNaN(throttled) && l.LeastQuota() > 0, numberRow{label: "throttled", value: text.Percentage(throttled),
 		note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	if l.LeastMemoryMB() > 0 {
-		r := numberRow{label: "mem limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
+		r := numberRow{label: "memory limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
 			note: shareText(n.Metric(reporter.MetricLimitMemory), " reached")}
+		if limitOfKill(n) > 0 {
+			r.note = "reached"
+		}
 		if l.MemoryMB > 0 { // otherwise it was removed before the end
 			r.value = text.Size(float64(l.MemoryMB))
 		}
@@ -225,9 +241,9 @@ func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 	var rows numberRows
 	in, out, stolen := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut), n.Metric(reporter.MetricSteal)
 	rows.add(in > 0 || out > 0,
-		numberRow{label: "node swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
+		numberRow{label: "swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
 	rows = append(rows, waitRows(n, wall, false)...)
-	rows.add(stolen >= 1, numberRow{label: "node stolen", value: text.Percentage(stolen),
+	rows.add(stolen >= 1, numberRow{label: "stolen", value: text.Percentage(stolen),
 		note: "of the CPU time, by other virtual machines"})
 	return rows
 }

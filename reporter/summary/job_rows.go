@@ -42,8 +42,12 @@ func jobRowsOf(r *reporter.Report, c *Conclusion) []jobRow {
 		rows = append(rows, wordRows(n, c)...)
 	}
 
-	first := map[string]string{"memory": "memory", "cpu": "CPU", "gpu": "GPU", "disk": "disk"}[c.Subject]
-	if i := slices.IndexFunc(rows, func(row jobRow) bool { return row.label == first }); i > 0 {
+	first := strings.TrimSuffix(c.Subject, "_space")
+	if first == "cpu" || first == "gpu" {
+		first = strings.ToUpper(first)
+	}
+	isFirst := func(row jobRow) bool { return first != "" && strings.HasPrefix(row.label, first) }
+	if i := slices.IndexFunc(rows, isFirst); i > 0 {
 		rows = slices.Concat(rows[i:i+1], rows[:i], rows[i+1:])
 	}
 	if len(rows) > 0 {
@@ -83,7 +87,7 @@ func (b Bar) rowText(r *reporter.Report) string {
 	case BarGPU:
 		return mean.String()
 	}
-	if math.Abs(b.Percent-100) < 0.5 { // the limit is enough
+	if math.Abs(b.Percent-100) < 0.5 { // what it is of is enough
 		return b.CapacityText() + " (peak)"
 	}
 	return b.CapacityText() + ", peak " + text.SizeText(b.Used)
@@ -178,7 +182,7 @@ func (row *jobRow) spans(ascii bool) []span {
 	if ascii {
 		picture = text.ASCII(picture)
 	}
-	if row.bar.Percent >= 95 && row.bar.Key == BarMemory {
+	if row.bar.Percent >= 95 && (row.bar.Key == BarMemory || row.bar.Key == BarDisk) {
 		look = alarm
 	}
 	return []span{label, {look, picture}, {plain, " " + text.PadLeft(row.bar.Share(), len("100 %")) + "  " + row.words}}

@@ -61,6 +61,40 @@ func TestWrite_CurveEndsWithTheKill(t *testing.T) {
 }
 
 // Under a rule of --stop-if the bar is the share of what the rule allowed.
+// The row of a full disk comes first, and says what is full.
+func TestWrite_FullDiskComesFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		path string
+		free float64
+		want string
+	}{
+		"no room":     {"/scratch", 0, "of /scratch (peak)"},
+		"no inodes":   {"/scratch", 9000, "of the files of /scratch (peak)"},
+		"a long path": {"/a" + strings.Repeat("/long", 20), 0, "of …" + strings.Repeat("/long", 20)[61:] + " (peak)"},
+		"hostile":     {"/\x1b[31m", 0, `of /\x1b[31m (peak)`},
+	} {
+		r := endedReport(1, "", diagnosis.CauseDiskFull, "", map[string]any{"path": c.path, "available_mb": c.free})
+		n := r.Nodes["0"]
+		n.Host = &reporter.Host{CPUs: 2, MemoryMB: 4096}
+		n.Metrics[reporter.MetricJobCores], n.Metrics[reporter.MetricJobWritten] = 0.1, 40
+		words := summaryOf(t, r, Options{})
+		_, rows, _ := strings.Cut(words, "\n\n")
+		if !strings.HasPrefix(rows, "disk used  ██████████ 100 %  "+c.want+"\nCPU ") || !strings.Contains(rows, "\ndisk       40 MiB written\n") {
+			t.Errorf("%s: want the disk first, %q:\n%s", name, c.want, words)
+		}
+		if o := NewOverview(r, "", ""); o.Memory != nil || o.CPU == nil {
+			t.Errorf("%s: the overview has memory %v and CPU %v, want the CPU alone", name, o.Memory, o.CPU)
+		}
+		r.Nodes["1"] = &reporter.Node{Verdict: n.Verdict}
+		for _, b := range Bars(r) {
+			if b.Key == BarDisk && b.CapacityText() != strings.TrimSuffix(c.want, " (peak)")+" on node 0" {
+				t.Errorf("%s, of two nodes: %q", name, b.CapacityText())
+			}
+		}
+	}
+}
+
 func TestBars_ShareOfTheRule(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
@@ -100,21 +134,23 @@ func TestWrite_ShortSummaryStaysShort(t *testing.T) {
 	}
 }
 
-// The command that shows more finds the run in its directory, unless that is the default one.
-func TestShowName(t *testing.T) {
+// The command that shows more finds the run in its directory, unless that is the default one, or as it was named.
+func TestShowCommand(t *testing.T) {
 	t.Parallel()
 	one := endedReport(0, "", "", "", nil)
 	two := endedReport(0, "", "", "", nil)
 	two.Nodes["1"] = two.Nodes["0"]
 	for _, c := range []struct {
-		r          *reporter.Report
-		path, want string
+		r    *reporter.Report
+		o    Options
+		want string
 	}{
-		{one, "perfagent-out/r/node-0.json", "r"}, {one, "/scratch/r/node-0.json", "/scratch/r"}, {one, "", "r"},
-		{two, "perfagent-out/r", "--all r"}, {two, "/scratch/r", "--all /scratch/r"},
+		{one, Options{Path: "perfagent-out/r/node-0.json"}, "r"}, {one, Options{}, "r"},
+		{one, Options{Path: "/scratch/r/node-0.json"}, "/scratch/r"}, {one, Options{Path: "my runs/r/node-0.json"}, "'my runs/r'"},
+		{two, Options{Path: "perfagent-out/r", Show: "--out o r@1"}, "--all --out o r@1"},
 	} {
-		if got := showName(c.r, Options{Path: c.path}); got != c.want {
-			t.Errorf("name of a run in %s: %q, want %q", c.path, got, c.want)
+		if got := showCommand(c.r, c.o); got != "perfagent show "+c.want {
+			t.Errorf("%+v: %q, want perfagent show %s", c.o, got, c.want)
 		}
 	}
 }

@@ -186,7 +186,7 @@ func TestJobRows_ShowSwappedAndUnownedMemoryApart(t *testing.T) {
 		t.Errorf("card %+v, want %+v", got, more)
 	}
 	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
-	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "job memory" ||
+	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "memory" ||
 		rows[0].note != "in /dev/shm or a tmpfs, owner not known" || rows[0].value != text.Size(300) {
 		t.Errorf("job that ended before its memory was sampled: rows %+v, want only 300 MiB without an owner", rows)
 	}

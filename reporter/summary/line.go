@@ -15,7 +15,7 @@ const MaxLine = 400
 // can show, such as ASCII; nil = no conversion.
 //
 // Line cuts the cause first and then the action. If the path leaves too little room for them, the command that shows
-// the report replaces it.
+// the report replaces it, or else the name of the run.
 func Line(r *reporter.Report, path string, write func(string) string) string {
 	if write == nil {
 		write = func(s string) string { return s }
@@ -35,11 +35,12 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 		if strings.HasSuffix(path, ".html") {
 			label = "Page: "
 		}
-		path = write(label + text.Printable(path))
-		if cause+min(len(action), minActionBytes)+len(path)+2*len(" ") > room {
-			path = write("More: perfagent show " + text.Printable(r.Run.ID))
+		for _, where := range []string{label + text.Printable(path), "More: " + showCommand(r, Options{Path: path}),
+			"More: perfagent show " + text.Printable(r.Run.ID) + ", with the same --out"} {
+			if path = " " + write(where); cause+min(len(action), minActionBytes)+len(path)+len(" ") <= room {
+				break
+			}
 		}
-		path = " " + path
 	}
 	if room -= len(path); action != "" {
 		room -= len(" ")

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -18,8 +19,8 @@ import (
 // nodeTable returns the table of nodes with their numbers, for Markdown.
 func nodeTable(rows []nodeRow, all *nodeRow) *table.Table {
 	t := &table.Table{Columns: []table.Column{{Head: "node"}, {Head: "host"}}}
-	for _, head := range []string{"wall", "CPU mean", "CPU peak", "memory peak", "read", "written", "received", "sent",
-		"not used", "job CPUs", "job memory", "exit"} {
+	for _, head := range []string{"time", "CPU mean", "CPU peak", "memory peak", "read", "written", "received", "sent",
+		"not used", "job CPUs", "job memory", "end"} {
 		t.Columns = append(t.Columns, table.Column{Head: head, Right: true})
 	}
 	for _, row := range rows {
@@ -57,14 +58,23 @@ func endTable(r *reporter.Report) *table.Table {
 // nodeEnd returns how the job of a node ended, in a few words.
 func nodeEnd(n *reporter.Node) string {
 	switch {
-	case n == nil || n.Job == nil || n.Job.ExitCode == nil:
+	case n == nil || n.Job == nil:
 		return text.Absent
-	case n.Verdict != nil && diagnosis.IsOutOfMemory(n.Verdict.Cause):
+	case n.Job.ExitCode != nil && n.Verdict != nil && diagnosis.IsOutOfMemory(n.Verdict.Cause):
 		return "out of memory"
-	case n.Job.Signal != "":
-		return text.Clip(text.Printable(n.Job.Signal), 20)
-	case *n.Job.ExitCode != 0:
-		return "exit " + strconv.Itoa(*n.Job.ExitCode)
+	}
+	return endText(n.Job.ExitCode, n.Job.Signal)
+}
+
+// endText returns how a job with the given exit code, or killed by the given signal, ended.
+func endText(code *int, signal string) string {
+	switch {
+	case code == nil:
+		return text.Absent
+	case signal != "":
+		return text.Clip(text.Printable(signal), 12)
+	case *code != 0:
+		return "exit " + strconv.Itoa(*code)
 	}
 	return "succeeded"
 }
@@ -103,7 +113,11 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.jobRows(jobRowsOf(r, c), o)
 	p.table("nodes", endTable(r), 2)
 	p.deltas(Deltas(r))
-	p.phases(r, phasesShown)
+	phases := phasesShown
+	if o.Whole {
+		phases = collector.MaxPhases
+	}
+	p.phases(r, phases, o)
 	p.operations(r)
 	if !o.Whole {
 		p.missing(r)
@@ -118,10 +132,14 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.rows(allRows(r, &all))
 	p.ranks(r)
 	for name, n := range r.EachNode() {
-		p.gap()
-		p.line(bold, text.PadRight(shortNode(name), labelWidth)+nodeEnd(n))
-		p.rows(jobNumbers(n, &r.Run))
-		p.nodeNumbers(n, &r.Run)
+		if rows := jobNumbers(n, &r.Run); len(rows) > 0 {
+			p.gap()
+			p.line(bold, text.PadRight(shortNode(name), labelWidth)+nodeEnd(n))
+			p.rows(rows)
+		}
+	}
+	for name, n := range r.EachNode() {
+		p.nodeNumbers(shortNode(name), n, &r.Run)
 	}
 	p.ending(r, o)
 }
@@ -129,7 +147,8 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 // nodeRows returns the lines of the nodes and the line of all nodes.
 func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 	none := math.NaN()
-	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: exitText(r.Run.ExitCode), peak: none, mem: none, jobMemory: none}
+	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: endText(r.Run.ExitCode, r.Run.Signal), peak: none, mem: none,
+		jobMemory: none}
 	for _, name := range r.NodeNames() {
 		rows = append(rows, newNodeRow(name, r.Nodes[name], &r.Run))
 		all.add(rows[len(rows)-1])
@@ -151,7 +170,7 @@ func allRows(r *reporter.Report, all *nodeRow) (rows []numberRow) {
 	}
 	note := text.Parts{"of all nodes"}
 	note.Add(all.wall > 0, "%s CPUs busy", text.UsedCPUs(all.jobCPU/all.wall))
-	rows = []numberRow{{label: "job CPU", value: text.Duration(all.jobCPU), note: note.String()}}
+	rows = []numberRow{{label: "CPU time", value: text.Duration(all.jobCPU), note: note.String()}}
 	return slices.Concat(rows, idleRows("not used", all.mayUse-all.used, all.mayUse, all.idleHours), gpus.rows())
 }
 
@@ -182,7 +201,7 @@ func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 	}
 
 	if n.Job != nil {
-		row.exit, row.jobCPU = exitText(n.Job.ExitCode), cpuOfJob(n)
+		row.exit, row.jobCPU = nodeEnd(n), cpuOfJob(n)
 		row.failed = n.Job.ExitCode != nil && *n.Job.ExitCode != 0
 	}
 	row.used, row.mayUse = cpuBar(n, run)
@@ -205,13 +224,6 @@ func shortHost(name string) string {
 		name = first
 	}
 	return text.ClipStart(name, 10)
-}
-
-func exitText(code *int) string {
-	if code == nil {
-		return text.Absent
-	}
-	return strconv.Itoa(*code)
 }
 
 // add adds a node: the maximum of the peaks, the sum of the amounts. A sum that lacks a node is unknown, because
@@ -243,6 +255,6 @@ func (a *nodeRow) cells(name table.Cell) table.Row {
 		table.Number(text.Percentage(a.mean)), table.Number(text.Percentage(a.peak)), table.Number(text.Percentage(a.mem)),
 		table.Number(text.Size(a.read)), table.Number(text.Size(a.write)), table.Number(text.Size(a.recv)),
 		table.Number(text.Size(a.sent)), table.Bare(text.ShortHours(a.unused)), table.Bare(text.UsedCPUs(a.jobCPU / a.wall)),
-		table.Number(text.Size(a.jobMemory)), table.Bare(a.exit),
+		table.Number(text.Size(a.jobMemory)), table.Untrusted(a.exit),
 	}}
 }

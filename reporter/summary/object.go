@@ -109,7 +109,9 @@ func NewOverview(r *reporter.Report, report, page string) Overview {
 
 	uses := map[string]**Usage{BarCPU: &o.CPU, BarMemory: &o.Memory, BarGPU: &o.GPU, BarGPUMemory: &o.GPUMemory}
 	for _, b := range Bars(r) {
-		*uses[b.Key] = b.usage()
+		if use := uses[b.Key]; use != nil {
+			*use = b.usage()
+		}
 	}
 	for _, n := range r.EachNode() {
 		if o.Memory == nil && n.Job != nil && !math.IsInf(n.Job.MaxRSSMB, 0) {

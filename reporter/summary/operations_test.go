@@ -47,7 +47,7 @@ func TestWrite_NameSharesLineWithNumbersIfBothFit(t *testing.T) {
 		"store.get": {Count: 1234, Avg: new(0.62), P90: new(1.1), Max: new(12.0), Total: 1900},
 	}}, map[string]aggregate.Transfer{"kv": {FailedTransfers: 2}})
 	r.Nodes["0"].Transfers["nixl"] = reportertest.AddOperations(reportertest.ShortJob()).Nodes["0"].Transfers["nixl"]
-	const want = `operations  store.get  1,234 ×  avg 0.62 ms  p90 1.1 ms  max 12 ms  1.9 s in all
+	const want = `operations  store.get  1,234 ×  avg 620 µs  p90 1.1 ms  max 12 ms  1.9 s in all
 transfers   kv    0 transfers, 2 failed
             nixl  120 transfers, 8.2 GiB, avg 9.9 ms, p90 15 ms, 850 MB/s, 2
                   failed

@@ -16,7 +16,7 @@ func TestWrite_ShowsOptionalDevices(t *testing.T) {
 	n := r.Nodes["0"]
 	for name, v := range map[string]float64{
 		reporter.MetricNodeEnergy: 3_120_000, reporter.MetricCPUTemperature: 91.25, reporter.MetricCPUThrottleEvents: 1,
-		reporter.MetricNFSRead: 2048, reporter.MetricNFSWritten: 0, reporter.MetricLustreWritten: 10,
+		"total_nfs_read_mb": 2048, "total_nfs_write_mb": 0, "total_lustre_write_mb": 10,
 	} {
 		n.Metrics[name] = v
 	}
@@ -35,10 +35,10 @@ func TestWrite_ShowsOptionalDevices(t *testing.T) {
 		lines[i] = strings.Join(strings.Fields(line), " ")
 	}
 	for _, want := range []string{
-		"node NFS 2.0 GiB read 102.4 MiB/s",
-		"node Lustre 10 MiB written 0.50 MiB/s",
-		"node energy 3.1 MJ of CPU packages and memory, 156000.0 W on average",
-		"node heat 91.2 °C hottest CPU package, peak, clocked down 1 time",
+		"NFS 2.0 GiB read 102.4 MiB/s",
+		"Lustre 10 MiB written 0.50 MiB/s",
+		"energy 3.1 MJ of CPU packages and memory, 156000.0 W on average",
+		"heat 91.2 °C hottest CPU package, peak, clocked down 1 time",
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("summary has no line %q:\n%s", want, out.String())
@@ -62,7 +62,7 @@ func TestWrite_ShowsOptionalDevices(t *testing.T) {
 	for _, h := range summary.Highlights(n, 20) {
 		labels = append(labels, h.Label+" "+h.Value)
 	}
-	for _, want := range []string{"NFS 2.0 GiB", "node energy 3.1 MJ", "node heat 91.2 °C"} {
+	for _, want := range []string{"NFS 2.0 GiB", "energy 3.1 MJ", "heat 91.2 °C"} {
 		if !slices.Contains(labels, want) {
 			t.Errorf("highlights %q lack %q", labels, want)
 		}

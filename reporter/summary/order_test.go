@@ -1,17 +1,18 @@
 package summary
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// In any report, the job comes before the node, and overhead and paths are last.
+// In any report, all of the jobs comes before the nodes, in the words of the rows above, and overhead and paths are last.
 func TestWrite_JobComesBeforeNode(t *testing.T) {
 	o := Options{
 		Long: true, Whole: true,
-		Path: "r.json", Page: "r.html", JobSparklines: []string{"job CPU     x"}, NodeSparklines: []string{"node CPU    x"},
+		Path: "r.json", Page: "r.html", JobSparklines: []string{"CPU         job"}, NodeSparklines: []string{"CPU         node"},
 	}
 	for name, r := range reportertest.Golden() {
 		if strings.Contains(name, "hostile") {
@@ -20,12 +21,15 @@ func TestWrite_JobComesBeforeNode(t *testing.T) {
 		words := summaryOf(t, r, o)
 		node, last := "", ""
 		for line := range strings.Lines(words) {
-			label, _, _ := strings.Cut(line, " ")
+			label, _, _ := strings.Cut(line, "  ")
+			ofJob := slices.Contains([]string{"CPU time", "processes", "phases", "operations", "CPU limit"}, label)
 			switch {
-			case label == "node":
+			case strings.HasPrefix(label, "node") && strings.Contains(line, " CPUs, "):
 				node = line
-			case label == "job" && node != "" && len(r.Nodes) == 1:
+			case ofJob && node != "" && r.Run.Command != nil:
 				t.Errorf("%s: line %q of the node is before line %q of the job", name, node, line)
+			case strings.HasPrefix(label, "job ") || strings.HasPrefix(label, "mem "):
+				t.Errorf("%s: line %q has another label than the rows above", name, line)
 			case label == "overhead" || label == "report" || label == "data":
 				last = line
 			case last != "":

@@ -139,13 +139,12 @@ func phaseTable(r *reporter.Report, limit int) (t *table.Table, left int) {
 // maxPhaseName is the maximum width of a phase's name that shares a line with its numbers, in cells.
 const maxPhaseName = 24
 
-// phases writes a line for each phase, in columns.
-func (p *terminalWriter) phases(r *reporter.Report, limit int) {
+// phases writes a line for each of at most limit phases, in columns, and which command shows the rest.
+func (p *terminalWriter) phases(r *reporter.Report, limit int, o Options) {
 	t, left := phaseTable(r, limit)
 	p.table("phases", t, 2)
 	if left > 0 {
-		p.line(plain, text.PadRight("", p.label)+text.Count(left, "more phase", "more phases")+
-			", see perfagent show")
+		p.path("", fmt.Sprintf("%d more in %s", left, showCommand(r, o)))
 	}
 }
 

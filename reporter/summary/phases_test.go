@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // told returns the lines about phases of a summary.
@@ -44,7 +45,8 @@ func TestWrite_CombinesPhasesOfNodes(t *testing.T) {
 	}
 }
 
-// A short summary has the longest phases in their order, in the lines that are left; a long one has all of them.
+// A short summary has the longest phases in their order, in the lines that are left, and says which command shows the
+// rest; a long one has all of them.
 func TestWrite_ShowsLongestPhases(t *testing.T) {
 	r := reportertest.ShortJob()
 	n := r.Nodes["0"]
@@ -53,8 +55,16 @@ func TestWrite_ShowsLongestPhases(t *testing.T) {
 	}
 	got := told(t, r, Options{})
 	if strings.Count(got, "\n") != 8 || !strings.Contains(got, "p7 ") || strings.Contains(got, "p0 ") ||
-		!strings.Contains(got, "23 more phases, see perfagent show") {
+		!strings.Contains(got, "  23 more in perfagent show "+r.Run.ID+"\n") {
 		t.Errorf("phases\n%s\nwant 7 lines with p7, without p0, and a count of 23 more", got)
+	}
+	full := endedReport(1, "", diagnosis.CauseDiskFull, "", map[string]any{"path": strings.Repeat("/dir", 50)})
+	full.Nodes["0"].Phases, full.Nodes["0"].Host = n.Phases, &reporter.Host{CPUs: 2, MemoryMB: 4096}
+	for _, name := range []string{reporter.MetricJobCores, reporter.MetricJobRead, reporter.MetricJobProcesses, reporter.MetricJobMemoryPeak} {
+		full.Nodes["0"].Metrics[name] = 1
+	}
+	if got := told(t, full, Options{Path: "x/y"}); !strings.HasPrefix(got, "phases     p9 ") || !strings.Contains(got, "  29 more in perfagent show x\n") {
+		t.Errorf("phases without room\n%s\nwant one, and the number of the others", got)
 	}
 	if got := told(t, r, whole); strings.Count(got, "\n") != 30 {
 		t.Errorf("Long: %d lines, want 30:\n%s", strings.Count(got, "\n"), got)

@@ -14,9 +14,9 @@ func TestWrite_HasSparklinesAndPage(t *testing.T) {
 	o := Options{
 		Long: true, Whole: true,
 		Path: "out/node-0.json", Page: "out/node-0.html",
-		JobSparklines: []string{"job CPU     ▁█  0 to 2 CPUs"}, NodeSparklines: []string{"node CPU    ▁█  0 to 100 %", "time        0 to 2.0 s"},
+		JobSparklines: []string{"CPU         ▁█  0 to 2 CPUs"}, NodeSparklines: []string{"CPU         ▁█  0 to 100 %", "time        0 to 2.0 s"},
 	}
-	const job, node = "\n\njob CPU     ▁█  0 to 2 CPUs\n\n", "\n\nnode CPU    ▁█  0 to 100 %\ntime        0 to 2.0 s\n\n"
+	const job, node = "\n\nCPU         ▁█  0 to 2 CPUs\n\n", "\n\nCPU         ▁█  0 to 100 %\ntime        0 to 2.0 s\n\n"
 	for name, r := range map[string]*reporter.Report{
 		"one node": reporter.New(reportertest.Input(0, 2, 0, "")), "several nodes": reportertest.ThreeNodes(),
 		"no own cost":  {Nodes: map[string]*reporter.Node{"0": {}}},
@@ -27,7 +27,7 @@ func TestWrite_HasSparklinesAndPage(t *testing.T) {
 		if len(r.Nodes) == 1 && (at < 0 || at > below) || below < 0 || strings.Contains(text, "\n\n\n") {
 			t.Errorf("%s: want the sparklines of a single node's job above those of the node, and no two empty lines together:\n%s", name, text)
 		}
-		if rest := text[max(0, below):]; strings.Contains(rest, "node memory  ") || strings.Contains(text[:max(0, below)], "overhead") {
+		if rest := text[max(0, below):]; strings.Contains(rest, "peak of the node") || strings.Contains(text[:max(0, below)], "overhead") {
 			t.Errorf("%s: after the node's sparklines want only the overhead and paths:\n%s", name, text)
 		}
 		if !strings.HasSuffix(text, "\ndata        out/node-0.json\nreport      out/node-0.html\n") {

@@ -32,8 +32,8 @@ func TestWriteProcesses(t *testing.T) {
 	if err := summary.WriteProcesses(&out, r, summary.Width); err != nil {
 		t.Fatal(err)
 	}
-	const want = `PID        CPU  CHILDREN   MEMORY  THREADS  COMMAND
-1201     2m00s     0.50s  1.5 GiB       12  python3 train.py --token ***
+	const want = `PID      CPU  CHILDREN   MEMORY  THREADS  COMMAND
+1201   2m00s     500ms  1.5 GiB       12  python3 train.py --token ***
 `
 	if got := out.String(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 5 {
 		t.Errorf("processes\n%swant 5 lines that begin with\n%s", got, want)

@@ -67,11 +67,8 @@ func pushText(s reporter.PushState) string {
 	why := text.Printable(s.Error)
 	switch {
 	case s.State == reporter.PushDone:
-		done := pushDonePrefix + fmt.Sprintf("run %s at %s", text.Printable(s.RunID), text.Printable(s.URI))
-		if why != "" {
-			done += "; " + why
-		}
-		return done
+		done := fmt.Sprintf("%srun %s at %s", pushDonePrefix, text.Printable(s.RunID), text.Printable(s.URI))
+		return strings.TrimSuffix(done+"; "+why, "; ")
 	case s.Error == "":
 		return ""
 	case s.State == reporter.PushPending:

@@ -22,7 +22,7 @@ const ranksShown = 16
 type RankRow struct {
 	Rank                       int
 	Node                       string // the scheduler's name for it; may be any text
-	Exit                       string // "137 SIGKILL"
+	Exit                       string // "exit 3"
 	CPU, Cores, Memory, Length string
 	Failed                     bool // it failed, or its end is unknown
 	First                      bool // the rank that failed first
@@ -68,14 +68,11 @@ func EvidenceIndex(v *reporter.Verdict, key string) (index int, ok bool) {
 func newRankRow(r *reporter.Rank, node string, first bool) RankRow {
 	metric := func(name string) float64 { return metricOrNaN(r.Metrics, name) }
 	row := RankRow{
-		Rank: r.Rank, Node: node, First: first, Exit: exitText(r.ExitCode), End: r.End.Time,
+		Rank: r.Rank, Node: node, First: first, Exit: endText(r.ExitCode, r.Signal), End: r.End.Time,
 		cpu: metric(reporter.MetricJobCPU), length: math.NaN(),
 		Cores:  text.UsedCPUs(metric(reporter.MetricJobCores)),
 		Memory: text.SizeText(metric(reporter.MetricJobMemoryPeak)),
 		Failed: r.ExitCode != nil && *r.ExitCode != 0 || r.Incomplete != "",
-	}
-	if r.Signal != "" {
-		row.Exit += " " + text.Clip(text.Printable(r.Signal), 12)
 	}
 	if !r.Start.IsZero() && !r.End.IsZero() {
 		row.length = max(0, r.End.Sub(r.Start.Time).Seconds())
@@ -134,7 +131,7 @@ func ChooseRanks(rows []RankRow, limit int) (shown, left []RankRow) {
 	return shown, left
 }
 
-// RestOfRanks counts omitted ranks by how they ended: "48 more: 45 with exit 0, 3 with exit 143 SIGTERM".
+// RestOfRanks counts omitted ranks by how they ended: "48 more: 45 succeeded, 3 SIGTERM".
 func RestOfRanks(left []RankRow) string {
 	if len(left) == 0 {
 		return ""
@@ -149,11 +146,7 @@ func RestOfRanks(left []RankRow) string {
 
 	var parts []string
 	for _, end := range ends {
-		words := " with exit " + end
-		if end == text.Absent {
-			words = " without an end"
-		}
-		parts = append(parts, strconv.Itoa(counts[end])+words)
+		parts = append(parts, strconv.Itoa(counts[end])+" "+strings.Replace(end, text.Absent, "without an end", 1))
 	}
 	return strconv.Itoa(len(left)) + " more: " + text.List(parts, 3)
 }
@@ -161,9 +154,9 @@ func RestOfRanks(left []RankRow) string {
 // rankTable returns a table of ranks.
 func rankTable(rows []RankRow, short bool) *table.Table {
 	t := &table.Table{HeadStyle: dim, Columns: []table.Column{
-		{Head: "rank", Right: true, Min: 6, Max: 6}, {Head: "node", Min: 12, Max: 12}, {Head: "exit", Min: 12, Max: 12},
-		{Head: "CPU", Right: true, Min: 7, Max: 7}, {Head: "cores", Right: true, Min: 6, Max: 6},
-		{Head: "memory", LongHead: "peak memory", Right: true, Min: 9, Max: 9}, {Head: "length", Right: true, Min: 7, Max: 7},
+		{Head: "rank", Right: true, Min: 6, Max: 6}, {Head: "host", Min: 12, Max: 12}, {Head: "end", Min: 12, Max: 12},
+		{Head: "CPU time", Right: true, Min: 8, Max: 8}, {Head: "CPUs", Right: true, Min: 6, Max: 6},
+		{Head: "memory", LongHead: "peak memory", Right: true, Min: 9, Max: 9}, {Head: "time", Right: true, Min: 7, Max: 7},
 		{LongHead: "remark"},
 	}}
 	for _, r := range rows {

@@ -21,6 +21,7 @@ type Options struct {
 	Width int
 	Path  string // of the report; "" = none
 	Page  string // of the report's page; "" = none
+	Show  string // arguments of perfagent show that name the run; "" = as Path does
 	// Long shows all that is known of a single node, instead of what matters most.
 	Long bool
 	// Whole shows each of several nodes in full, instead of in a line.
@@ -68,11 +69,11 @@ func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
 	p.about(r)
 	n := onlyNode(r)
 	p.rows(jobNumbers(n, &r.Run))
-	p.phases(r, collector.MaxPhases)
+	p.phases(r, collector.MaxPhases, o)
 	p.operations(r)
 	p.sparklines(o.JobSparklines)
 	p.ranks(r)
-	p.nodeNumbers(n, &r.Run)
+	p.nodeNumbers("node", n, &r.Run)
 	p.ending(r, o)
 }
 
@@ -124,16 +125,14 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 	return &reporter.Node{}
 }
 
-// nodeNumbers writes the host and the rows of a node, if there are any.
-func (p *terminalWriter) nodeNumbers(n *reporter.Node, run *reporter.Run) {
+// nodeNumbers writes the rows of a node, if there are any, under a heading with its host.
+func (p *terminalWriter) nodeNumbers(heading string, n *reporter.Node, run *reporter.Run) {
 	rows := nodeNumbers(n, run)
 	if len(rows) == 0 {
 		return
 	}
 	p.gap()
-	if n.Host != nil {
-		p.line(plain, text.PadRight("node", labelWidth)+cmp.Or(HostLine(n.HostName(), n.Host), text.Absent))
-	}
+	p.line(bold, text.PadRight(heading, labelWidth)+HostLine(n.HostName(), cmp.Or(n.Host, &reporter.Host{})))
 	p.rows(rows)
 }
 
@@ -152,7 +151,7 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 		wall = 0 // rates of totals since boot mean nothing
 	}
 	rows, peak := cpuRows(n), n.Metric(reporter.MetricMemoryPeak)
-	rows.add(!math.IsNaN(peak), numberRow{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
+	rows.add(!math.IsNaN(peak), numberRow{label: "memory", value: text.Percentage(peak), note: memoryNote(n)})
 	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodePressureRows(n, run.WallSeconds))
 }
 
@@ -173,7 +172,7 @@ func cpuRows(n *reporter.Node) (rows numberRows) {
 	}
 	over, note := n.Metric(reporter.MetricCPUOver80), text.Parts{"mean" + p95(n)}
 	note.Add(!math.IsNaN(peak), "peak %s", text.Percent(peak))
-	rows.add(true, numberRow{label: "node CPU", value: text.Percentage(mean), note: note.String()})
+	rows.add(true, numberRow{label: "CPU", value: text.Percentage(mean), note: note.String()})
 	rows.add(over > 0, numberRow{value: text.Percentage(over), note: "of the time at 80 % or more"})
 	if n.Job == nil && n.Host != nil {
 		cpus := float64(n.Host.CPUs)
@@ -195,8 +194,8 @@ func idleRows(label string, idle, of, hours float64) []numberRow {
 		return nil
 	}
 
-	r := numberRow{label: label, note: fmt.Sprintf("%s of %s %s (%s %%)", text.UsedCPUs(idle), text.CPUs(of),
-		text.Plural(of, "CPU", "CPUs"), text.Fixed(share, 0))}
+	r := numberRow{label: label, note: fmt.Sprintf("%s of %s %s (%s)", text.UsedCPUs(idle), text.CPUs(of),
+		text.Plural(of, "CPU", "CPUs"), text.WholePercent(share))}
 	if hours >= notableHours {
 		r.value = text.Quantity{Number: text.Fixed(hours, 1), Unit: "CPU·h"}
 	}
@@ -232,7 +231,7 @@ func trafficRows(n *reporter.Node, wall float64) (rows numberRows) {
 
 		r := numberRow{value: text.Size(v), note: counter.Direction}
 		if counter.TrafficGroup != label { // print the label once
-			label, r.label = counter.TrafficGroup, NodeLabel(counter.TrafficGroup)
+			label, r.label = counter.TrafficGroup, string(counter.TrafficGroup)
 		}
 		if wall > 0 {
 			r.rate = text.SpeedText(v / wall)
@@ -252,17 +251,10 @@ func energyRows(n *reporter.Node, wall float64) (rows numberRows) {
 	energy.Add(wall > 0, "%s W on average", text.Fixed(joules/wall, 1))
 	times := n.Metric(reporter.MetricCPUThrottleEvents)
 	heat.Add(times > 0, "clocked down %s", text.Count(times, "time", "times"))
-	rows.add(joules > 0, numberRow{label: "node energy", value: text.Energy(joules), note: energy.String()})
-	rows.add(celsius > 0, numberRow{label: "node heat", note: heat.String(),
+	rows.add(joules > 0, numberRow{label: "energy", value: text.Energy(joules), note: energy.String()})
+	rows.add(celsius > 0, numberRow{label: "heat", note: heat.String(),
 		value: text.Quantity{Number: text.Fixed(celsius, 1), Unit: collector.Celsius.Symbol()}})
 	return rows
-}
-
-// NodeLabel returns the label of a group of the node's counters, such as "node net".
-func NodeLabel(group collector.TrafficGroup) string {
-	short := map[collector.TrafficGroup]string{collector.TrafficNetwork: "net", collector.TrafficLoopback: "lo",
-		collector.TrafficInfiniBand: "IB"}[group]
-	return "node " + cmp.Or(short, string(group))
 }
 
 // costOf returns perfagent's own cost in words, and the sampling of a single node, or "" if they are unknown.

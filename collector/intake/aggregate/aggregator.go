@@ -4,11 +4,9 @@ import (
 	"math"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/opstats"
 )
 
 // An Aggregator collects the operations of one job. Create one with [New].
@@ -16,8 +14,9 @@ type Aggregator struct {
 	state
 	options      Options
 	charts       []chart
-	timelineKeys []string // of the charts
-	discard      interval // shared by all series without a timeline
+	timelineKeys []string       // of the charts
+	discard      interval       // shared by all series without a timeline
+	byKey        map[string]int // index in Keys
 
 	used    usage
 	took    time.Time // time of the last Collect
@@ -26,7 +25,7 @@ type Aggregator struct {
 
 // usage is the used part of the limits.
 type usage struct {
-	series, nameBytes, sketchBytes, members, buckets, ranks, proxyStoreValues, uncondensed int
+	series, keys, nameBytes, sketchBytes, members, buckets, ranks, proxyStoreValues, uncondensed int
 }
 
 // Dropped counts rejected data by reason. Kernel and RateLimited count datagrams, the other fields count lines, or
@@ -76,11 +75,7 @@ type Example struct {
 
 // New returns an empty Aggregator for a run that starts at start.
 func New(o Options, start time.Time) *Aggregator {
-	return &Aggregator{options: o, took: start, state: state{
-		Times: map[string]*timing{}, Counters: map[string]*counter{}, Gauges: map[string]*gauge{},
-		Values: map[string]*valueSeries{}, Sets: map[string]*set{}, Attributes: map[string]*attribute{},
-		Records: map[string]*transfer{}, Engines: map[string]*nixl{}, Keys: *opstats.NewKeyedMetrics(MaxKeys),
-	}}
+	return &Aggregator{options: o, took: start, state: state{Keys: []keyed{}}}
 }
 
 // Add adds an event that arrived at at. It reports whether the event was accepted; a rejected event is counted. An
@@ -116,15 +111,11 @@ func (b *Aggregator) Add(e *wire.Event, at time.Time) bool {
 // Drop counts a rejected line, and keeps it as an example if there is room.
 func (b *Aggregator) Drop(r wire.Reason, line []byte) {
 	b.changes++
-	switch r {
-	case wire.Malformed:
-		b.Dropped.Malformed++
-	case wire.TooLong:
-		b.Dropped.TooLong++
-	case wire.NotFinite:
-		b.Dropped.NotFinite++
-	case wire.Ignored:
-		b.Dropped.Ignored++
+	*[...]*int64{
+		wire.Malformed: &b.Dropped.Malformed, wire.TooLong: &b.Dropped.TooLong, wire.NotFinite: &b.Dropped.NotFinite,
+		wire.Ignored: &b.Dropped.Ignored,
+	}[r]++
+	if r == wire.Ignored {
 		return // expected: no example
 	}
 	b.example(line, r.String())
@@ -160,21 +151,23 @@ func (b *Aggregator) example(line []byte, why string) {
 	}
 }
 
-// findOrAdd returns the entry of the series, or nil if there is no room for a new entry. name is the series if it is
-// new, else "".
-func findOrAdd[E any](b *Aggregator, entries map[string]*E, series []byte) (e *E, name string) {
-	if e := entries[string(series)]; e != nil {
-		return e, ""
+// findOrAdd returns the entry of the series, or nil if there is no room for a new entry. begin, which may be nil, is
+// called with a new entry.
+func findOrAdd[E any](b *Aggregator, entries *map[string]*E, series []byte, begin func(e *E, name string)) *E {
+	if e := (*entries)[string(series)]; e != nil {
+		return e
 	}
 	if !b.reserve(series) {
-		return nil, ""
+		return nil
 	}
 
-	name = string(series)
-	e = new(E)
-	entries[name] = e
+	name, e := string(series), new(E)
+	put(entries, name, e)
+	if begin != nil {
+		begin(e, name)
+	}
 
-	return e, name
+	return e
 }
 
 // reserve takes room for one more series with the given name. It reports false if there is none.
@@ -198,10 +191,6 @@ func unixTime(seconds float64) time.Time {
 
 // unixSeconds converts a time to Unix seconds.
 func unixSeconds(at time.Time) float64 { return float64(at.Unix()) + float64(at.Nanosecond())/1e9 }
-
-// unsafeString returns bytes as a string without copying them. The string must not be kept: it is for KeyedMetrics,
-// which copies what it keeps.
-func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // AddSource adds a source of the given kind (statsd, dogstatsd, unix or scrape) and returns its index.
 func (b *Aggregator) AddSource(kind, address string) int {

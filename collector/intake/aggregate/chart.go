@@ -1,11 +1,12 @@
 package aggregate
 
 import (
-	"math"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // A Kind is the kind of a series: the first word of its timeline keys and of its metric names.
@@ -54,16 +55,14 @@ type chart struct {
 	interval *interval
 }
 
-// A WeightedMean describes the values of a timeline in one interval. Weight is its weight in a mean over several
-// intervals: seconds for rates and gauges, the number of operations for times. Without a measurement, Weight is 0 and
-// the other fields are NaN.
-type WeightedMean struct{ Min, Mean, Max, Weight float64 }
-
-// unmeasured returns the WeightedMean without a measurement.
-func unmeasured() WeightedMean { return WeightedMean{math.NaN(), math.NaN(), math.NaN(), 0} }
-
-// constantMean returns the WeightedMean of a constant value.
-func constantMean(v, weight float64) WeightedMean { return WeightedMean{v, v, v, weight} }
+// statOf returns the Stat of the values in one interval. Weight is its weight in a mean over several intervals: seconds
+// for rates and gauges, the number of operations for times.
+func statOf(least, mean, greatest, weight float64) (s series.Stat) {
+	if s.Add(mean, weight); s.Count > 0 {
+		s.Min, s.Max = least, greatest
+	}
+	return s
+}
 
 // An interval sums the values since the last Collect.
 type interval struct {
@@ -98,11 +97,8 @@ func (i *interval) touch(v float64) {
 	i.min, i.max = min(i.min, v), max(i.max, v)
 }
 
-// addConstant adds the value v of a gauge from one time to another, if it is known.
-func (i *interval) addConstant(v, from, to float64, known bool) {
-	if !known {
-		return
-	}
+// addConstant adds the value v of a gauge from one time to another.
+func (i *interval) addConstant(v, from, to float64) {
 	i.area += v * max(0, to-max(from, i.from))
 	i.touch(v)
 }
@@ -160,9 +156,9 @@ func (b *Aggregator) chartOf(kind Kind, series string) *interval {
 // TimelineKeys returns the keys of the timelines: see [TimelineKey]. New keys are appended; no key is removed.
 func (b *Aggregator) TimelineKeys() []string { return slices.Clip(b.timelineKeys) }
 
-// Collect appends the mean of each timeline since the last Collect, or since the start, and begins a new interval. It
-// does not allocate if means has room.
-func (b *Aggregator) Collect(at time.Time, means []WeightedMean) []WeightedMean {
+// Collect appends the Stat of each timeline since the last Collect, or since the start, and begins a new interval. It
+// does not allocate if stats has room.
+func (b *Aggregator) Collect(at time.Time, stats []series.Stat) []series.Stat {
 	seconds := at.Sub(b.took).Seconds()
 	b.took = at
 	end := unixSeconds(at)
@@ -171,46 +167,45 @@ func (b *Aggregator) Collect(at time.Time, means []WeightedMean) []WeightedMean 
 		i := c.interval
 		switch c.kind {
 		case OpKind:
-			means = append(means, i.times(), i.rate(i.n, seconds))
+			stats = append(stats, i.times(), rate(i.n, seconds))
 		case CounterKind:
-			means = append(means, i.rate(i.sum, seconds))
+			stats = append(stats, rate(i.sum, seconds))
 		case GaugeKind:
-			means = append(means, b.Gauges[c.name].take(end, seconds))
+			stats = append(stats, b.Gauges[c.name].take(end, seconds))
 		case TransferKind:
-			means = append(means, i.rate(i.bytes/(1<<20), seconds), i.times())
+			stats = append(stats, rate(i.bytes/(1<<20), seconds), i.times())
 		}
 		*i = interval{from: end}
 	}
 
-	return means
+	return stats
 }
 
-// times returns the mean of an interval's times, in milliseconds.
-func (i *interval) times() WeightedMean {
+// times returns the Stat of an interval's times, in milliseconds.
+func (i *interval) times() series.Stat {
 	if i.n == 0 {
-		return unmeasured()
+		return series.Stat{}
 	}
-	mean := min(max(i.sum/i.n, i.min), i.max)
-	return WeightedMean{i.min, mean, i.max, i.n}
+	return statOf(i.min, min(max(i.sum/i.n, i.min), i.max), i.max, i.n)
 }
 
-// rate returns v per second.
-func (i *interval) rate(v, seconds float64) WeightedMean {
-	if !(seconds > 0) {
-		return unmeasured()
+// rate returns the Stat of v per second.
+func rate(v, seconds float64) (s series.Stat) {
+	if seconds > 0 {
+		s.Add(v/seconds, seconds)
 	}
-	return constantMean(v/seconds, seconds)
+	return s
 }
 
-// take returns the mean of a gauge since the last Collect.
-func (g *gauge) take(end, seconds float64) WeightedMean {
+// take returns the Stat of a gauge since the last Collect.
+func (g *gauge) take(end, seconds float64) series.Stat {
 	i := g.interval
 	begun := max(g.First, i.from)
-	i.addConstant(g.Last, g.Since, end, true)
+	i.addConstant(g.Last, g.Since, end)
 	if !(end > begun) || !(seconds > 0) {
-		return constantMean(g.Last, 0)
+		return statOf(g.Last, g.Last, g.Last, 0)
 	}
 	mean := i.area / (end - begun)
 
-	return WeightedMean{i.min, min(max(mean, i.min), i.max), i.max, end - begun}
+	return statOf(i.min, min(max(mean, i.min), i.max), i.max, end-begun)
 }

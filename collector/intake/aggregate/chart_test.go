@@ -7,15 +7,18 @@ import (
 	"testing"
 )
 
-// take returns the means of an interval by key.
-func take(b *Aggregator, at float64) map[string]WeightedMean {
-	means := b.Collect(after(at), nil)
-	byKey := map[string]WeightedMean{}
+// line is a Stat of a timeline: min, mean, max and weight.
+type line [4]float64
+
+// take returns the lines of an interval by key.
+func take(b *Aggregator, at float64) map[string]line {
+	stats := b.Collect(after(at), nil)
+	byKey := map[string]line{}
 	for i, key := range b.TimelineKeys() {
-		byKey[key] = means[i]
+		byKey[key] = line{stats[i].Min, stats[i].Mean(), stats[i].Max, stats[i].Weight}
 	}
-	if len(b.TimelineKeys()) != len(means) {
-		panic("columns and means differ")
+	if len(b.TimelineKeys()) != len(stats) {
+		panic("columns and stats differ")
 	}
 	return byKey
 }
@@ -28,7 +31,7 @@ func TestAggregator_CollectGivesMeansOfInterval(t *testing.T) {
 		t.Errorf("a clone has the timelines %q, want none", b.Clone().TimelineKeys())
 	}
 	got := take(b, 2)
-	want := map[string]WeightedMean{
+	want := map[string]line{
 		"op:a:time_ms": {10, 15, 20, 2}, "op:a:per_second": {1, 1, 1, 2}, "counter:c:per_second": {3, 3, 3, 2},
 		"gauge:g": {2, (0.5*2 + 1*6) / 1.5, 6, 1.5}, "transfer:n:mb_per_second": {1, 1, 1, 2}, "transfer:n:time_ms": {5, 5, 5, 1},
 	}
@@ -40,17 +43,17 @@ func TestAggregator_CollectGivesMeansOfInterval(t *testing.T) {
 
 	// In an empty interval a time is missing, a rate is 0, and a gauge keeps its value.
 	got = take(b, 4)
-	for key, want := range map[string]WeightedMean{"op:a:per_second": {0, 0, 0, 2}, "counter:c:per_second": {0, 0, 0, 2}, "gauge:g": {6, 6, 6, 2}} {
+	for key, want := range map[string]line{"op:a:per_second": {0, 0, 0, 2}, "counter:c:per_second": {0, 0, 0, 2}, "gauge:g": {6, 6, 6, 2}} {
 		if got[key] != want {
 			t.Errorf("then %s: %v, want %v", key, got[key], want)
 		}
 	}
-	if f := got["op:a:time_ms"]; !math.IsNaN(f.Mean) || f.Weight != 0 {
+	if f := got["op:a:time_ms"]; !math.IsNaN(f[1]) || f[3] != 0 {
 		t.Errorf("then op:a:time_ms: %v, want NaN with weight 0", f)
 	}
 
 	feed(b, after(5), "g:8|g")
-	if got := take(b, 6)["gauge:g"]; got != (WeightedMean{6, 7, 8, 2}) {
+	if got := take(b, 6)["gauge:g"]; got != (line{6, 7, 8, 2}) {
 		t.Errorf("at last gauge:g: %v, want {6 7 8 2}", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // known has lines of the measured series.
@@ -45,7 +46,7 @@ func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
 		}
 	}
 
-	means := make([]WeightedMean, 0, 2*MaxCharts)
+	means := make([]series.Stat, 0, 2*MaxCharts)
 	if n := testing.AllocsPerRun(100, func() { means = b.Collect(start, means[:0]) }); n != 0 {
 		t.Errorf("Collect has %v allocations, want 0", n)
 	}

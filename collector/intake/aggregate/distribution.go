@@ -65,7 +65,7 @@ func (d *distribution) merge(o *distribution) {
 // linearly; the lowest bucket begins at 0 if its bound is above 0. In the last bucket it returns the highest finite
 // bound. It reports false without observations or without buckets.
 func (d *distribution) quantile(q float64) (float64, bool) {
-	last := len(d.Buckets) - 1
+	last := min(len(d.Buckets)-1, len(d.Bounds))
 	if last < 1 {
 		return math.NaN(), false
 	}

@@ -24,12 +24,12 @@ const (
 // These limits bound the memory of an Aggregator and the size of its state if names, values and sets are larger than in
 // any known job.
 const (
-	maxNameBytes   = 256 << 10 // of the names of all series
-	maxSketchBytes = 768 << 10 // of the sketches of all series
-	maxAllMembers  = 32768     // of all sets
-	maxBuckets     = 16384     // of all histograms
-	maxRanks       = 16384     // of all transfers
-	maxSum         = 1e150     // largest absolute value of a counter
+	maxNameBytes   = 256 << 10  // of the names of all series
+	maxSketchBytes = 1536 << 10 // of the sketches of all series
+	maxAllMembers  = 32768      // of all sets
+	maxBuckets     = 16384      // of all histograms
+	maxRanks       = 16384      // of all transfers
+	maxSum         = 1e150      // largest absolute value of a counter
 )
 
 // Options configures an Aggregator.

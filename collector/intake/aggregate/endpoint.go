@@ -280,7 +280,7 @@ func (m *metric) possible() bool {
 	}
 	whole := m.next.count == math.Trunc(m.next.count) // a fraction, such as 1e-300, would make averages huge
 	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
-		!slices.ContainsFunc(m.next.buckets, isNoCount)
+		!slices.ContainsFunc(m.next.buckets, func(n float64) bool { return !isCount(n) })
 }
 
 // signed reports whether the observations of a histogram or a summary may be negative: times and transfers may not.
@@ -288,8 +288,6 @@ func (m *metric) signed() bool { return m.scale == 0 && m.nixl == noPart }
 
 // isCount reports whether v can be the value of a counter.
 func isCount(v float64) bool { return v >= 0 && isFinite(v) }
-
-func isNoCount(v float64) bool { return !isCount(v) }
 
 // growth returns the growth of a counter, a histogram or a summary. A falling value means that the server was
 // restarted.
@@ -346,7 +344,7 @@ func (b *Aggregator) growDistribution(m *metric, g *metricValue) {
 		t.interval.addMany(g.sum*scale, g.count)
 		d = &t.Scraped
 	} else {
-		o, _ := findOrAdd(b, b.Values, []byte(m.series))
+		o := findOrAdd(b, &b.Values, []byte(m.series), nil)
 		if o == nil {
 			return
 		}

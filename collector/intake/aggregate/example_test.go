@@ -23,9 +23,9 @@ func ExampleAggregator() {
 	}
 
 	end := start.Add(2 * time.Second)
-	means := b.Collect(end, nil)
+	stats := b.Collect(end, nil)
 	for i, key := range b.TimelineKeys() {
-		fmt.Println(key, means[i].Mean)
+		fmt.Println(key, stats[i].Mean())
 	}
 	said := b.Operations(end)
 	fmt.Println(said.Counters["rows"], *said.Times["store.get"].Avg, said.Keys["store.get"]["k1"].Count)

@@ -3,10 +3,11 @@ package aggregate
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"io"
 	"math"
 	"testing"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // FuzzAggregator adds any input to an Aggregator: its report must be JSON, its state restorable, and both equal.
@@ -33,14 +34,13 @@ func FuzzAggregator(f *testing.F) {
 	})
 }
 
-// checkFigures fails on a mean that no chart can show.
-func checkFigures(t *testing.T, means []WeightedMean) {
+// checkFigures fails on a Stat that no chart can show.
+func checkFigures(t *testing.T, stats []series.Stat) {
 	t.Helper()
-	for _, f := range means {
-		ordered := f.Min <= f.Mean && f.Mean <= f.Max && !math.IsInf(f.Min, 0) && !math.IsInf(f.Max, 0)
-		none := math.IsNaN(f.Min) && math.IsNaN(f.Mean) && math.IsNaN(f.Max) && f.Weight == 0
-		if !ordered && !none || !(f.Weight >= 0) {
-			t.Errorf("mean %+v, want Min <= Mean <= Max, finite, with a weight of at least 0, or NaN with weight 0", f)
+	for _, s := range stats {
+		ordered := s.Min <= s.Mean() && s.Mean() <= s.Max && !math.IsInf(s.Min, 0) && !math.IsInf(s.Max, 0)
+		if !ordered && s != (series.Stat{}) || !(s.Weight >= 0) {
+			t.Errorf("stat %+v, want Min <= Mean <= Max, finite, with a weight of at least 0, or none", s)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func checkRestores(t *testing.T, b *Aggregator) {
 	}
 }
 
-// FuzzRestore reads any input as the JSON of a state; an accepted one must be usable.
+// FuzzRestore reads any input as the JSON of a state; an accepted one never panics.
 func FuzzRestore(f *testing.F) {
 	packed, err := gzip.NewReader(bytes.NewReader(stateOf(f, small(f))))
 	if err != nil {
@@ -72,22 +72,13 @@ func FuzzRestore(f *testing.F) {
 	}
 	f.Add(data)
 	f.Add([]byte(`{}`))
+	f.Add([]byte(`{"times":{"a":{"scraped":{"count":1,"buckets":[1,2,3]}}},"engines":{"":{"parts":[{"buckets":[1,2,3]}]}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var state bytes.Buffer
-		w := gzip.NewWriter(&state)
-		w.Write(data)
-		w.Close()
-		b, err := Restore(state.Bytes())
-		if err != nil {
-			return
+		if b, err := Restore(data); err == nil {
+			b.Operations(after(10))
+			b.Transfers()
+			b.Clone()
 		}
-		if _, err := json.Marshal(b.Operations(after(10))); err != nil {
-			t.Error(err)
-		}
-		if _, err := json.Marshal(b.Transfers()); err != nil {
-			t.Error(err)
-		}
-		checkRestores(t, b)
 	})
 }
 

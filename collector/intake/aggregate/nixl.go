@@ -93,7 +93,7 @@ func (b *Aggregator) engine(label string) *nixl {
 		return nil
 	}
 	n := &nixl{}
-	b.Engines[label] = n
+	put(&b.Engines, label, n)
 
 	return n
 }

@@ -73,27 +73,28 @@ func (b *Aggregator) reserveProxyStore() bool {
 
 // dropProxyStore removes the record with the given id.
 func (b *Aggregator) dropProxyStore(id string) {
-	gone := 0
 	for _, t := range b.Times {
-		gone += len(t.ProxyStore)
-		delete(t.ProxyStore, id)
-		gone -= len(t.ProxyStore)
+		b.used.proxyStoreValues -= remove(t.ProxyStore, id)
 	}
 	for _, c := range b.Counters {
-		gone += len(c.ProxyStore)
-		delete(c.ProxyStore, id)
-		gone -= len(c.ProxyStore)
+		b.used.proxyStoreValues -= remove(c.ProxyStore, id)
 	}
-	b.used.proxyStoreValues -= gone
+}
+
+// remove removes a map entry. It returns 1 if there was one, else 0.
+func remove[V any](m map[string]V, key string) int {
+	had := len(m)
+	delete(m, key)
+	return had - len(m)
 }
 
 // unitOf returns the divisor that converts the times of an operation to milliseconds. From 0.5.0 to 0.6.4 ProxyStore
 // wrote microseconds into fields named _ms; since 0.6.5 three operations of factories have nanoseconds.
 func unitOf(v wire.Version, name string) float64 {
 	switch {
-	case before(v, wire.Version{0, 5, 0}):
+	case slices.Compare(v[:], []int{0, 5, 0}) < 0:
 		return 1
-	case before(v, wire.Version{0, 6, 5}):
+	case slices.Compare(v[:], []int{0, 6, 5}) < 0:
 		return 1e3
 	case slices.Contains(inNanoseconds, name):
 		return 1e6
@@ -103,9 +104,6 @@ func unitOf(v wire.Version, name string) float64 {
 
 // inNanoseconds lists the operations with times in nanoseconds since 0.6.5.
 var inNanoseconds = []string{"factory.call", "factory.resolve", "factory.polling_resolve"}
-
-// before reports whether v is an earlier version than w.
-func before(v, w wire.Version) bool { return slices.Compare(v[:], w[:]) < 0 }
 
 // scaled divides times by a unit.
 func scaled(s opstats.TimeStats, unit float64) opstats.TimeStats {

@@ -38,17 +38,6 @@ type Operations struct {
 	Examples   []Example                               `json:"examples,omitempty"`
 }
 
-// The names of the quantiles of a Timing and of a Value in a report, and in Estimated.
-const (
-	P50TimeName = "p50_time_ms"
-	P90TimeName = "p90_time_ms"
-	P99TimeName = "p99_time_ms"
-
-	P50Name = "p50"
-	P90Name = "p90"
-	P99Name = "p99"
-)
-
 // A Timing is a series of times, in milliseconds. Unknown values are nil. Estimated names the fields that were
 // estimated from the buckets of a histogram.
 type Timing struct {
@@ -163,17 +152,13 @@ func (b *Aggregator) sourcesAt(end float64) []Source {
 
 // keyTimes returns the times by operation and key.
 func (b *Aggregator) keyTimes() map[string]map[string]opstats.TimeStats {
-	if b.Keys.Len() == 0 {
-		return nil
-	}
-	keys := map[string]map[string]opstats.TimeStats{}
-	for _, key := range b.Keys.Keys() {
-		m, _ := b.Keys.Get(key)
-		for name, stats := range m.Times {
+	var keys map[string]map[string]opstats.TimeStats
+	for _, k := range b.Keys {
+		for series, s := range k.Metrics.Times {
+			stats, of := *s, keys[series]
 			stats.Count = math.Round(stats.Count)
-			of := keys[name]
-			put(&of, key, stats)
-			keys[name] = of
+			put(&of, k.Key, stats)
+			put(&keys, series, of)
 		}
 	}
 	return keys
@@ -220,14 +205,14 @@ func (t *timing) report() Timing {
 		r.Count, r.Avg = math.Round(count), new(r.Total/count)
 	}
 	r.P50, r.P90, r.P99, r.Estimated = quantilesOf(&t.Quantiles, t.Scraped, !t.Stats.Empty(), len(t.ProxyStore) > 0,
-		P50TimeName, P90TimeName, P99TimeName)
+		"_time_ms")
 
 	return r
 }
 
 // quantilesOf returns the quantiles of a series, if it came entirely from records or entirely from a histogram. For a
-// histogram it also returns the names, because the quantiles are estimates.
-func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...string) (
+// histogram it also returns their names, which end in suffix, because the quantiles are estimates.
+func quantilesOf(q *quantiles, d *distribution, records, sums bool, suffix string) (
 	p50, p90, p99 *float64, estimated []string,
 ) {
 	quantile := q.Sketch.Quantile
@@ -235,7 +220,7 @@ func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...str
 	case sums || records && scraped:
 		return nil, nil, nil, nil
 	case scraped:
-		quantile, estimated = d.quantile, names
+		quantile, estimated = d.quantile, []string{"p50" + suffix, "p90" + suffix, "p99" + suffix}
 	}
 	median, known := quantile(0.5)
 	if !known {
@@ -258,8 +243,7 @@ func (o *valueSeries) report() Value {
 		count := o.Count + d.Count
 		r.Count, r.Avg = math.Round(count), (o.Avg*o.Count+d.Sum)/count
 	}
-	r.P50, r.P90, r.P99, r.Estimated = quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false,
-		P50Name, P90Name, P99Name)
+	r.P50, r.P90, r.P99, r.Estimated = quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false, "")
 
 	return r
 }

@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"errors"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -52,11 +51,7 @@ func (b *Aggregator) addTime(e *wire.Event, at time.Time) bool {
 
 // timing returns the timing of a series, or nil if there is no room.
 func (b *Aggregator) timing(series []byte) *timing {
-	t, name := findOrAdd(b, b.Times, series)
-	if name != "" {
-		t.interval = b.chartOf(OpKind, name)
-	}
-	return t
+	return findOrAdd(b, &b.Times, series, func(t *timing, name string) { t.interval = b.chartOf(OpKind, name) })
 }
 
 // add counts n times of ms milliseconds.
@@ -74,20 +69,53 @@ func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
 	return nil
 }
 
+// A keyed has the times of the operations on one key. It is written like ProxyStore's metrics of a key.
+type keyed struct {
+	Key     string `json:"key"`
+	Metrics struct {
+		Attributes struct{}                      `json:"attributes"`
+		Counters   struct{}                      `json:"counters"`
+		Times      map[string]*opstats.TimeStats `json:"times"` // by series
+	} `json:"metrics"`
+}
+
 // addKey counts the times of an operation for its key, too.
 func (b *Aggregator) addKey(e *wire.Event, at time.Time) {
+	s := b.keyStats(e.Series, e.Key)
+	if s == nil {
+		return
+	}
 	for _, ms := range e.Values {
-		switch err := b.Keys.AddTime(unsafeString(e.Series), unsafeString(e.Key), ms, at); {
-		case errors.Is(err, opstats.ErrFull):
-			b.Dropped.Keys++
-			return
-		case err != nil:
-			return // the operation rejected it, too
-		}
+		_ = s.Add(ms, at) // the operation accepted it, too
 	}
 	if e.HasBytes {
-		_ = b.Keys.SetSize(unsafeString(e.Series), unsafeString(e.Key), e.Bytes) // checked by package wire
+		_ = s.SetSize(e.Bytes) // checked by package wire
 	}
+}
+
+// keyStats returns the times of a series for a key, or nil if there is no room.
+func (b *Aggregator) keyStats(series, key []byte) *opstats.TimeStats {
+	i, hasKey := b.byKey[string(key)]
+	if hasKey {
+		if s := b.Keys[i].Metrics.Times[string(series)]; s != nil {
+			return s
+		}
+	}
+	if b.used.keys >= MaxKeys {
+		b.Dropped.Keys++
+		return nil
+	}
+
+	if !hasKey {
+		i = len(b.Keys)
+		b.Keys = append(b.Keys, keyed{Key: string(key)})
+		put(&b.byKey, string(key), i)
+	}
+	b.used.keys++
+	s := new(opstats.TimeStats)
+	put(&b.Keys[i].Metrics.Times, string(series), s)
+
+	return s
 }
 
 // A counter is a series of a counter.
@@ -126,11 +154,7 @@ func (b *Aggregator) count(series []byte, by float64) bool {
 
 // counter returns the counter of a series, or nil if there is no room.
 func (b *Aggregator) counter(series []byte) *counter {
-	c, name := findOrAdd(b, b.Counters, series)
-	if name != "" {
-		c.interval = b.chartOf(CounterKind, name)
-	}
-	return c
+	return findOrAdd(b, &b.Counters, series, func(c *counter, name string) { c.interval = b.chartOf(CounterKind, name) })
 }
 
 // A gauge is a series of a gauge. Times are Unix seconds.
@@ -157,12 +181,9 @@ func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
 
 // setGauge sets a gauge to v or, if change, changes it by v. A new gauge starts from 0.
 func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Time) bool {
-	g, name := findOrAdd(b, b.Gauges, series)
+	g := findOrAdd(b, &b.Gauges, series, func(g *gauge, name string) { g.interval = b.chartOf(GaugeKind, name) })
 	if g == nil {
 		return false
-	}
-	if name != "" {
-		g.interval = b.chartOf(GaugeKind, name)
 	}
 	if change {
 		v += g.Last
@@ -179,9 +200,10 @@ func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Tim
 func (g *gauge) set(v, at float64) {
 	if g.Count == 0 {
 		g.First, g.Since, g.Min, g.Max = at, at, v, v
+	} else {
+		at = max(at, g.Since)
+		g.interval.addConstant(g.Last, g.Since, at)
 	}
-	at = max(at, g.Since)
-	g.interval.addConstant(g.Last, g.Since, at, g.Count > 0)
 	g.Area += g.Last * (at - g.Since)
 	g.Last, g.Since = v, at
 	g.Min, g.Max = min(g.Min, v), max(g.Max, v)
@@ -211,7 +233,7 @@ type valueSeries struct {
 
 // addValue adds observed values.
 func (b *Aggregator) addValue(e *wire.Event) bool {
-	o, _ := findOrAdd(b, b.Values, e.Series)
+	o := findOrAdd(b, &b.Values, e.Series, nil)
 	if o == nil {
 		return false
 	}
@@ -253,7 +275,7 @@ var seed = maphash.MakeSeed()
 
 // addMember adds a member of a set.
 func (b *Aggregator) addMember(e *wire.Event) bool {
-	s, _ := findOrAdd(b, b.Sets, e.Series)
+	s := findOrAdd(b, &b.Sets, e.Series, nil)
 	if s == nil {
 		return false
 	}
@@ -290,8 +312,7 @@ func (b *Aggregator) addAttribute(e *wire.Event) bool {
 
 // attribute returns the attribute of a series, or nil if there is no room.
 func (b *Aggregator) attribute(series []byte) *attribute {
-	a, _ := findOrAdd(b, b.Attributes, series)
-	return a
+	return findOrAdd(b, &b.Attributes, series, nil)
 }
 
 // quantiles is a Sketch within the memory limit of the Aggregator. It is discarded if a wider range of values exceeds

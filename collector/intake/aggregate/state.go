@@ -22,7 +22,11 @@ const maxState = 64 << 20
 func (b *Aggregator) Clone() *Aggregator {
 	c := *b
 	c.charts, c.timelineKeys = nil, nil
-	c.Keys = *b.Keys.Clone()
+	c.Keys = slices.Clone(b.Keys)
+	for i := range c.Keys {
+		times := &c.Keys[i].Metrics.Times
+		*times = cloneAll(*times, func(*opstats.TimeStats) {})
+	}
 	c.Sources = slices.Clone(b.Sources)
 	c.Examples = slices.Clone(b.Examples)
 
@@ -70,7 +74,7 @@ type state struct {
 	Attributes map[string]*attribute   `json:"attributes,omitempty"`
 	Records    map[string]*transfer    `json:"transfers,omitempty"`
 	Engines    map[string]*nixl        `json:"engines,omitempty"` // by vLLM's label engine
-	Keys       opstats.KeyedMetrics    `json:"keys,omitempty"`
+	Keys       []keyed                 `json:"keys"`              // in order of first use
 	Sources    []Source                `json:"sources,omitempty"`
 	Dropped    Dropped                 `json:"dropped,omitzero"`
 	Examples   []Example               `json:"examples,omitempty"`
@@ -93,7 +97,7 @@ func (b *Aggregator) WriteState(w io.Writer) (err error) {
 
 // isSmall reports whether the state is not worth compressing: the tables take 0.8 MB and half a millisecond.
 func (b *Aggregator) isSmall() bool {
-	return b.used.series+b.Keys.Len()+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
+	return b.used.series+b.used.keys+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
 }
 
 // Restore returns the Aggregator that WriteState wrote. The result is for reports: it has no timelines, does not count
@@ -102,12 +106,13 @@ func (b *Aggregator) isSmall() bool {
 func Restore(packed []byte) (*Aggregator, error) {
 	b := New(Options{}, time.Time{})
 	err := unpack(packed, &b.state)
-	if err == nil {
-		err = errors.Join(
-			checkAll(b.Times, (*timing).check), checkAll(b.Counters, (*counter).check), checkAll(b.Gauges, (*gauge).check),
-			checkAll(b.Values, (*valueSeries).check), checkAll(b.Sets, (*set).check),
-			checkAll(b.Attributes, (*attribute).check), checkAll(b.Records, (*transfer).check),
-			checkAll(b.Engines, (*nixl).check))
+	complete := noNull(b.Times) && noNull(b.Counters) && noNull(b.Gauges) && noNull(b.Values) && noNull(b.Sets) &&
+		noNull(b.Attributes) && noNull(b.Records) && noNull(b.Engines)
+	for _, k := range b.Keys {
+		complete = complete && noNull(k.Metrics.Times)
+	}
+	if err == nil && !complete {
+		err = errors.New("a series is null")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read state of operations: %w", err)
@@ -129,60 +134,7 @@ func unpack(data []byte, s *state) error {
 	return json.Unmarshal(data, s)
 }
 
-// checkAll returns an error if an entry is impossible.
-func checkAll[E any](entries map[string]*E, check func(*E) bool) error {
-	for name, e := range entries {
-		if e == nil || !check(e) {
-			return fmt.Errorf("the state of series %q is impossible", name)
-		}
-	}
-	return nil
-}
-
-func (t *timing) check() bool {
-	return t.Scraped.check() && isFinite(t.TotalBytes, t.Errors) && t.TotalBytes >= 0 && t.Errors >= 0
-}
-
-func (c *counter) check() bool {
-	return isFinite(c.Sum) && isFinite(slices.Collect(maps.Values(c.ProxyStore))...)
-}
-
-func (g *gauge) check() bool {
-	return g.Count > 0 && isFinite(g.Last, g.Min, g.Max, g.First, g.Since) && g.Min <= g.Last && g.Last <= g.Max &&
-		g.First <= g.Since
-}
-
-func (o *valueSeries) check() bool {
-	return o.Scraped.check() && isFinite(o.Count, o.Avg, o.Min, o.Max, o.Last) && o.Count >= 0 && o.Min <= o.Max
-}
-
-func (s *set) check() bool { return len(s.Members) <= MaxMembers && slices.IsSorted(s.Members) }
-
-func (a *attribute) check() bool {
-	switch v := a.Value.(type) {
-	case string, bool:
-		return true
-	case float64:
-		return isFinite(v)
-	}
-	return false
-}
-
-func (t *transfer) check() bool { return isFinite(t.First, t.Last) && slices.IsSorted(t.Ranks) }
-
-func (n *nixl) check() bool {
-	for i := range n.Parts {
-		if !n.Parts[i].check() {
-			return false
-		}
-	}
-	return isFinite(n.Failures[:]...) && isFinite(n.First, n.Last)
-}
-
-func (d *distribution) check() bool {
-	if d == nil {
-		return true
-	}
-	rightSize := len(d.Buckets) == 0 && len(d.Bounds) == 0 || len(d.Buckets) == len(d.Bounds)+1
-	return rightSize && slices.IsSorted(d.Bounds) && isFinite(d.Count, d.Sum) && d.Count >= 0 && isFinite(d.Buckets...)
+// noNull reports whether all entries have a state.
+func noNull[E any](entries map[string]*E) bool {
+	return !slices.Contains(slices.Collect(maps.Values(entries)), nil)
 }

@@ -144,7 +144,7 @@ func TestAggregator_CloneIsIndependent(t *testing.T) {
 
 func TestRestore_RejectsDamagedState(t *testing.T) {
 	good := stateOf(t, small(t))
-	for _, state := range [][]byte{nil, []byte("x"), good[:len(good)/2], good[:len(good)-1]} {
+	for _, state := range [][]byte{nil, []byte("x"), []byte(`{"times":{"a":null}}`), good[:len(good)/2], good[:len(good)-1]} {
 		if _, err := Restore(state); err == nil {
 			t.Errorf("Restore accepted %d bytes of damaged state, want an error", len(state))
 		}

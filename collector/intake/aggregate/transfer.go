@@ -22,7 +22,7 @@ type transfer struct {
 // addTransfer adds a transfer, a failure, or the data of an interval.
 func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 	var data opstats.Transfers
-	if e.Kind == wire.TransferData && data.UnmarshalJSON(e.Data) != nil {
+	if e.Kind == wire.TransferData && data.ReadData(e.Data) != nil {
 		return b.refuse(e.Data, wire.Malformed)
 	}
 	t := b.transfer(e.Series)
@@ -41,7 +41,10 @@ func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 		return b.refuse(e.Series, wire.Malformed)
 	}
 	t.seen(unixSeconds(at))
-	b.addRank(t, e.Rank)
+	if i, known := slices.BinarySearch(t.Ranks, e.Rank); e.Rank >= 0 && !known && b.used.ranks < maxRanks {
+		t.Ranks = slices.Insert(t.Ranks, i, e.Rank)
+		b.used.ranks++
+	}
 
 	return true
 }
@@ -59,23 +62,23 @@ func (b *Aggregator) transfer(name []byte) *transfer {
 
 	b.used.nameBytes += len(name)
 	t := &transfer{interval: b.chartOf(TransferKind, string(name))}
-	b.Records[string(name)] = t
+	put(&b.Records, string(name), t)
 
 	return t
 }
 
 // failures has the methods that count failures.
-var failures = map[wire.FailureKind]func(*opstats.Transfers){
-	wire.FailedTransfer:     (*opstats.Transfers).RecordFailedTransfer,
-	wire.FailedNotification: (*opstats.Transfers).RecordFailedNotification,
-	wire.KVExpired:          (*opstats.Transfers).RecordKVExpired,
+var failures = map[string]func(*opstats.Transfers){
+	"transfer":     (*opstats.Transfers).RecordFailedTransfer,
+	"notification": (*opstats.Transfers).RecordFailedNotification,
+	"kv_expired":   (*opstats.Transfers).RecordKVExpired,
 }
 
 // add adds the data of an event.
 func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) error {
 	switch e.Kind {
 	case wire.TransferFailure:
-		failures[e.Failure](&t.Records)
+		failures[string(e.Text)](&t.Records)
 		return nil
 	case wire.TransferData:
 		n, seconds := data.Sum(opstats.TransferDuration)
@@ -86,8 +89,8 @@ func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) err
 	}
 
 	x := e.Transfer
-	err := t.Records.Record(opstats.Transfer{XferMicros: x.XferMicros, PostMicros: x.PostMicros, Bytes: x.Bytes,
-		Descriptors: x.Descriptors, End: at})
+	x.End = at
+	err := t.Records.Record(x)
 	if err == nil {
 		t.interval.add(x.XferMicros/1000, 1)
 		t.interval.bytes += x.Bytes
@@ -107,30 +110,14 @@ func (t *transfer) seen(at float64) {
 // Condense reduces the transfers that are kept in lists to at most most, over all names. It replaces the largest lists
 // with exact sums and sketches.
 func (b *Aggregator) Condense(most int) {
-	if b.used.uncondensed <= most {
-		return
+	for b.used.uncondensed > most {
+		var largest *opstats.Transfers
+		for _, name := range slices.Sorted(maps.Keys(b.Records)) {
+			if t := &b.Records[name].Records; largest == nil || t.Uncondensed() > largest.Uncondensed() {
+				largest = t
+			}
+		}
+		b.used.uncondensed -= largest.Uncondensed()
+		largest.Condense()
 	}
-
-	var all []*opstats.Transfers
-	for _, name := range slices.Sorted(maps.Keys(b.Records)) {
-		all = append(all, &b.Records[name].Records)
-	}
-	opstats.CondenseLargest(most, all...)
-	b.used.uncondensed = 0
-	for _, t := range all {
-		b.used.uncondensed += t.Uncondensed()
-	}
-}
-
-// addRank adds a rank.
-func (b *Aggregator) addRank(t *transfer, rank int) {
-	if rank < 0 {
-		return
-	}
-	i, known := slices.BinarySearch(t.Ranks, rank)
-	if known || b.used.ranks >= maxRanks {
-		return
-	}
-	t.Ranks = slices.Insert(t.Ranks, i, rank)
-	b.used.ranks++
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/opstats"
+)
 
 // A Kind is the meaning of an Event.
 type Kind uint8
@@ -16,7 +20,7 @@ const (
 	Set                         // Text: a member
 	Attribute                   // Attribute
 	Transfer                    // Transfer, Rank; Series is the transfer's name
-	TransferFailure             // Failure, Rank; Series is the transfer's name
+	TransferFailure             // Text ("transfer", "notification" or "kv_expired"), Rank; Series as above
 	TransferData                // Data (an object of lists), Rank; Series is the transfer's name
 	ProxyStore                  // Data (an object of metrics), Version, Text (the id); no Series
 	Mark                        // Text; no Series
@@ -30,21 +34,6 @@ const (
 	StatsD Dialect = iota
 	DogStatsD
 )
-
-// A FailureKind is the part of a transfer that failed.
-type FailureKind uint8
-
-// The kinds of failures.
-const (
-	FailedTransfer FailureKind = iota
-	FailedNotification
-	KVExpired
-)
-
-// A TransferRecord has the numbers of one transfer, as reported by the job.
-type TransferRecord struct {
-	XferMicros, PostMicros, Bytes, Descriptors float64
-}
 
 // A Version is the version of ProxyStore: major, minor, patch.
 type Version [3]int
@@ -60,17 +49,16 @@ type Event struct {
 	Key       []byte  // nil if there is none
 	Bytes     float64 // size of the object, if HasBytes
 	HasBytes  bool
-	Failed    bool // the operation failed; there are no Values
-	Attribute any  // a string, a float64 or a bool
-	Rank      int  // −1 if unknown
-	Failure   FailureKind
-	Transfer  TransferRecord
-	Data      []byte // a JSON object
+	Failed    bool             // the operation failed; there are no Values
+	Attribute any              // a string, a float64 or a bool
+	Rank      int              // −1 if unknown
+	Transfer  opstats.Transfer // without End
+	Data      []byte           // a JSON object
 	Version   Version
 
 	reason  Reason // first reason for rejection
 	builder seriesBuilder
-	fields  [fieldCount]jsonValue
+	members []member
 }
 
 // reset empties the Event, and keeps its memory.
@@ -78,7 +66,7 @@ func (e *Event) reset() {
 	e.Kind, e.Series, e.Values, e.Rate, e.At = Nothing, nil, e.Values[:0], 1, 0
 	e.Text, e.Key, e.Data, e.HasBytes, e.Failed, e.Rank = nil, nil, nil, false, false, -1
 	e.reason = Accepted
-	e.builder.reset()
+	e.builder.n, e.members = 0, e.members[:0]
 }
 
 // refuse records a reason for rejection, unless there is one already.

@@ -64,8 +64,8 @@ func (s *Sample) Label(name string) []byte {
 	return nil
 }
 
-// pieceSize is the size of the buffer for a body, and the length of the longest line that is read whole.
-const pieceSize = 32 << 10
+// maxBodyLine is the length of the longest line of a body, and the size of the buffer for it.
+const maxBodyLine = 32 << 10
 
 // A PrometheusReader reads a body in Prometheus' text format 0.0.4 sample by sample, like bufio.Scanner. Create one
 // with [NewPrometheusReader].
@@ -76,14 +76,13 @@ type PrometheusReader struct {
 	line    int
 	family  []byte // of the last TYPE line
 	kind    MetricType
-	long    []byte // beginning of a line that is too long
 	builder seriesBuilder
 	err     error
 }
 
 // NewPrometheusReader returns a PrometheusReader at the beginning of a body.
 func NewPrometheusReader(body io.Reader) *PrometheusReader {
-	t := &PrometheusReader{lines: bufio.NewReaderSize(nil, pieceSize)}
+	t := &PrometheusReader{lines: bufio.NewReaderSize(nil, maxBodyLine)}
 	t.Reset(body)
 	return t
 }
@@ -91,8 +90,7 @@ func NewPrometheusReader(body io.Reader) *PrometheusReader {
 // Reset restarts with another body, and keeps the memory.
 func (t *PrometheusReader) Reset(body io.Reader) {
 	t.lines.Reset(body)
-	*t = PrometheusReader{lines: t.lines, family: t.family[:0], long: t.long[:0],
-		builder: seriesBuilder{out: t.builder.out}}
+	*t = PrometheusReader{lines: t.lines, family: t.family[:0], builder: seriesBuilder{out: t.builder.out}}
 }
 
 // Err returns the error that ended Next before the body's end: an error in reading the body or, with the line number,
@@ -102,16 +100,15 @@ func (t *PrometheusReader) Err() error { return t.err }
 // Next reads the next sample into t.Sample. It returns false at the end, and at the first invalid line.
 func (t *PrometheusReader) Next() bool {
 	for t.err == nil {
-		line, whole, ok := t.nextLine()
+		line, ok := t.nextLine()
 		switch {
 		case !ok:
 			return false
 		case len(line) == 0:
-		case line[0] == '#' && whole:
+		case line[0] == '#':
 			t.fail(t.comment(line[1:]))
-		case line[0] == '#': // a long HELP line
 		default:
-			t.fail(t.sample(line, whole))
+			t.fail(t.sample(line))
 			return t.err == nil
 		}
 	}
@@ -119,31 +116,25 @@ func (t *PrometheusReader) Next() bool {
 	return false
 }
 
-// nextLine returns the next line without surrounding white space, or the beginning of a line that is too long. It
-// reports false at the end of the body.
-func (t *PrometheusReader) nextLine() (line []byte, whole, ok bool) {
+// nextLine returns the next line without surrounding white space. It reports false at the end of the body.
+func (t *PrometheusReader) nextLine() (line []byte, ok bool) {
 	line, err := t.lines.ReadSlice('\n')
-	if whole = !errors.Is(err, bufio.ErrBufferFull); !whole {
-		t.long = append(t.long[:0], line[:MaxText+1]...)
-		line = t.long
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = t.lines.ReadSlice('\n')
-		}
+	if err == io.EOF && len(line) == 0 {
+		return nil, false
 	}
-	switch {
-	case err == io.EOF && len(line) == 0:
-		return nil, false, false
-	case err == io.EOF:
-		t.line++
-		t.fail(errors.New("the last line has no end"))
-		return nil, false, false
-	case err != nil:
-		t.err = err
-		return nil, false, false
-	}
-	t.line++
 
-	return bytes.Trim(line, " \t\r\n"), whole, true
+	t.line++
+	switch err {
+	case nil:
+		return bytes.Trim(line, " \t\r\n"), true
+	case io.EOF:
+		t.fail(errors.New("the last line has no end"))
+	case bufio.ErrBufferFull:
+		t.fail(fmt.Errorf("it has more than %d KiB", maxBodyLine>>10))
+	default:
+		t.err = err
+	}
+	return nil, false
 }
 
 // fail records an error with the line number.
@@ -162,7 +153,7 @@ func (t *PrometheusReader) comment(line []byte) error {
 
 	name, rest := word(rest)
 	kind, rest := word(rest)
-	if metricNameLen(name) != len(name) || len(name) == 0 || len(rest) > 0 {
+	if nameLength(name, ':') != len(name) || len(name) == 0 || len(rest) > 0 {
 		return errors.New("a TYPE line is not \"# TYPE NAME TYPE\"")
 	}
 	known := false
@@ -174,9 +165,9 @@ func (t *PrometheusReader) comment(line []byte) error {
 	return nil
 }
 
-// sample parses NAME{LABELS} VALUE [TIMESTAMP], or only the name of a truncated line.
-func (t *PrometheusReader) sample(line []byte, whole bool) error {
-	n := metricNameLen(line)
+// sample parses NAME{LABELS} VALUE [TIMESTAMP].
+func (t *PrometheusReader) sample(line []byte) error {
+	n := nameLength(line, ':')
 	if n == 0 {
 		return fmt.Errorf("%q is not the name of a metric", short(line))
 	}
@@ -184,11 +175,7 @@ func (t *PrometheusReader) sample(line []byte, whole bool) error {
 
 	s := &t.Sample
 	*s = Sample{Bound: math.NaN()}
-	if !whole {
-		s.Name, s.Reason = name, TooLong
-		return nil
-	}
-	t.builder.reset()
+	t.builder.n = 0
 	t.identify(name)
 	if len(rest) > 0 && rest[0] == '{' {
 		var err error
@@ -246,7 +233,7 @@ func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 			return rest[1:], nil
 		}
 
-		n := labelNameLen(rest)
+		n := nameLength(rest, '_')
 		name := rest[:n]
 		rest = skipSpace(rest[n:])
 		if n == 0 || len(rest) == 0 || rest[0] != '=' {
@@ -364,12 +351,6 @@ func skipSpace(b []byte) []byte {
 	}
 	return b
 }
-
-// metricNameLen returns the length of the metric name at the beginning of b.
-func metricNameLen(b []byte) int { return nameLength(b, ':') }
-
-// labelNameLen returns the length of the label name at the beginning of b.
-func labelNameLen(b []byte) int { return nameLength(b, '_') }
 
 // nameLength returns the length of the name at the beginning of b: letters, "_", another and, except in first place,
 // digits.

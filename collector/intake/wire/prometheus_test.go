@@ -256,8 +256,8 @@ func TestPrometheusReader_SplitDoesNotMatter(t *testing.T) {
 	}
 
 	want := all(bytes.NewReader(body))
-	if len(body) < 4*pieceSize || len(want) < 1000 {
-		t.Fatalf("%d samples in %d bytes, want at least 1000 in %d", len(want), len(body), 4*pieceSize)
+	if len(body) < 4*maxBodyLine || len(want) < 1000 {
+		t.Fatalf("%d samples in %d bytes, want at least 1000 in %d", len(want), len(body), 4*maxBodyLine)
 	}
 	for name, r := range map[string]io.Reader{
 		"bytes": iotest.OneByteReader(bytes.NewReader(body)), "halves": iotest.HalfReader(bytes.NewReader(body)),
@@ -269,23 +269,13 @@ func TestPrometheusReader_SplitDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A line longer than the buffer is too long, and the next line is read.
-func TestPrometheusReader_SkipsLongLine(t *testing.T) {
+func TestPrometheusReader_FailsWithNumberOfLine(t *testing.T) {
 	t.Parallel()
-	x := strings.Repeat("x", 3*pieceSize)
-	text := NewPrometheusReader(strings.NewReader("# HELP a " + x + "\na 1\nb{c=\"" + x + "\"} 2\nd 3\n"))
-	var got []string
-	for text.Next() {
-		got = append(got, fmt.Sprintf("%s %s %v", text.Sample.Name, text.Sample.Series, text.Sample.Reason))
-	}
-	want := []string{"a a " + Accepted.String(), "b  " + TooLong.String(), "d d " + Accepted.String()}
-	if diff := cmp.Diff(want, got); diff != "" || text.Err() != nil {
-		t.Errorf("error %v, samples around a long line (-want +got):\n%s", text.Err(), diff)
-	}
-
+	text, x := NewPrometheusReader(nil), strings.Repeat("x", maxBodyLine)
 	for body, want := range map[string]string{
-		"a 1\n" + x:              "line 2: the last line has no end",
-		"{" + x + "\n":           `line 1: "{` + x[:39] + `" is not the name of a metric`,
+		"a 1\n" + x[1:]:          "line 2: the last line has no end",
+		"# HELP " + x + "\n":     "line 1: it has more than 32 KiB",
+		"{" + x[:99] + "\n":      `line 1: "{` + x[:39] + `" is not the name of a metric`,
 		"# TYPE a gauge\na 1\nb": "line 3: the last line has no end",
 	} {
 		text.Reset(strings.NewReader(body))

@@ -4,145 +4,108 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perfagent/perfagent/opstats"
 )
 
-// A field is a known key of a record.
-type field uint8
+// A member is a member of a record that is not null.
+type member struct {
+	name  []byte
+	value jsonValue
+}
 
-// The known keys. The first group determines the kind of the record; a record has exactly one of them.
-const (
-	opField field = iota
-	counterField
-	gaugeField
-	observeField
-	attributeField
-	transferField
-	transfersField
-	proxystoreField
-
-	heads // number of keys in the group
-
-	msField field = iota - 1
-	usField
-	nsField
-	sField
-	keyField
-	bytesField
-	okField
-	tsField
-	tagsField
-	addField
-	valueField
-	unitField
-	xferField
-	postField
-	descriptorsField
-	rankField
-	failedField
-	dataField
-	metricsField
-	idField
-
-	fieldCount
-)
-
-// fields maps names to known keys.
-var fields = map[string]field{
-	"op": opField, "counter": counterField, "gauge": gaugeField, "observe": observeField, "attribute": attributeField,
-	"transfer": transferField, "transfers": transfersField, "proxystore": proxystoreField,
-	"ms": msField, "us": usField, "ns": nsField, "s": sField, "key": keyField, "bytes": bytesField, "ok": okField,
-	"ts": tsField, "tags": tagsField, "add": addField, "value": valueField, "unit": unitField, "xfer_us": xferField,
-	"post_us": postField, "descriptors": descriptorsField, "rank": rankField, "failed": failedField, "data": dataField,
-	"metrics": metricsField, "id": idField,
+// heads are the keys that determine the kind of a record, which has exactly one of them.
+var heads = map[string]Kind{
+	"op": Timing, "counter": Counter, "gauge": Gauge, "observe": Value, "attribute": Attribute, "transfer": Transfer,
+	"transfers": TransferData, "proxystore": ProxyStore,
 }
 
 // parseRecord parses a JSON record.
 func (e *Event) parseRecord(line []byte) {
-	head, ok := e.readFields(line)
+	head, ok := e.readMembers(line)
 	switch {
 	case !ok:
 		e.refuse(Malformed)
 		return
-	case len(line) > MaxLine && head != transfersField && head != proxystoreField:
+	case len(line) > MaxLine && e.Kind != TransferData && e.Kind != ProxyStore:
 		e.refuse(TooLong)
 		return
 	}
 
-	switch head {
-	case opField:
+	switch e.Kind {
+	case Timing:
 		e.operation()
-	case counterField:
-		e.Kind, e.Values = Counter, append(e.Values, e.number(addField))
-	case gaugeField:
-		e.Kind, e.Values = Gauge, append(e.Values, e.number(valueField))
-	case observeField:
-		e.Kind, e.Text, e.Values = Value, e.text(unitField), append(e.Values, e.number(valueField))
-	case attributeField:
-		e.Kind = Attribute
+	case Counter:
+		e.Values = append(e.Values, e.number(e.get("add")))
+	case Gauge:
+		e.Values = append(e.Values, e.number(e.get("value")))
+	case Value:
+		e.Text, e.Values = e.text(e.get("unit")), append(e.Values, e.number(e.get("value")))
+	case Attribute:
 		e.attribute()
-	case transferField:
+	case Transfer:
 		e.transfer()
-	case transfersField:
-		e.Kind, e.Data = TransferData, e.object(dataField)
-	default:
-		e.Kind, e.Version, e.Text, e.Data = ProxyStore, e.version(), e.text(idField), e.object(metricsField)
+	case TransferData:
+		e.Data = e.object("data")
+	case ProxyStore:
+		e.Version, e.Text, e.Data = e.version(e.text(head)), e.text(e.get("id")), e.object("metrics")
 		return
 	}
-	e.readCommonFields(head)
+	e.readCommonFields(e.text(head))
 }
 
-// readFields reads the object into e.fields, and returns its head, the key that determines its kind. A null counts as
-// missing. It reports false if the line is not a record.
-func (e *Event) readFields(line []byte) (head field, ok bool) {
-	clear(e.fields[:])
+// readMembers reads the object and its kind, and returns its head. A null counts as missing. It reports false if the
+// line is not a record.
+func (e *Event) readMembers(line []byte) (head jsonValue, ok bool) {
 	s := scanner{data: line, at: 1}
 	for n := 0; ; n++ {
-		name, v, more, ok := s.member(n, 1)
+		name, v, more, ok := s.member(n)
 		if !ok {
-			return 0, false
+			return head, false
 		}
 		if !more {
 			break
 		}
-
-		f, known := fields[string(name)]
-		if !known || v.kind == 'n' {
+		if v.kind == 'n' {
 			continue
 		}
-		if e.has(f) {
-			return 0, false // twice
+		if e.get(string(name)).kind != 0 || len(e.members) == maxMembers {
+			return head, false
 		}
-		e.fields[f] = v
+		e.members = append(e.members, member{name, v})
+		if kind, isHead := heads[string(name)]; isHead {
+			if e.Kind != Nothing {
+				return head, false
+			}
+			e.Kind, head = kind, v
+		}
 	}
 
-	found := 0
-	for f := range heads {
-		if e.has(f) {
-			head = f
-			found++
-		}
-	}
-	return head, found == 1 && s.space() == 0 && s.at == len(line)
+	return head, e.Kind != Nothing && s.space() == 0 && s.at == len(line)
 }
 
-// has reports whether the record has the field.
-func (e *Event) has(f field) bool { return e.fields[f].kind != 0 }
+// get returns a member's value, which has the kind 0 if there is no such member.
+func (e *Event) get(name string) (v jsonValue) {
+	for i := range e.members {
+		if string(e.members[i].name) == name {
+			return e.members[i].value
+		}
+	}
+	return v
+}
 
 // readCommonFields reads the fields that most records have: the series' name and tags, the time, the rank.
-func (e *Event) readCommonFields(head field) {
-	name := e.text(head)
-	if len(name) == 0 {
-		e.refuse(Malformed)
-	}
+func (e *Event) readCommonFields(name []byte) {
+	e.demand(len(name) > 0)
 	e.tags()
 	e.name(name)
 
-	if e.has(tsField) {
-		e.At = e.number(tsField)
+	if at := e.get("ts"); at.kind != 0 {
+		e.At = e.number(at)
 		e.demand(isMoment(e.At))
 	}
-	if e.has(rankField) {
-		rank := e.number(rankField)
+	if v := e.get("rank"); v.kind != 0 {
+		rank := e.number(v)
 		e.demand(rank >= 0 && rank < 1<<31 && rank == float64(int(rank)))
 		e.Rank = int(rank)
 	}
@@ -155,9 +118,9 @@ func (e *Event) demand(condition bool) {
 	}
 }
 
-// text returns the text in an optional field, or nil without the field. It refuses a text beyond the limit.
-func (e *Event) text(f field) []byte {
-	switch v := e.fields[f]; v.kind {
+// text returns the text of an optional value, or nil without it. It refuses a text beyond the limit.
+func (e *Event) text(v jsonValue) []byte {
+	switch v.kind {
 	case 0:
 		return nil
 	case '"':
@@ -172,8 +135,8 @@ func (e *Event) text(f field) []byte {
 }
 
 // number returns a required number.
-func (e *Event) number(f field) float64 {
-	switch v := e.fields[f]; v.kind {
+func (e *Event) number(v jsonValue) float64 {
+	switch v.kind {
 	case '0':
 		number, reason := parseDecimal(v.raw)
 		e.refuse(reason)
@@ -186,39 +149,38 @@ func (e *Event) number(f field) float64 {
 	return 0
 }
 
-// size returns the number in field f, which must not be negative, or absent if there is no such field.
-func (e *Event) size(f field, absent float64) float64 {
-	if !e.has(f) {
+// size returns a number that must not be negative, or absent without it.
+func (e *Event) size(v jsonValue, absent float64) float64 {
+	if v.kind == 0 {
 		return absent
 	}
-	v := e.number(f)
-	if v < 0 {
+	n := e.number(v)
+	if n < 0 {
 		e.refuse(NotFinite)
 	}
-	return v
+	return n
 }
 
 // object returns a required object.
-func (e *Event) object(f field) []byte {
-	e.demand(e.fields[f].kind == '{')
-	return e.fields[f].raw
+func (e *Event) object(name string) []byte {
+	v := e.get(name)
+	e.demand(v.kind == '{')
+	return v.raw
 }
 
 // tags reads the tags, an object of texts. A number, true and false count as their text.
 func (e *Event) tags() {
-	v := e.fields[tagsField]
-	if v.kind == 0 {
-		return
-	}
+	v := e.get("tags")
 	if v.kind != '{' {
-		e.refuse(Malformed)
+		e.demand(v.kind == 0)
 		return
 	}
 
 	s := scanner{data: v.raw, at: 1}
 	for n := 0; ; n++ {
-		name, value, more, _ := s.member(n, 1) // the grammar was checked
+		name, value, more, ok := s.member(n)
 		if !more {
+			e.demand(ok)
 			return
 		}
 		key, text := jsonValue{kind: '"', raw: name}.decoded(), value.raw
@@ -237,38 +199,28 @@ func (e *Event) tags() {
 
 // operation reads a time of an operation, or a failure.
 func (e *Event) operation() {
-	e.Kind = Timing
-	if e.has(keyField) {
-		e.Key = e.text(keyField)
-	}
-	switch ok := e.fields[okField]; {
-	case ok.kind != 0 && ok.kind != 't':
-		e.refuse(Malformed)
-	case ok.kind == 't' && ok.raw[0] == 'f':
-		e.Failed = true
+	e.Key = e.text(e.get("key"))
+	ok := e.get("ok")
+	e.demand(ok.kind == 0 || ok.kind == 't')
+	if e.Failed = ok.kind == 't' && ok.raw[0] == 'f'; e.Failed {
 		return
 	}
 
-	e.HasBytes, e.Bytes = e.has(bytesField), e.size(bytesField, 0)
+	bytes := e.get("bytes")
+	e.HasBytes, e.Bytes = bytes.kind != 0, e.size(bytes, 0)
 	e.Values = append(e.Values, e.duration())
 }
 
 // duration returns the time in milliseconds, from exactly one of the four units.
 func (e *Event) duration() (ms float64) {
 	found := 0
-	for f := msField; f <= sField; f++ {
-		if !e.has(f) {
-			continue
-		}
-		found++
-		ms = e.size(f, 0)
-		switch f {
-		case usField:
-			ms /= 1e3
-		case nsField:
-			ms /= 1e6
-		case sField:
-			ms *= 1e3
+	for _, unit := range [...]struct {
+		name      string
+		mul, over float64
+	}{{"ms", 1, 1}, {"us", 1, 1e3}, {"ns", 1, 1e6}, {"s", 1e3, 1}} {
+		if v := e.get(unit.name); v.kind != 0 {
+			found++
+			ms = e.size(v, 0) * unit.mul / unit.over
 		}
 	}
 	e.demand(found == 1)
@@ -279,38 +231,36 @@ func (e *Event) duration() (ms float64) {
 
 // attribute reads the value of an attribute.
 func (e *Event) attribute() {
-	switch v := e.fields[valueField]; v.kind {
+	switch v := e.get("value"); v.kind {
 	case '"':
-		e.Attribute = string(e.text(valueField))
+		e.Attribute = string(e.text(v))
 	case 't':
 		e.Attribute = v.raw[0] == 't'
 	default:
-		e.Attribute = e.number(valueField)
+		e.Attribute = e.number(v)
 	}
 }
 
-// failures has the names of the failures, by FailureKind.
+// failures has the names of the parts of a transfer that can fail.
 var failures = []string{"transfer", "notification", "kv_expired"}
 
 // transfer reads a transfer, or the failure of one.
 func (e *Event) transfer() {
-	if what := e.fields[failedField]; what.kind != 0 {
-		i := slices.Index(failures, string(what.raw))
-		e.demand(what.kind == '"' && i >= 0)
-		e.Kind, e.Failure = TransferFailure, FailureKind(max(i, 0))
+	if failed := e.get("failed"); failed.kind != 0 {
+		e.Kind, e.Text = TransferFailure, e.text(failed)
+		e.demand(slices.Contains(failures, string(e.Text)))
 		return
 	}
 
-	e.Kind = Transfer
-	e.demand(e.has(xferField))
-	e.Transfer = TransferRecord{
-		e.size(xferField, 0), e.size(postField, 0), e.size(bytesField, 0), e.size(descriptorsField, 1),
-	}
+	xfer := e.get("xfer_us")
+	e.demand(xfer.kind != 0)
+	e.Transfer = opstats.Transfer{XferMicros: e.size(xfer, 0), PostMicros: e.size(e.get("post_us"), 0),
+		Bytes: e.size(e.get("bytes"), 0), Descriptors: e.size(e.get("descriptors"), 1)}
 }
 
 // version parses N.N.N.
-func (e *Event) version() (v Version) {
-	parts := strings.Split(string(e.text(proxystoreField)), ".")
+func (e *Event) version(text []byte) (v Version) {
+	parts := strings.Split(string(text), ".")
 	e.demand(len(parts) == len(v))
 	for i, part := range parts[:min(len(parts), len(v))] {
 		n, err := strconv.ParseUint(part, 10, 31)

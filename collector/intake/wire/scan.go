@@ -15,7 +15,8 @@ type jsonValue struct {
 	raw  []byte // for a string, without the quotation marks
 }
 
-// A scanner parses JSON. It checks the grammar of everything that it passes, but accepts duplicate names.
+// A scanner parses the members of a JSON object. It only looks for the end of nested objects and arrays: what is in
+// them is either ignored or parsed by encoding/json.
 //
 // jsontext, which is also in the binary, does not accept NaN, and takes twice as long for a record
 // (docs/dev/dependencies.md).
@@ -47,7 +48,7 @@ func (s *scanner) take(c byte) bool {
 
 // member reads the next member of an object, after "{" and n members. It returns more = false at the object's end, and
 // ok = false if the text is not JSON.
-func (s *scanner) member(n, depth int) (name []byte, v jsonValue, more, ok bool) {
+func (s *scanner) member(n int) (name []byte, v jsonValue, more, ok bool) {
 	if s.take('}') {
 		return nil, v, false, true
 	}
@@ -60,13 +61,13 @@ func (s *scanner) member(n, depth int) (name []byte, v jsonValue, more, ok bool)
 	if name, ok = s.text(); !ok || !s.take(':') {
 		return nil, v, false, false
 	}
-	v, ok = s.value(depth)
+	v, ok = s.value()
 
 	return name, v, ok, ok
 }
 
 // value reads a value.
-func (s *scanner) value(depth int) (v jsonValue, ok bool) {
+func (s *scanner) value() (v jsonValue, ok bool) {
 	c := s.space()
 	start := s.at
 	switch {
@@ -75,7 +76,7 @@ func (s *scanner) value(depth int) (v jsonValue, ok bool) {
 		v.kind = '"'
 		return v, ok
 	case c == '{' || c == '[':
-		v.kind, ok = c, s.nested(depth)
+		v.kind, ok = c, s.nested()
 	case c == 't':
 		v.kind, ok = 't', s.word("true")
 	case c == 'f':
@@ -92,31 +93,28 @@ func (s *scanner) value(depth int) (v jsonValue, ok bool) {
 	return v, ok
 }
 
-// nested reads an object or an array to its end.
-func (s *scanner) nested(depth int) bool {
-	if depth >= maxDepth {
-		return false
-	}
-	if s.take('{') {
-		for n := 0; ; n++ {
-			if _, _, more, ok := s.member(n, depth+1); !more {
-				return ok
+// nested skips an object or an array.
+func (s *scanner) nested() bool {
+	for depth := 0; s.at < len(s.data); {
+		switch s.data[s.at] {
+		case '"':
+			if _, ok := s.text(); !ok {
+				return false
+			}
+			continue
+		case '{', '[':
+			if depth++; depth >= maxDepth {
+				return false
+			}
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.at++
+				return true
 			}
 		}
+		s.at++
 	}
-
-	s.take('[')
-	for n := 0; ; n++ {
-		if s.take(']') {
-			return true
-		}
-		if n > 0 && !s.take(',') {
-			return false
-		}
-		if _, ok := s.value(depth + 1); !ok {
-			return false
-		}
-	}
+	return false
 }
 
 // word skips a word. It reports whether it was there.

@@ -17,9 +17,6 @@ type seriesBuilder struct {
 	n    int
 }
 
-// reset removes the tags.
-func (b *seriesBuilder) reset() { b.n = 0 }
-
 // add adds a tag. A tag equal to an earlier one is ignored.
 func (b *seriesBuilder) add(key, value []byte) Reason {
 	for _, t := range b.tags[:b.n] {

@@ -1,8 +1,0 @@
-package gpu
-
-import "syscall"
-
-// ownGroup returns the attributes that start a process in a new process group.
-func ownGroup() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
-}
