@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
@@ -56,7 +57,7 @@ func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	a.session = newSession(o, commandOf(a.pids[0]))
 	a.join()
 	a.openIntake(true)
-	if err := a.beginRecording(ownMarks, attachedRuns); err != nil {
+	if err := a.beginRecording(attachedRuns); err != nil {
 		a.leaveRoster("")
 		return nil, err
 	}
@@ -151,9 +152,7 @@ func (a *attachment) ready(*collector.Sampler) {
 	}
 
 	dir := filepath.Dir(a.output.journal.Path())
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
+	makeAbsolute(&dir)
 	a.o.OnReady(ReadyInfo{RunID: a.run.ID, PID: os.Getpid(), Dir: dir, Marks: a.output.marks})
 }
 
@@ -212,13 +211,10 @@ func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ende
 
 // commandOf returns the command line of the process pid, or its name if it has no command line.
 func commandOf(pid int) []string {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	data, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-	if line := strings.TrimRight(string(data), "\x00"); line != "" { // a title may be padded
-		return strings.Split(line, "\x00")
+	if args := procfile.CommandLine(pid); args != nil {
+		return args
 	}
-
-	name, err := os.ReadFile(filepath.Join(dir, "comm"))
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 	if err != nil || len(name) == 0 {
 		return []string{"process " + strconv.Itoa(pid)}
 	}

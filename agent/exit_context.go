@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -21,17 +19,13 @@ import (
 
 // exitContext collects facts about the job's end that go beyond its exit status.
 func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
-	e := diagnosis.ExitContext{}
+	e := diagnosis.ExitContext{
+		Scheduler: w.o.identity.Scheduler, TimeLimit: w.o.identity.EndTime, Timeout: timeoutEnd(host.Now()),
+		Signals: status.ReceivedSignals,
+	}
 	if status.Err != nil {
 		e.UnknownReason = status.Err.Error()
 	}
-	for _, s := range status.ReceivedSignals {
-		e.Signals = append(e.Signals, newSignal(s))
-	}
-
-	e.Scheduler, e.TimeLimit = w.o.identity.Scheduler, w.o.identity.EndTime
-	e.Timeout = timeoutEnd(host.Now())
-
 	if status.ExitCode != 0 {
 		e.Space, e.DiskPaths = w.o.freeSpaceAfter()
 		e.CoreDumped = status.CoreDumped
@@ -71,15 +65,7 @@ type signalObserver struct{ *commandRun }
 func (w signalObserver) begin(*collector.Recording) {}
 
 func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
-	sent := w.signals.Received()
-	if len(sent) == 0 {
-		return
-	}
-
-	rec.Account.Signals = nil // readers of copies keep the old slice
-	for _, s := range sent {
-		rec.Account.Signals = append(rec.Account.Signals, newSignal(s))
-	}
+	rec.Account.Signals = w.signals.Received() // a new slice: readers of copies keep the old one
 }
 
 func (w signalObserver) end() []reporter.Missing { return nil }
@@ -89,20 +75,13 @@ func (w *commandRun) journalSignals(ctx context.Context) {
 	for {
 		select {
 		case s := <-w.signals.Incoming():
-			w.output.signal(newSignal(s))
-			if s.Signal == syscall.SIGTERM || s.Signal == syscall.SIGINT {
+			w.output.signal(s)
+			if s.Signal == "SIGTERM" || s.Signal == "SIGINT" {
 				w.scrapeNow()
 			}
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// newSignal converts s to the collector's type.
-func newSignal(s job.ReceivedSignal) collector.Signal {
-	return collector.Signal{
-		Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process,
 	}
 }
 
@@ -113,10 +92,8 @@ func (o Options) writtenPaths() []string {
 	if err != nil {
 		cwd = "."
 	}
-	out, err := filepath.Abs(o.Out)
-	if err != nil {
-		out = o.Out
-	}
+	out := o.Out
+	makeAbsolute(&out)
 
 	var unique []string
 	for _, p := range append([]string{cwd, os.TempDir(), out}, o.DiskPaths...) {
@@ -129,15 +106,8 @@ func (o Options) writtenPaths() []string {
 }
 
 // freeSpaceTimeout is how long the job's start waits for the measurement of free space. It should wait, because a job
-// may fill a disk immediately.
+// may fill a disk immediately, but a file system may hang.
 const freeSpaceTimeout = 10 * time.Millisecond
-
-// awaitFreeSpace waits until the free space has been measured, at most freeSpaceTimeout because a file system may hang.
-func (w *commandRun) awaitFreeSpace() {
-	if before, ok := timeout.Receive(w.freeSpaceBefore, freeSpaceTimeout); ok {
-		w.freeSpaceBefore <- before // the channel has room for one value
-	}
-}
 
 // measureFreeSpace starts to measure the free space of writtenPaths, in a goroutine. The channel receives the result.
 func (o Options) measureFreeSpace() chan []host.FreeSpace {
@@ -194,23 +164,17 @@ func existing(path string) string {
 // and its start time in /proc. If timeout(1) sends TERM earlier than that, it forwards a signal. timeoutEnd returns the
 // zero time if the parent is not timeout(1), or if the end is unknown.
 func timeoutEnd(now host.Instant) time.Time {
-	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
-	data, err := procfile.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
-		return time.Time{}
-	}
-
+	parent := os.Getppid()
+	data, _ := procfile.ReadFile("/proc/" + strconv.Itoa(parent) + "/stat")
 	var f [procfile.StatStart + 1][]byte
-	_, name, n := procfile.SplitStat(data, f[:])
-	if string(name) != "timeout" || n < len(f) {
+	if _, name, n := procfile.SplitStat(data, f[:]); string(name) != "timeout" || n < len(f) {
 		return time.Time{}
 	}
 
 	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
-	command, err := procfile.ReadFile(filepath.Join(dir, "cmdline"))
-	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
+	limit, known := diagnosis.TimeoutLimit(procfile.CommandLine(parent))
 	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit ends no job
-	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
+	if !ok || !known || limit > longest || ticks > 1<<40 {
 		return time.Time{}
 	}
 

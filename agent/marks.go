@@ -16,36 +16,29 @@ import (
 // marksExt is the extension of the file that the job writes its marks to.
 const marksExt = ".marks"
 
-// A marksFile determines which file of marks a recording follows.
-type marksFile int
-
-const (
-	ownMarks    marksFile = iota // one per report, known only to its job
-	sharedMarks                  // one per node, which another recording may have created
-)
-
-// openOutput claims the files of the recording. There is no file of marks if OUT cannot be written, or for perf.py's
-// format, which has no place for marks.
-func (s *session) openOutput(head journal.Head, which marksFile) *output {
+// openOutput claims the files of the recording. The file of marks is known only to the job, or shared by the node: then
+// another recording may have created it. There is none if OUT cannot be written, or for perf.py's format, which has no
+// place for marks.
+func (s *session) openOutput(head journal.Head, shared bool) *output {
 	o := openOutput(s.o, head)
 	if o.journal == nil || len(o.missing) > 0 || s.o.Compat != "" {
 		return o
 	}
 
 	path := trimExt(o.journal.ReportPath()) + marksExt
-	if which == sharedMarks {
+	if shared {
 		path = filepath.Join(filepath.Dir(path), s.nodeFileName()) + marksExt
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return o
 	}
-	if which == ownMarks { // remove the marks of an earlier run that was killed
+	if !shared { // remove the marks of an earlier run that was killed
 		if _, ok := timeout.Call(diskTimeout, func() error { return os.Remove(path) }); !ok {
 			return o
 		}
 	}
-	o.marks, o.shared = path, which == sharedMarks
+	o.marks, o.shared = path, shared
 
 	return o
 }

@@ -58,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	m := &Monitor{session: s, startUsage: programUsage(), leave: leave, samplingResults: make(chan samplingResult, 1)}
 	s.join()
 	s.openIntake(false)
-	_ = s.beginRecording(ownMarks, monitorRuns) // if no file can be written, there is still the Result
+	_ = s.beginRecording(monitorRuns) // if no file can be written, there is still the Result
 
 	sampling, cancel := context.WithCancel(context.Background())
 	m.close = sync.OnceFunc(func() {

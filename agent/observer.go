@@ -2,8 +2,10 @@ package agent
 
 import (
 	"sync"
+	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -62,4 +64,78 @@ func (o *observers) end() []reporter.Missing {
 	}
 
 	return missing
+}
+
+const (
+	// refreshEvery, plus one interval, is the maximum age of a running sidecar's report.
+	refreshEvery = 30 * time.Second
+
+	// pageEvery is the number of reports per page of a running sidecar. A page costs several times as much as a report.
+	pageEvery = 10
+)
+
+// A copier periodically passes copies of the Recording to a separate goroutine, so that a slow disk or server does not
+// stop the sampling. It is an observer of the run.
+type copier struct {
+	every       time.Duration
+	due         time.Duration // monotonic time of the next copy; 0 = with the first sample
+	stopTimeout time.Duration // how long end waits
+	copies      chan *collector.Recording
+	done        chan struct{}
+	ended       bool // the goroutine has ended
+}
+
+// newCopier starts a copier, with run in a new goroutine. run must return when copies is closed.
+func newCopier(every, stopTimeout time.Duration, run func(copies <-chan *collector.Recording)) *copier {
+	c := &copier{
+		every: every, stopTimeout: stopTimeout, copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
+	}
+	go func() {
+		defer close(c.done)
+		run(c.copies)
+	}()
+
+	return c
+}
+
+func (c *copier) begin(*collector.Recording) {}
+
+func (c *copier) observe(_ *collector.Sample, rec *collector.Recording) {
+	if rec.End.Mono < c.due {
+		return
+	}
+
+	select {
+	case c.copies <- rec.Clone():
+		c.due = rec.End.Mono + c.every
+	default: // the previous copy is still in use
+	}
+}
+
+// end waits until the last copy has been used, at most stopTimeout.
+func (c *copier) end() []reporter.Missing {
+	close(c.copies)
+	_, c.ended = timeout.Receive(c.done, c.stopTimeout)
+
+	return nil
+}
+
+// newRefresher returns an observer that rewrites a sidecar's report.
+func (s *session) newRefresher(incomplete string) *copier {
+	soFar, out := s.reportSoFar(incomplete), s.output
+	return newCopier(refreshEvery, diskTimeout, func(copies <-chan *collector.Recording) {
+		reports := 0 // written so far
+		for rec := range copies {
+			report := soFar(rec)
+			if err := out.refresh(s.encoding(report, rec)); err != nil {
+				s.log.Warn(err.Error())
+				continue
+			}
+
+			if reports%pageEvery == 0 || out.page == "" {
+				s.savePage(out.journal.ReportPath(), report)
+			}
+			reports++
+		}
+	})
 }

@@ -217,8 +217,7 @@ func (o Options) withDefaults() Options {
 	o.StopIf = slices.Clone(o.StopIf)
 	o.Redact = slices.Clone(o.Redact)
 	if o.Node != nil {
-		node := *o.Node
-		o.Node = &node
+		o.Node = new(*o.Node)
 	}
 
 	setDefault(&o.Out, DefaultOut)
@@ -291,6 +290,7 @@ func (o Options) Check() error {
 	node := cmp.Or(o.Node, new(int))
 	_, noKey := o.Tags[""]
 	_, badRules := redact.New(o.Redact)
+	_, badStopIf := o.rules()
 	for _, check := range []struct {
 		option string
 		err    error
@@ -315,7 +315,7 @@ func (o Options) Check() error {
 		{"Scrape", o.checkScrape()},
 		{"ScrapeInterval", atLeast(o.ScrapeInterval, MinScrapeInterval)},
 		{"OpsChart", refuse(slices.ContainsFunc(o.OpsChart, badPattern), "a pattern is empty, or has a [ without a ]")},
-		{"StopIf", o.checkStopIf()},
+		{"StopIf", badStopIf},
 		{"Redact", badRules},
 	} {
 		if check.err != nil {
@@ -419,13 +419,16 @@ func (o Options) checkScrape() error {
 	return nil
 }
 
-func (o Options) checkStopIf() error {
+// rules returns the rules of StopIf.
+func (o Options) rules() (rules []collector.Rule, err error) {
 	for _, words := range o.StopIf {
-		if _, err := collector.ParseRule(words); err != nil {
-			return fmt.Errorf("%q: %w", words, err)
+		rule, err := collector.ParseRule(words)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", words, err)
 		}
+		rules = append(rules, rule)
 	}
-	return nil
+	return rules, nil
 }
 
 // errNothingToStop is the error for StopIf outside Run.

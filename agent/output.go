@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,10 +18,12 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/timeout"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // diskTimeout is how long a hanging disk or kernel file may delay the start of the job or the report of its exit code.
@@ -50,8 +55,11 @@ func openOutput(options Options, head journal.Head) *output {
 
 	var err, errTemp error
 	o.journal, err = createJournal(dir, head, func() (string, error) {
-		if options.isDefaultOut {
-			o.makeOut(options.Out)
+		// The user did not ask for the default directory: hide it from git, because a build from a checkout with
+		// untracked files is stamped as modified.
+		if options.isDefaultOut && os.Mkdir(options.Out, 0o777) == nil {
+			o.createdOut.Store(true)
+			_ = os.WriteFile(filepath.Join(options.Out, ignoreName), []byte("*\n"), 0o666) // a full disk shows up later
 		}
 		return dir, os.MkdirAll(dir, 0o777)
 	})
@@ -76,15 +84,6 @@ func openOutput(options Options, head journal.Head) *output {
 
 // ignoreName is the file that makes git ignore a directory and all its files, itself included.
 const ignoreName = ".gitignore"
-
-// makeOut creates out, the default directory for the reports, if it does not exist. It hides the directory from git,
-// because the user did not ask for it, and a build from a checkout with untracked files is stamped as modified.
-func (o *output) makeOut(out string) {
-	if os.Mkdir(out, 0o777) == nil {
-		o.createdOut.Store(true)
-		_ = os.WriteFile(filepath.Join(out, ignoreName), []byte("*\n"), 0o666) // a full disk shows up later
-	}
-}
 
 // createJournal creates a directory with makeDir, and the journal in it. The error after a timeout contains where.
 func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
@@ -199,13 +198,10 @@ func (o *output) abandon() {
 	_ = o.journal.Remove()
 	o.removeMarks()
 	dir := filepath.Dir(o.journal.Path())
-	if os.Remove(dir) == nil { // only if it is empty
-		o.removeOut(filepath.Dir(dir))
+	if os.Remove(dir) != nil { // only if it is empty
+		return
 	}
-}
-
-// removeOut removes the directory for the reports if it contains at most our ignore file.
-func (o *output) removeOut(out string) {
+	out := filepath.Dir(dir)
 	if left, err := os.ReadDir(out); err == nil && len(left) == 1 && o.createdOut.Load() {
 		os.Remove(filepath.Join(out, ignoreName))
 	}
@@ -237,19 +233,13 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 		return path, errTemp
 	})
 	if errTemp != nil {
-		return "", o.lost(err)
+		err = fmt.Errorf("%w; partial data is in %s", err, o.journal.Path())
+		o.log.Warn(err.Error())
+		return "", err
 	}
 	o.log.Warn(fmt.Sprintf("%v; the report is %s", err, path))
 
 	return path, nil
-}
-
-// lost logs and returns the error of a report that could not be written, so that only the journal is left.
-func (o *output) lost(err error) error {
-	err = fmt.Errorf("%w; partial data is in %s", err, o.journal.Path())
-	o.log.Warn(err.Error())
-
-	return err
 }
 
 // write writes the report under the claimed name, or a numbered one if that is taken, and removes the journal.
@@ -323,3 +313,61 @@ func (s *session) addEarlier(r *reporter.Report) {
 }
 
 func trimExt(path string) string { return path[:len(path)-len(filepath.Ext(path))] }
+
+const (
+	// mostSiblings is the maximum number of links to pages of other nodes.
+	mostSiblings = 100
+
+	// siblingsTimeout is how long savePage waits for the directory listing with the other nodes' pages, on a file
+	// system that hangs.
+	siblingsTimeout = time.Second
+)
+
+// siblings returns the names of the existing pages of other nodes in the report's directory, or nil if the directory
+// cannot be read.
+func (o *output) siblings() []string {
+	if o == nil || o.journal == nil {
+		return nil
+	}
+
+	own := plotter.PagePath(o.journal.ReportPath())
+	entries, _ := timeout.Call(siblingsTimeout, func() []os.DirEntry {
+		list, _ := os.ReadDir(filepath.Dir(own))
+		return list
+	})
+
+	var out []string
+	for _, e := range entries {
+		page, _ := filepath.Match("node-*.html", e.Name())
+		if page && e.Name() != filepath.Base(own) && len(out) < mostSiblings {
+			out = append(out, e.Name())
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return out
+}
+
+// savePage writes the page of r next to the report at path and returns the page's path, or "" if no page is wanted or
+// can be written. It logs an error in one line, and gives up on a file system that hangs.
+func (s *session) savePage(path string, r *reporter.Report) string {
+	if path == "" || s.o.HTML == Never || s.o.HTML != Always && !summary.WorthPage(r) {
+		return ""
+	}
+
+	name, out := plotter.PagePath(path), s.output
+	_, err := withDiskTimeout("write page "+name, func() (none struct{}, err error) {
+		defer recoverAs("write page", &err) // a panic while drawing must not cost the job its exit code
+		var page bytes.Buffer               // because r may change while a disk hangs
+		if err := plotter.WritePage(&page, r, plotter.PageOptions{Siblings: out.siblings()}); err != nil {
+			return none, err
+		}
+		return none, reportfile.WritePicture(name, out.page == name, bytesWriter(page.Bytes()))
+	})
+	if err != nil {
+		s.log.Warn(err.Error())
+		return ""
+	}
+	out.page = name
+
+	return name
+}

@@ -143,13 +143,6 @@ func (s *session) takeHost(begin func()) func() bool {
 	}
 }
 
-// releaseHost lets another agent measure the host.
-func (s *session) releaseHost() {
-	if r := s.nodeRole.roster; r != nil {
-		r.ReleaseHost()
-	}
-}
-
 // leaveRoster leaves the roster. If this agent is the last of several, it returns the paths of all agents' reports.
 // part is the path of this agent's report.
 func (s *session) leaveRoster(part string) []string {

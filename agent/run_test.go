@@ -27,10 +27,7 @@ import (
 // shell returns options that run a script, with the report in a temporary directory.
 func shell(t *testing.T, script string) Options {
 	t.Helper()
-	return Options{
-		Args: []string{"sh", "-c", script}, Out: filepath.Join(t.TempDir(), "out"), MLflow: Off,
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
-	}
+	return shellIn(filepath.Join(t.TempDir(), "out"), script)
 }
 
 // mustRun runs a command to its end.

@@ -246,10 +246,7 @@ func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *rep
 		if n := r.Nodes[s.nodeName()]; rec.PerfPy == nil && rec.Samples == 0 && n != nil {
 			n.Missing = append(slices.Clone(missing), reporter.Missing{
 				What: "samples", Code: reporter.NoSampleYet,
-				Why: fmt.Sprintf(
-					"no sample has been taken yet; the first one is taken %v after the start",
-					s.o.Interval,
-				),
+				Why: fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", s.o.Interval),
 			})
 		}
 		return r
@@ -269,7 +266,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 		}
 	}
 
-	s.releaseHost()
+	s.nodeRole.roster.ReleaseHost()
 	if s.checkOtherRanks(); s.nodeRole.isRankPart {
 		in.Rank, in.Identity = s.nodeRole.rank, s.identity()
 		return s.deliverRankPart(in, result, cut)

@@ -30,7 +30,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	s := newSession(o, nil)
 	s.nodeRole.measuresHost = true
 	s.openIntake(true)
-	if err := s.beginRecording(sharedMarks, sidecarRuns); err != nil {
+	if err := s.beginRecording(sidecarRuns); err != nil {
 		return nil, err
 	}
 	s.addObserver(s.newRefresher(sidecarRuns))
@@ -61,9 +61,9 @@ func admit(o Options) (checked Options, leave func(), err error) {
 // beginRecording claims the files of a recording that starts no job, and starts the observers. If no file can be
 // written, it returns an error, unless the recording is a Monitor's. incomplete is Run.Incomplete in reports of the
 // active run.
-func (s *session) beginRecording(which marksFile, incomplete string) error {
+func (s *session) beginRecording(incomplete string) error {
 	head := s.head()
-	s.output = s.openOutput(head, which)
+	s.output = s.openOutput(head, incomplete == sidecarRuns)
 	if s.output.journal == nil && incomplete != monitorRuns {
 		s.closeIntake()
 		return fmt.Errorf("%w: %w", ErrNoReport, s.output.createErr)

@@ -104,7 +104,7 @@ func TestSoak(t *testing.T) {
 		s := newSession(Options{Out: dir, MLflow: Off}.withDefaults(), nil)
 		k := &soak{t: t, proc: proc, burstAt: seconds * 4 / 7, tenth: seconds / 10, began: time.Now()}
 		s.nodeRole.measuresHost, s.now = true, k.now
-		if err := s.beginRecording(sharedMarks, sidecarRuns); err != nil {
+		if err := s.beginRecording(sidecarRuns); err != nil {
 			t.Fatal(err)
 		}
 		k.journal = s.output.journalPath

@@ -62,10 +62,11 @@ func (g ownGroup) applyTo(o *host.JobOptions) {
 // the job starts after it.
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
+	rules, _ := o.rules() // checked before
+	ofJob := func(r collector.Rule) bool { return r.Column.Info().Scope == collector.ScopeJob }
 	src.options = host.JobOptions{
 		Source: host.JobFromTree, Reaped: src.reaped, IdleChildren: src.idle, Env: os.Environ(),
-		VerifyGroup: slices.ContainsFunc(o.rules(),
-			func(r collector.Rule) bool { return r.Column.Info().Scope == collector.ScopeJob }),
+		VerifyGroup: slices.ContainsFunc(rules, ofJob),
 	}
 	src.options.Tree, src.options.TreeErr = newTree(process.Options{
 		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.IsForeign(pid) },
@@ -92,11 +93,8 @@ func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 func newTree(o process.Options) (*process.Tree, error) {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
-		return nil, fmt.Errorf(
-			"find the job's processes: /proc belongs to another PID namespace, "+
-				"in which perfagent is process %s; mount a /proc of this namespace",
-			self,
-		)
+		return nil, fmt.Errorf("find the job's processes: /proc belongs to another PID namespace, "+
+			"in which perfagent is process %s; mount a /proc of this namespace", self)
 	}
 
 	return process.NewTree(o), nil
@@ -147,10 +145,8 @@ func (src *jobSource) begin(j *job.Job, measuresHost bool) {
 		src.missing = append(src.missing, reporter.NewMissing("environment", reporter.EnvironmentFull))
 	}
 	if src.jobGroup != nil && j.OutsideCgroup() {
-		src.addMissing(
-			reporter.CgroupNotMade,
-			fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()),
-		)
+		src.addMissing(reporter.CgroupNotMade,
+			fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
 	}
 	if src.jobGroup != nil {
 		missing := src.jobGroup.Missing()
@@ -188,11 +184,8 @@ func (src *jobSource) end(j *reporter.Job) {
 
 	err, ok := timeout.Call(diskTimeout, src.jobGroup.Remove)
 	if !ok {
-		err = fmt.Errorf(
-			"remove control group %s: no response within %v; once it is empty, remove it with rmdir",
-			src.options.Group.Path(),
-			diskTimeout,
-		)
+		err = fmt.Errorf("remove control group %s: no response within %v; once it is empty, remove it with rmdir",
+			src.options.Group.Path(), diskTimeout)
 	}
 	if err != nil {
 		j.CgroupStays = true

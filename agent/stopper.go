@@ -34,21 +34,11 @@ func (w *commandRun) addStopper(ctx context.Context, reader *host.Reader) {
 		return
 	}
 	w.stopper = &stopper{commandRun: w, ctx: ctx, reader: reader}
-	for _, rule := range w.o.rules() {
+	rules, _ := w.o.rules() // checked before
+	for _, rule := range rules {
 		w.stopper.checkers = append(w.stopper.checkers, collector.RuleChecker{Rule: rule})
 	}
 	w.addObserver(w.stopper)
-}
-
-// rules returns the rules of StopIf, which were checked before.
-func (o Options) rules() (rules []collector.Rule) {
-	for _, words := range o.StopIf {
-		if rule, err := collector.ParseRule(words); err == nil {
-			rules = append(rules, rule)
-		}
-	}
-
-	return rules
 }
 
 func (s *stopper) begin(*collector.Recording) {}

@@ -8,6 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -130,17 +131,7 @@ type Stop struct {
 }
 
 // A Signal is a signal that perfagent received, and its sender.
-type Signal struct {
-	Signal string    `json:"signal"`           // "SIGTERM"
-	Number int       `json:"number,omitempty"` // on this system; 0 = unknown
-	At     time.Time `json:"at"`
-	// Kernel reports that no process sent the signal, but the kernel: after Ctrl-C in the terminal, a hang-up or a limit.
-	Kernel bool `json:"kernel,omitempty"`
-	// PID and Process are the sender's process ID and name; -1 and "" mean unknown. PID is 0 if the sender is outside
-	// perfagent's PID namespace.
-	PID     int    `json:"pid"`
-	Process string `json:"process,omitempty"`
-}
+type Signal = process.Signal
 
 // Stalls are the seconds in which some or all tasks waited for a resource (PSI).
 type Stalls struct {

@@ -4,8 +4,60 @@ package job
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
+
+// uncaughtSignals returns the signals that the runtime catches although we do not, and that can be ignored again. (The
+// runtime needs CHLD, URG, PROF and the signals of program errors.)
+func uncaughtSignals() []syscall.Signal {
+	return []syscall.Signal{syscall.SIGVTALRM, syscall.SIGIO, syscall.SIGPWR}
+}
+
+// ignoreAgain ignores each of sigs that was ignored at start, so that the next program inherits it ignored.
+func ignoreAgain(sigs []syscall.Signal) {
+	for _, sig := range sigs {
+		if ignoredAtStart(sig) {
+			signal.Ignore(sig)
+		}
+	}
+}
+
+// yieldIgnored ignores the signals that were ignored at start, so that the next child inherits them so: in a child, the
+// runtime resets every signal with a handler to the default action. Until resumeIgnored is called, such signals are
+// lost.
+func (s *Signals) yieldIgnored() {
+	if s == nil {
+		return
+	}
+	for _, sig := range s.ignored {
+		signal.Ignore(sig)
+	}
+}
+
+// resumeIgnored undoes yieldIgnored.
+func (s *Signals) resumeIgnored() {
+	if s == nil {
+		return
+	}
+	for _, sig := range s.ignored {
+		hook(sig)
+	}
+}
+
+// launcherDeath is the signal that the kernel sends this process when its launcher ends (PR_SET_PDEATHSIG, set by the
+// launcher), or 0. The setting survives exec but belongs to a thread: package initialization runs on the main thread.
+var launcherDeath = parentDeathSignal()
+
+// parentDeathSignal returns PR_GET_PDEATHSIG of this thread.
+func parentDeathSignal() syscall.Signal {
+	var sig int32
+	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&sig)), 0, 0, 0)
+	return syscall.Signal(sig)
+}
 
 // State that the kernel handed to this process, recorded before the Go runtime sets its signal handlers and opens
 // /dev/null for missing standard descriptors. It is set only in a binary linked with entry as its entry point (go build

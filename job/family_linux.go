@@ -20,7 +20,7 @@ import (
 // A family is the set of all children of a process that was taken over. It distinguishes the job's children (its main
 // process and its orphans) from foreign ones.
 type family struct {
-	reaper bool // this process was a subreaper before
+	reaper int32 // the setting of PR_SET_CHILD_SUBREAPER before: 1 if this process was a subreaper
 
 	// naming is held from the fork of a helper until its ID is in foreign. IsForeign acquires it too, so it never sees
 	// a helper that is not listed. Lock naming before mu, which is only held briefly.
@@ -38,17 +38,15 @@ func newFamily() *family {
 	if !childless() {
 		f.foreign, _ = children()
 	}
-	f.reaper, _ = subreaper()
-	if !f.reaper {
-		setSubreaper(true)
-	}
+	_ = unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&f.reaper)), 0, 0, 0)
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	return f
 }
 
 // restoreSubreaper restores the previous subreaper setting, because this process reaps nothing from now on.
 func (f *family) restoreSubreaper() {
 	if f != nil {
-		setSubreaper(f.reaper)
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(f.reaper), 0, 0, 0)
 	}
 }
 
@@ -188,22 +186,6 @@ func children() (pids []int, ok bool) {
 	}
 
 	return pids, true
-}
-
-// subreaper reports whether orphans below this process become its children.
-func subreaper() (bool, error) {
-	var on int32
-	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&on)), 0, 0, 0)
-	return on != 0, err
-}
-
-// setSubreaper sets or clears PR_SET_CHILD_SUBREAPER.
-func setSubreaper(on bool) {
-	var arg uintptr
-	if on {
-		arg = 1
-	}
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, arg, 0, 0, 0)
 }
 
 // threadsReserved exceeds the number of concurrent system calls of this program.

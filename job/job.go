@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // Errors of Start, Exec and Resolve, for errors.Is. Each is wrapped with the command's name and the kernel's reason.
@@ -92,7 +94,7 @@ type Status struct {
 
 	// ReceivedSignals lists the newest signals that this process received for relaying, oldest first. Signals that end
 	// nothing (WINCH, CONT, TSTP) and signals to the job alone are not listed. Linux only.
-	ReceivedSignals []ReceivedSignal
+	ReceivedSignals []process.Signal
 
 	// Usage is the usage of the job: its main process, every descendant that was waited for, and the orphans reaped
 	// before the main process ended. Daemons that are still running are not included.
@@ -110,22 +112,6 @@ type Status struct {
 	// Err is nil, or the reason why the status is unknown: other code in this process waited for the job. ExitCode is
 	// then 255.
 	Err error
-}
-
-// ReceivedSignal is a signal that this process received, with its sender (si_code and si_pid of sigaction(2)'s
-// siginfo).
-type ReceivedSignal struct {
-	Signal syscall.Signal
-	Name   string    // "SIGTERM"
-	At     time.Time // when it was noticed, about a millisecond after it was sent
-
-	// Kernel reports whether the kernel sent the signal: for the terminal (Ctrl-C), a timer or a limit.
-	Kernel bool
-
-	// PID is the sender's process ID and Process its name (/proc/PID/comm), which is "" if the sender had already
-	// ended. A sender outside this process namespace has ID 0. PID is -1 if the kernel does not report the sender.
-	PID     int
-	Process string
 }
 
 // Usage is the kernel's account of a job, from the rusage of wait4(2).

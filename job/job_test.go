@@ -479,19 +479,3 @@ func TestHeadroom_ChecksLimitsOfGroups(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func BenchmarkHeadroom(b *testing.B) {
-	for b.Loop() {
-		_ = Headroom(nil)
-	}
-}
-
-func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
-		j, err := Start(Command{Args: []string{"/bin/true"}}, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		j.Wait()
-	}
-}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -242,7 +243,7 @@ func TestSignals_ContinuedJobGetsNextCONT(t *testing.T) {
 // Signals delivered before the job's start are sent to it, from any sender.
 func TestSignals_DeliveredBeforeStartReachTheJob(t *testing.T) {
 	caughtByUs(t, syscall.SIGUSR2) // there is a handler
-	s := &Signals{incoming: make(chan ReceivedSignal, 1)}
+	s := &Signals{incoming: make(chan process.Signal, 1)}
 	for _, sig := range relayedSignals() {
 		s.seen[sig] = readDeliveries(sig)
 	}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -72,7 +73,7 @@ func TestStart_ReapsOnlyItsJobBesideOsExec(t *testing.T) {
 // takeover is the state that taking a process over changes.
 type takeover struct {
 	caught, ignored string // SigCgt and SigIgn
-	subreaper       bool
+	subreaper       int32
 }
 
 func takenOver(t *testing.T) takeover {
@@ -81,8 +82,8 @@ func takenOver(t *testing.T) takeover {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, err := subreaper()
-	if err != nil {
+	var on int32
+	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&on)), 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	return takeover{procfile.StatusValue(status, "SigCgt"), procfile.StatusValue(status, "SigIgn"), on}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
@@ -137,8 +139,63 @@ func RemoveAddedGOMAXPROCS() bool { return false }
 // LacksEntryPoint returns false: no build for this system has the entry point.
 func LacksEntryPoint() bool { return false }
 
+// Signals catches the signals sent to this process and relays them to the job.
+type Signals struct {
+	ch   chan os.Signal
+	late chan syscall.Signal
+}
+
+// Catch takes this process over for one job and begins to catch signals.
+func Catch() *Signals {
+	s := &Signals{make(chan os.Signal, 256), make(chan syscall.Signal, 1)}
+	notify(s.ch)
+	return s
+}
+
+// Stop stops catching signals.
+func (s *Signals) Stop() {
+	if s != nil {
+		signal.Stop(s.ch)
+	}
+}
+
+// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end.
+func (s *Signals) Late() <-chan syscall.Signal {
+	if s == nil {
+		return nil
+	}
+	return s.late
+}
+
+// attach makes proc the receiver of the signals, and delivers those that have arrived.
+func (s *Signals) attach(proc *os.Process) {
+	if s == nil {
+		return
+	}
+	early := len(s.ch)
+	go func() {
+		for sig := range s.ch {
+			early--
+			if isRelayed(sig, early >= 0) && proc.Signal(sig) != nil {
+				s.passLate(sig)
+			}
+		}
+	}()
+}
+
+// passLate passes sig, which arrived after the job's end, to Late.
+func (s *Signals) passLate(sig os.Signal) {
+	switch sig {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+		select {
+		case s.late <- sig.(syscall.Signal):
+		default:
+		}
+	}
+}
+
 // Received returns nil on this system.
-func (s *Signals) Received() []ReceivedSignal { return nil }
+func (s *Signals) Received() []process.Signal { return nil }
 
 // Incoming returns nil on this system, a channel that never delivers.
-func (s *Signals) Incoming() <-chan ReceivedSignal { return nil }
+func (s *Signals) Incoming() <-chan process.Signal { return nil }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,7 +20,7 @@ func (j *Job) conclude(st *Status, state *os.ProcessState) {
 		st.Signo = ws.Signal()
 		st.Signal = unix.SignalName(st.Signo)
 		st.ExitCode, st.CoreDumped = 128+int(st.Signo), ws.CoreDump()
-		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
+		st.FromTerminal = j.signals != nil && fromTerminal(st.Signo)
 	}
 	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
 		st.Usage = usage(*ru)
@@ -49,103 +48,30 @@ func Exec(c Command, s *Signals) error {
 	return explain(c.Args[0], err)
 }
 
-// Signals catches the signals sent to this process and relays them to the job. On this system a signal's sender is
-// guessed: INT, QUIT and WINCH are taken for the terminal's, and not relayed, while this process is in the terminal's
-// foreground group.
-type Signals struct {
-	ch   chan os.Signal
-	late chan syscall.Signal
-	done chan struct{}
-
-	mu       sync.Mutex
-	proc     *os.Process
-	started  bool
-	early    []os.Signal
-	terminal map[os.Signal]bool // seen from the terminal
-}
-
-// Catch takes this process over for one job and begins to catch signals.
-func Catch() *Signals {
-	s := &Signals{
-		ch:       make(chan os.Signal, 256),
-		late:     make(chan syscall.Signal, 1),
-		done:     make(chan struct{}),
-		terminal: map[os.Signal]bool{},
-	}
-	signal.Notify(s.ch, syscall.SIGPIPE, syscall.SIGXFSZ)
+// notify makes ch receive the signals to catch, except those that are ignored, so that the job inherits that.
+func notify(ch chan<- os.Signal) {
+	signal.Notify(ch, syscall.SIGPIPE, syscall.SIGXFSZ)
 	for _, sig := range []os.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU,
 	} {
-		if !signal.Ignored(sig) { // so that the job inherits it
-			signal.Notify(s.ch, sig)
-		}
-	}
-	go s.relay()
-	return s
-}
-
-// Stop stops catching signals.
-func (s *Signals) Stop() {
-	if s == nil || s.ch == nil {
-		return
-	}
-	signal.Stop(s.ch)
-	close(s.ch)
-	<-s.done
-	s.ch = nil
-}
-
-// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end.
-func (s *Signals) Late() <-chan syscall.Signal {
-	if s == nil {
-		return nil
-	}
-	return s.late
-}
-
-// relay runs until Stop.
-func (s *Signals) relay() {
-	defer close(s.done)
-	for sig := range s.ch {
-		if sig != syscall.SIGPIPE && sig != syscall.SIGXFSZ {
-			s.handle(sig)
+		if !signal.Ignored(sig) {
+			signal.Notify(ch, sig)
 		}
 	}
 }
 
-// handle relays one signal.
-func (s *Signals) handle(sig os.Signal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.started {
-		s.early = append(s.early, sig)
-		return
-	}
-
-	switch sig {
-	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
-		if foreground() {
-			s.terminal[sig] = true
-			return
-		}
-	}
-
-	if s.proc.Signal(sig) == nil {
-		return
-	}
-
-	switch sig {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-		select {
-		case s.late <- sig.(syscall.Signal):
-		default:
-		}
-	}
+// isRelayed reports whether sig is sent on to the job. A signal of the terminal reaches the job without us, unless it
+// was early, before the job existed. SIGPIPE and SIGXFSZ may come from failed writes of this process.
+func isRelayed(sig os.Signal, early bool) bool {
+	return sig != syscall.SIGPIPE && sig != syscall.SIGXFSZ && (early || !fromTerminal(sig))
 }
 
-// foreground reports whether our group is the terminal's foreground group.
-func foreground() bool {
+// fromTerminal guesses whether sig comes from the terminal: INT, QUIT and WINCH do if our group is in its foreground.
+func fromTerminal(sig os.Signal) bool {
+	if sig != syscall.SIGINT && sig != syscall.SIGQUIT && sig != syscall.SIGWINCH {
+		return false
+	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return false
@@ -153,30 +79,6 @@ func foreground() bool {
 	defer tty.Close()
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
-}
-
-// attach makes proc the receiver of the signals, and delivers the early ones.
-func (s *Signals) attach(proc *os.Process) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.proc, s.started = proc, true
-	for _, sig := range s.early {
-		_ = proc.Signal(sig)
-	}
-	s.early = nil
-}
-
-// sentByTerminal reports whether sig is believed to have come from the terminal.
-func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
-	if s == nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.terminal[sig]
 }
 
 // Reraise ends this process by sig, so that its parent sees how the job died.

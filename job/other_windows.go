@@ -69,28 +69,11 @@ func Exec(Command, *Signals) error {
 	return fmt.Errorf("execute job in place: %w", errors.ErrUnsupported)
 }
 
-// Signals prevents Ctrl-C from ending this process before the job. The console sends Ctrl-C to the job directly.
-type Signals struct{ ch chan os.Signal }
+// notify makes ch receive Ctrl-C, so that it does not end this process before the job.
+func notify(ch chan<- os.Signal) { signal.Notify(ch, os.Interrupt) }
 
-// Catch begins to catch Ctrl-C.
-func Catch() *Signals {
-	s := &Signals{make(chan os.Signal, 1)}
-	signal.Notify(s.ch, os.Interrupt)
-	return s
-}
-
-// Stop stops catching Ctrl-C.
-func (s *Signals) Stop() {
-	if s != nil {
-		signal.Stop(s.ch)
-	}
-}
-
-// attach does nothing: nothing is relayed.
-func (s *Signals) attach(*os.Process) {}
-
-// Late returns nil on Windows, a channel that never delivers.
-func (s *Signals) Late() <-chan syscall.Signal { return nil }
+// isRelayed returns false: the console sends Ctrl-C to the job directly.
+func isRelayed(os.Signal, bool) bool { return false }
 
 // Reraise exits with code 128+sig, because a process on Windows cannot die by a signal.
 func Reraise(sig syscall.Signal) { os.Exit(128 + int(sig)) }

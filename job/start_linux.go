@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -145,8 +146,14 @@ func (j *Job) execute(c Command) (err error) {
 // fork makes the job's process inside the command's control group, if it has one. If the kernel refuses that, the
 // process is made in our control group.
 func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr) (err error) {
+	// If our launcher tied our life to its own, the job's life is tied to ours; otherwise the job may outlive us. In a
+	// program that was not taken over, the job is never tied.
+	var death syscall.Signal
+	if j.signals != nil {
+		death = launcherDeath
+	}
 	in := func(fd int) error {
-		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd, Pdeathsig: j.deathSignal()}
+		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd, Pdeathsig: death}
 		j.pid, err = syscall.ForkExec(file, argv, attr)
 		return err
 	}
@@ -267,10 +274,12 @@ func Exec(c Command, s *Signals) error {
 		}
 	}
 
-	yieldStart()
+	ignoreAgain(slices.Concat(relayedSignals(), swallowedSignals(), uncaughtSignals()))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	dieWithLauncher() // the setting belongs to a thread
+	if launcherDeath != 0 { // the setting belongs to a thread
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(launcherDeath), 0, 0, 0)
+	}
 	_, err := c.withEnviron(func(env []string) error {
 		return c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
 	})

@@ -20,16 +20,22 @@ type streams struct {
 // openStreams makes the pipes for the streams of c that are not files.
 func (c Command) openStreams() (*streams, error) {
 	s := &streams{}
-	err := s.input(c.Stdin)
+	err := s.connect(0, c.Stdin, func(w *os.File) error {
+		_, err := io.Copy(w, c.Stdin)
+		if brokenPipe(err) { // the job reads no further
+			err = nil
+		}
+		return errors.Join(err, w.Close())
+	})
 	if err == nil {
-		s.files[1], err = s.output(c.Stdout)
+		err = s.connect(1, c.Stdout, copyTo(c.Stdout))
 	}
 	switch {
 	case err != nil:
 	case c.Stderr != nil && equal(c.Stdout, c.Stderr):
 		s.files[2] = s.files[1]
 	default:
-		s.files[2], err = s.output(c.Stderr)
+		err = s.connect(2, c.Stderr, copyTo(c.Stderr))
 	}
 
 	if err != nil {
@@ -45,51 +51,33 @@ func equal(a, b io.Writer) bool {
 	return a == b
 }
 
-// input sets the job's descriptor 0, which reads from the given reader.
-func (s *streams) input(from io.Reader) error {
-	if from == nil {
-		return nil
-	}
-	if file, ok := from.(*os.File); ok {
-		s.files[0] = file
+// connect sets the job's descriptor fd to stream, a reader or writer, or nil for this process's descriptor. If stream
+// is not a file, run copies between it and this process's end of a pipe.
+func (s *streams) connect(fd int, stream any, run func(own *os.File) error) error {
+	if file, ok := stream.(*os.File); ok || stream == nil {
+		s.files[fd] = file
 		return nil
 	}
 
-	r, w, err := os.Pipe()
+	jobs, own, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	s.files[0], s.jobEnds, s.ownEnds = r, append(s.jobEnds, r), append(s.ownEnds, w)
-	s.copies = append(s.copies, func() error {
-		_, err := io.Copy(w, from)
-		if brokenPipe(err) { // the job reads no further
-			err = nil
-		}
-		return errors.Join(err, w.Close())
-	})
+	if fd != 0 {
+		jobs, own = own, jobs
+	}
+	s.files[fd], s.jobEnds, s.ownEnds = jobs, append(s.jobEnds, jobs), append(s.ownEnds, own)
+	s.copies = append(s.copies, func() error { return run(own) })
 	return nil
 }
 
-// output returns the job's descriptor for output to the given writer.
-func (s *streams) output(to io.Writer) (*os.File, error) {
-	if to == nil {
-		return nil, nil
-	}
-	if file, ok := to.(*os.File); ok {
-		return file, nil
-	}
-
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	s.jobEnds, s.ownEnds = append(s.jobEnds, w), append(s.ownEnds, r)
-	s.copies = append(s.copies, func() error {
+// copyTo returns a function that copies a pipe to the given writer.
+func copyTo(to io.Writer) func(*os.File) error {
+	return func(r *os.File) error {
 		_, err := io.Copy(to, r)
 		r.Close() // the job gets SIGPIPE if its output cannot be delivered
 		return err
-	})
-	return w, nil
+	}
 }
 
 // start begins to copy. It closes this process's copies of the job's ends of the pipes.

@@ -75,12 +75,3 @@ func TestWordsWithin(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkSetTitle(b *testing.B) {
-	was := arguments
-	defer func() { arguments = was }()
-	arguments = make([]byte, 100)
-	for b.Loop() {
-		SetTitle("perfagent: run of process 4711")
-	}
-}

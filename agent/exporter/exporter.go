@@ -1,10 +1,15 @@
 package exporter
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +18,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/opstats"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -54,7 +60,7 @@ type Exporter struct {
 	checks     bool // whether to check the Host header, in which local is allowed
 	local      string
 	server     *http.Server
-	snapshot   atomic.Pointer[snapshot]    // nil before Begin
+	snapshot   atomic.Pointer[snapshot]    // never nil
 	view       atomic.Pointer[view]        // nil unless requested
 	request    atomic.Pointer[viewRequest] // nil if no client waits for a view
 	begun      chan struct{}               // closed by Begin
@@ -67,6 +73,7 @@ type viewRequest struct{ done chan struct{} }
 // New returns an Exporter.
 func New(o Options) *Exporter {
 	e := &Exporter{options: o, labels: labelsOf(o.RunID, o.Node), begun: make(chan struct{})}
+	e.snapshot.Store(emptySnapshot())
 	e.server = newServer(e)
 	return e
 }
@@ -145,9 +152,6 @@ func (e *Exporter) metrics() []byte {
 	f := metricInput{
 		snapshot: e.snapshot.Load(), version: e.options.Version,
 		interval: e.options.Interval, agent: e.options.Agent(), operations: e.operations.get(e.options.Operations),
-	}
-	if f.snapshot == nil {
-		f.snapshot = emptySnapshot()
 	}
 	if e.options.Store != nil {
 		f.store = e.options.Store()
@@ -250,10 +254,6 @@ func (s *snapshot) keepCounters(before *collector.Account) {
 // too short to measure it. The last value is then kept for two intervals, but at least a second. After that the source
 // has failed, and the value disappears.
 func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *snapshot {
-	if s == nil {
-		s = emptySnapshot()
-	}
-
 	out := &snapshot{start: rec.Start.Wall, samples: rec.Samples, missed: rec.MissedTicks, cpus: rec.Host.CPUs,
 		memoryMB: rec.Host.MemoryMB, cpu: rec.CPUSeconds, cpuMoved: rec.End.Mono}
 	out.takeAccount(rec)
@@ -272,4 +272,61 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 	}
 
 	return out
+}
+
+// A view holds the documents made from one copy of the Recording. Each document is made when it is first requested.
+type view struct {
+	made    time.Time
+	asked   atomic.Int64 // time of the last request, in ns since 1970
+	samples int64
+	page    func() document
+	report  func() document
+}
+
+// A document is a response body, ready to be sent.
+type document struct {
+	contentType   string
+	plain, zipped []byte
+	err           error
+}
+
+func (e *Exporter) newView(rec *collector.Recording) *view {
+	report := sync.OnceValue(func() *reporter.Report { return e.options.Report(rec) })
+
+	v := &view{
+		made: time.Now(), samples: rec.Samples,
+		page: sync.OnceValue(func() document {
+			return render("text/html; charset=utf-8", report, func(w io.Writer, r *reporter.Report) error {
+				return plotter.WritePage(w, r, plotter.PageOptions{Live: e.refreshInterval()})
+			})
+		}),
+		report: sync.OnceValue(func() document {
+			return render("application/json", report, reporter.EncodeTo)
+		}),
+	}
+
+	v.asked.Store(v.made.UnixNano())
+	return v
+}
+
+// render makes a document from a report with write, plain and compressed.
+func render(
+	contentType string, report func() *reporter.Report, write func(io.Writer, *reporter.Report) error,
+) (d document) {
+	defer func() { // a panic must not end the process during the job
+		if p := recover(); p != nil {
+			d.err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	d.contentType = contentType
+	var plain, zipped bytes.Buffer
+	if err := write(&plain, report()); err != nil {
+		return document{err: err}
+	}
+
+	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is valid
+	_, _ = z.Write(plain.Bytes())                        // to memory
+	_ = z.Close()
+	d.plain, d.zipped = plain.Bytes(), zipped.Bytes()
+	return d
 }

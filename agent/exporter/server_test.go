@@ -2,17 +2,26 @@ package exporter
 
 import (
 	"bufio"
+	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // listenDial connects; the connection is closed when the test ends.
@@ -266,5 +275,368 @@ func TestExporter_ClosedBeforeServeServesNothing(t *testing.T) {
 	if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
 		c.Close()
 		t.Errorf("%s accepts a connection after Close, want it refused", l.Addr())
+	}
+}
+
+func TestExporter_AnswersOnlyKnownPaths(t *testing.T) {
+	f := listenFeed(time.Hour) // every sample has a view
+	f.sample()
+	const text = "text/plain; charset=utf-8"
+	for path, want := range map[string]struct {
+		code              int
+		contentType, body string
+	}{
+		"/":                 {200, "text/html; charset=utf-8", "<"},
+		"/?x=/metrics":      {200, "text/html; charset=utf-8", "<"},
+		"/metrics":          {200, "text/plain; version=0.0.4; charset=utf-8", "# HELP perfagent_"},
+		"/report.json":      {200, "application/json", "{\n"},
+		"/healthz":          {200, text, "ok\n"},
+		"/metrics/":         {404, text, "not found: this server has"},
+		"/Metrics":          {404, text, "not found: this server has"},
+		"//":                {404, text, "not found: this server has"},
+		"/../etc/passwd":    {404, text, "not found: this server has"},
+		"/index.html":       {404, text, "not found: this server has"},
+		"/healthz/%2e%2e":   {404, text, "not found: this server has"},
+		"/favicon.ico":      {404, text, "not found: this server has"},
+		"/node-0.json":      {404, text, "not found: this server has"},
+		"/<script>":         {404, text, "not found: this server has"},
+		"/metrics%00":       {404, text, "not found: this server has"},
+		"/debug/pprof/heap": {404, text, "not found: this server has"},
+	} {
+		w := f.get(path)
+		h := w.Header()
+		if w.Code != want.code || h.Get("Content-Type") != want.contentType || !strings.HasPrefix(w.Body.String(), want.body) {
+			t.Errorf("%s: status %d, type %q, body %.60q; want %+v", path, w.Code, h.Get("Content-Type"), w.Body, want)
+		}
+		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" || h.Get("Content-Length") != strconv.Itoa(w.Body.Len()) {
+			t.Errorf("%s: headers %v, want nosniff, no-store and a length of %d", path, h, w.Body.Len())
+		}
+		if policy := h.Get("Content-Security-Policy"); strings.HasPrefix(policy, "default-src 'none';") != (want.body == "<") {
+			t.Errorf("%s: Content-Security-Policy %q, want \"default-src 'none'; ...\" for pages only", path, policy)
+		}
+		head := ask(f.Exporter, http.MethodHead, path)
+		if head.Code != w.Code || head.Body.Len() != 0 || head.Header().Get("Content-Length") != h.Get("Content-Length") {
+			t.Errorf("HEAD %s: status %d, %d bytes, headers %v; want %d, 0, the length of GET",
+				path, head.Code, head.Body.Len(), head.Header(), w.Code)
+		}
+		for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"} {
+			if w := ask(f.Exporter, method, path); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s %s: status %d, Allow %q; want 405, \"GET, HEAD\"",
+					method, path, w.Code, w.Header().Get("Allow"))
+			}
+		}
+	}
+}
+
+func TestExporter_ZipsIfClientAccepts(t *testing.T) {
+	f := listenFeed(time.Hour)
+	f.sample()
+	plain := f.get("/report.json")
+	for value, zipped := range map[string]bool{"gzip": true, "deflate, gzip, br": true, "GZIP;q=0.5": true, "gzip; q=1.0": true,
+		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "identity": false, "xgzip": false, ",;,=": false} {
+		w := f.get("/report.json", "Accept-Encoding: "+value)
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != zipped || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("Accept-Encoding %q: zipped %v, want %v; Vary %q, want Accept-Encoding",
+				value, got, zipped, w.Header().Get("Vary"))
+		}
+		if !zipped {
+			continue
+		}
+		z, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(z); err != nil || string(text) != plain.Body.String() {
+			t.Errorf("Accept-Encoding %q: error %v, %d bytes; want the %d bytes of the plain report",
+				value, err, len(text), plain.Body.Len())
+		}
+	}
+	if w := f.get("/metrics", "Accept-Encoding: gzip"); w.Header().Get("Content-Encoding") != "" {
+		t.Error("/metrics is zipped, want it plain: zipping costs more than it saves")
+	}
+}
+
+// On a loopback address the name in the Host header may belong to an attacker's page that resolves to this address.
+func TestExporter_RefusesForeignHostOnLoopback(t *testing.T) {
+	f := listenFeed(time.Hour)
+	f.sample()
+	f.local = "Node-17"
+	for host, allowed := range map[string]bool{"127.0.0.1": true, "127.0.0.1:9100": true, "[::1]:9100": true, "[::1]": true, "10.1.2.3:80": true,
+		"localhost": true, "LOCALHOST:9100": true, "localhost.:9100": true, "": true, "node-17:9100": true, "node-17": true,
+		"evil.example": false, "evil.example:9100": false, "localhost.evil.example": false, "127.0.0.1.evil.example:9100": false, "node-1": false,
+		"127.0.0.1@evil": false, "[::1].evil": false} {
+		for _, checks := range []bool{true, false} {
+			f.checks = checks
+			want := 200
+			if checks && !allowed {
+				want = 403
+			}
+			for _, path := range []string{"/", "/metrics", "/report.json", "/healthz"} {
+				if w := f.get(path, "Host: "+host); w.Code != want {
+					t.Errorf("%s with Host %q, checked %v: status %d, want %d", path, host, checks, w.Code, want)
+				}
+			}
+		}
+	}
+}
+
+func TestExporter_NoSampleYet_Gives503(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Second)
+		begin := time.Now()
+		for path, code := range map[string]int{"/": 503, "/report.json": 503, "/metrics": 200, "/healthz": 200} {
+			w := f.get(path)
+			page := w.Header().Get("Content-Type") == "text/html; charset=utf-8" && strings.Contains(w.Body.String(), `<meta http-equiv="refresh" content="2">`)
+			if page != (path == "/") || code == 503 && !strings.Contains(w.Body.String(), "no sample has been taken yet") {
+				t.Errorf("%s: %q, want a page that reloads for / only, and \"no sample has been taken yet\" with 503",
+					path, w.Body)
+			}
+			if w.Code != code || (w.Header().Get("Retry-After") == "2") != (code == 503) {
+				t.Errorf("%s: status %d, headers %v; want %d, Retry-After 2 with 503 only",
+					path, w.Code, w.Header(), code)
+			}
+		}
+		if waited := time.Since(begin); waited != 3*maxAge { // /healthz does not wait
+			t.Errorf("the requests waited for %v, want %v", waited, 3*maxAge)
+		}
+	})
+}
+
+// If the first sample is far away, requests do not wait for it: the page of the run so far comes immediately, also for
+// requests from before the start of the run.
+func TestExporter_LongIntervalServesEmptyRunImmediately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Hour)
+		early := make(chan *httptest.ResponseRecorder)
+		go func() { early <- f.get("/") }()
+		synctest.Wait()
+		begin := time.Now()
+		f.Begin(f.rec)
+		for _, w := range []*httptest.ResponseRecorder{<-early, f.get("/")} {
+			if w.Code != 200 || !strings.Contains(w.Body.String(), "run <b>r-1</b>") || !strings.Contains(w.Body.String(), `<em class="live">Running</em> for 0`) {
+				t.Errorf("/: status %d, body %.80q; want 200 and a page of r-1, running for 0 s", w.Code, w.Body)
+			}
+		}
+		if w := f.get("/report.json"); w.Code != 503 || w.Body.String() != "no sample has been taken yet\n" || w.Header().Get("Retry-After") != "30" {
+			t.Errorf("/report.json: status %d, body %q, headers %v; want 503, no sample yet, Retry-After 30",
+				w.Code, w.Body, w.Header())
+		}
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("the requests waited for %v, want no wait", waited)
+		}
+		f.sample()
+		if n := samplesOf(t, f.get("/report.json")); n != 1 {
+			t.Errorf("%d samples in the report, want 1", n)
+		}
+	})
+}
+
+// A page without requests for some seconds is dropped; the next request gets the next sample.
+func TestExporter_DropsForgottenPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Second)
+		second := func() { time.Sleep(time.Second); f.sample() }
+		go second()
+		samplesOf(t, f.get("/report.json"))
+		for n := range 12 {
+			synctest.Wait()
+			if v := f.view.Load(); (v != nil) != (n <= 10) {
+				t.Errorf("%d s after the request: view %v, want one for 10 s only", n, v)
+			}
+			second()
+		}
+		go second()
+		if n := samplesOf(t, f.get("/report.json")); n != 14 {
+			t.Errorf("%d samples in the report, want 14", n)
+		}
+		for range 12 {
+			second()
+		}
+		if w := f.get("/"); w.Code != 503 || !strings.Contains(w.Body.String(), "no sample came in time") { // the sampling hangs
+			t.Errorf("/ while sampling hangs: status %d, body %q; want 503, \"no sample came in time\"", w.Code, w.Body)
+		}
+	})
+}
+
+// Fifty concurrent clients get the next sample, and a single report is made for all.
+func TestExporter_ManyClientsCostOneReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Second)
+		answers := make([]*httptest.ResponseRecorder, 50)
+		var all sync.WaitGroup
+		for i := range answers {
+			all.Go(func() { answers[i] = f.get([]string{"/", "/report.json"}[i%2]) })
+		}
+		synctest.Wait() // all wait for a sample
+		f.sample()
+		all.Wait()
+		for i, w := range answers {
+			if w.Code != 200 || w.Body.String() != answers[i%2].Body.String() {
+				t.Errorf("client %d: status %d, want 200; same body as client %d: %v, want true",
+					i, w.Code, i%2, w.Body.String() == answers[i%2].Body.String())
+			}
+		}
+		if f.reports != 1 {
+			t.Errorf("%d reports made for 50 clients, want 1", f.reports)
+		}
+	})
+}
+
+// samplesOf returns the number of samples in the report of a response.
+func samplesOf(t *testing.T, w *httptest.ResponseRecorder) int64 {
+	t.Helper()
+	var r reporter.Report
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || r.Run.Incomplete == "" {
+		t.Fatalf("status %d, body %.80q: %v, want a report of an incomplete run", w.Code, w.Body, err)
+	}
+	return r.Nodes["3"].Sampling.Samples
+}
+
+// A page is never older than 2 s and one interval, is made at most every 2 s, and nothing is copied without requests.
+func TestExporter_PagesAreFreshAndRarelyMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Second)
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for tick := time.NewTicker(time.Second); ; {
+				select {
+				case <-tick.C:
+					f.sample()
+				case <-stop:
+					return
+				}
+			}
+		}()
+		time.Sleep(10*time.Second + time.Millisecond)
+		if f.view.Load() != nil {
+			t.Error("there is a view before any request, want no copy of the Recording")
+		}
+		for i := range 100 { // a client with ten requests per second
+			before := f.snapshot.Load().samples
+			if got := samplesOf(t, f.get("/report.json")); got < before-2 {
+				t.Fatalf("request %d: %d samples in the report, want at least %d - 2", i, got, before)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if f.reports > 6 {
+			t.Errorf("%d reports made in 10 s, want at most 6", f.reports)
+		}
+		close(stop)
+		<-done
+	})
+}
+
+// With an interval of an hour, requests do not wait for the next sample.
+func TestExporter_LongIntervalServesLastSampleImmediately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Hour)
+		f.sample()
+		begin := time.Now()
+		for range 3 {
+			if n := samplesOf(t, f.get("/report.json")); n != 1 {
+				t.Errorf("%d samples in the report, want 1", n)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		if f.reports != 1 || time.Since(begin) != 30*time.Minute {
+			t.Errorf("%d reports built in %v, want 1 in 30m (requests must not wait for a sample)",
+				f.reports, time.Since(begin))
+		}
+		f.sample()
+		if n := samplesOf(t, f.get("/report.json")); n != 2 {
+			t.Errorf("%d samples in the report, want 2", n)
+		}
+	})
+}
+
+// If the sampling hangs, the newest page is shown, after a wait for a newer one.
+func TestExporter_ServesTheNewestPageWhenSamplingHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Second)
+		go func() { time.Sleep(time.Second); f.sample() }()
+		if n := samplesOf(t, f.get("/report.json")); n != 1 {
+			t.Fatalf("%d samples in the report, want 1", n)
+		}
+		f.sample() // not copied, because there is no request
+		time.Sleep(time.Hour)
+		begin := time.Now()
+		if n := samplesOf(t, f.get("/report.json")); n != 1 || time.Since(begin) != maxAge {
+			t.Errorf("%d samples in the report after a wait of %v; want 1 after %v", n, time.Since(begin), maxAge)
+		}
+	})
+}
+
+// A failure to render is a response with status 500, and the next one may succeed.
+func TestExporter_PanicGives500(t *testing.T) {
+	f := listenFeed(time.Hour)
+	good := f.options.Report
+	f.options.Report = func(*collector.Recording) *reporter.Report { panic("ouch") }
+	f.sample()
+	for _, path := range []string{"/", "/report.json", "/"} {
+		if w := f.get(path); w.Code != 500 || !strings.Contains(w.Body.String(), "ouch") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+			t.Errorf("%s after a panic: status %d, body %q; want 500, a text with \"ouch\"", path, w.Code, w.Body)
+		}
+	}
+	f.options.Report = func(*collector.Recording) *reporter.Report { return nil } // rendering the page panics
+	f.sample()
+	if w := f.get("/"); w.Code != 500 {
+		t.Errorf("/ without a report: status %d, body %q; want 500", w.Code, w.Body)
+	}
+	f.options.Report = good
+	f.sample()
+	if w := f.get("/report.json"); w.Code != 200 {
+		t.Errorf("/report.json after the panics: status %d, body %q; want 200", w.Code, w.Body)
+	}
+}
+
+func TestExporter_RefreshIntervalFollowsInterval(t *testing.T) {
+	for every, want := range map[time.Duration]time.Duration{10 * time.Millisecond: 2 * time.Second, time.Second: 2 * time.Second,
+		5 * time.Second: 5 * time.Second, time.Hour: 30 * time.Second} {
+		if got := listenFeed(every).refreshInterval(); got != want {
+			t.Errorf("interval %v: the page refreshes every %v, want %v", every, got, want)
+		}
+	}
+}
+
+func TestExporter_NeedsToken(t *testing.T) {
+	const token = "t0k en:ü"
+	e := New(Options{Token: token, RunID: "r"})
+	basic := func(user, password string) string {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.SetBasicAuth(user, password)
+		return r.Header.Get("Authorization")
+	}
+
+	for header, want := range map[string]int{
+		"Bearer " + token: 200, "bearer  " + token: 200, basic("anybody", token): 200, basic("", token): 200,
+		"": 401, "Bearer": 401, "Bearer ": 401, "Bearer " + token + "x": 401, "Bearer t0k": 401, token: 401,
+		"Digest " + token: 401, basic(token, ""): 401, basic("anybody", "x"): 401, "Basic " + token: 401,
+	} {
+		for _, path := range []string{"/healthz", "/healthz?token=" + url.QueryEscape(token)} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			if header != "" {
+				r.Header.Set("Authorization", header)
+			}
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("Authorization %q: status %d, want %d", header, w.Code, want)
+			}
+			if schemes := w.Header().Values("WWW-Authenticate"); (len(schemes) == 2) != (want == 401) {
+				t.Errorf("Authorization %q: WWW-Authenticate %q, want two schemes with 401 only", header, schemes)
+			}
+		}
+	}
+}
+
+func TestExporter_NeedsTokenForEveryPath(t *testing.T) {
+	e := New(Options{Token: "x"})
+	for _, path := range []string{"/", "/metrics", "/report.json", "/healthz", "/other"} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			if w := ask(e, method, path); w.Code != 401 {
+				t.Errorf("%s %s without the token: status %d, want 401", method, path, w.Code)
+			}
+		}
 	}
 }

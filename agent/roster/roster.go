@@ -3,7 +3,6 @@ package roster
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ func prefix() string { return fmt.Sprintf("perfagent-%d-", os.Geteuid()) }
 // path returns the path of the key's roster in dir.
 func (k Key) path(dir string) string {
 	sum := sha256.Sum256([]byte(k.String()))
-	return filepath.Join(dir, prefix()+hex.EncodeToString(sum[:])[:nameLength])
+	return filepath.Join(dir, prefix()+fmt.Sprintf("%x", sum[:nameLength/2]))
 }
 
 // A line is one line of a roster. It records that an agent has joined or, if Left is set, that the agent has left and

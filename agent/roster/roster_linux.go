@@ -72,18 +72,10 @@ func Join(dirs []string, key Key, rank *int) (*Roster, error) {
 func join(path string, rank *int) (*Roster, error) {
 	for range tries {
 		r, err := openRoster(path, rank)
-		if errors.Is(err, errBusy) {
-			time.Sleep(pause)
-			continue
+		if !errors.Is(err, errBusy) {
+			return r, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		if err := r.sign(rank); err != nil {
-			r.file.Close()
-			return nil, err
-		}
-		return r, nil
+		time.Sleep(pause)
 	}
 
 	return nil, fmt.Errorf("%s is busy", path)
@@ -92,7 +84,7 @@ func join(path string, rank *int) (*Roster, error) {
 // errBusy is the error of openRoster while the last agent of a roster removes it.
 var errBusy = errors.New("busy")
 
-// openRoster opens the file and takes a lock in it.
+// openRoster opens the file, takes a lock in it, and signs.
 func openRoster(path string, rank *int) (*Roster, error) {
 	// In a directory that is writable to all, the file may belong to another user.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
@@ -100,11 +92,13 @@ func openRoster(path string, rank *int) (*Roster, error) {
 		return nil, err
 	}
 	r := &Roster{file: f, lock: firstAgent + rand.Int64N(1<<40)}
-	if err := r.acquire(rank); err != nil {
+	if err = r.acquire(rank); err == nil {
+		err = r.sign(rank)
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
-
 	return r, nil
 }
 
@@ -123,20 +117,14 @@ func (r *Roster) acquire(rank *int) error {
 		}
 	}
 
-	switch free, err := r.tryLock(r.lock, 1); {
-	case err != nil:
-		return err
-	case !free:
-		return errBusy
+	free, err := r.tryLock(r.lock, 1)
+	if err == nil {
+		err = unix.Fstat(int(r.file.Fd()), &st)
 	}
-	if err := unix.Fstat(int(r.file.Fd()), &st); err != nil {
-		return err
+	if err == nil && (!free || st.Nlink == 0) {
+		err = errBusy
 	}
-	if st.Nlink == 0 {
-		return errBusy
-	}
-
-	return nil
+	return err
 }
 
 // forget empties the file if none of its agents lives, because an earlier launch with the same key then left it behind.
@@ -232,9 +220,9 @@ func (r *Roster) TakeHost() bool {
 	return r.measuresHost
 }
 
-// ReleaseHost lets another agent measure the host.
+// ReleaseHost lets another agent measure the host. r may be nil.
 func (r *Roster) ReleaseHost() {
-	if r.measuresHost {
+	if r != nil && r.measuresHost {
 		_ = r.unlock(hostByte, 1)
 		r.measuresHost = false
 	}
@@ -341,12 +329,8 @@ func (r *Roster) own(l line) bool { return l.Lock == r.lock }
 
 // append writes l with a single call, so that lines of different agents are not mixed.
 func (r *Roster) append(l line) error {
-	data, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	_, err = r.file.Write(append(data, '\n'))
-
+	data, _ := json.Marshal(l) // numbers and a path never fail
+	_, err := r.file.Write(append(data, '\n'))
 	return err
 }
 

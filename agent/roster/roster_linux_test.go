@@ -372,16 +372,3 @@ func TestJoin_RefusesNestedAgent(t *testing.T) {
 		t.Error("HasOthers is true, want a nested agent not to count")
 	}
 }
-
-func BenchmarkJoinAndLeave(b *testing.B) {
-	dir := b.TempDir()
-	rank := 0
-	for b.Loop() {
-		r, err := Join([]string{dir}, Key{RunID: "r", Launch: "l"}, &rank)
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.TakeHost()
-		r.Leave("/p", 1)
-	}
-}

@@ -24,6 +24,9 @@ func TestReadProcess(t *testing.T) {
 	if !ok || child.Parent != self.PID || child.Start < self.Start {
 		t.Errorf("child: %+v, %v; want one whose parent is %+v", child, ok, self)
 	}
+	if args, none := CommandLine(child.PID), CommandLine(1<<30); !slices.Equal(args, cmd.Args) || none != nil {
+		t.Errorf("command lines: child %q, no process %q; want %q, nil", args, none, cmd.Args)
+	}
 
 	if p, ok := ReadProcess(1 << 30); ok || p != (Process{PID: 1 << 30}) {
 		t.Errorf("process that does not exist: %+v, %v; want only its ID, false", p, ok)

@@ -175,3 +175,13 @@ func Unescape(s string) string {
 	}
 	return string(b)
 }
+
+// CommandLine returns the arguments of the process with the given ID, or nil if they cannot be read or there are none.
+func CommandLine(pid int) []string {
+	data, _ := ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	line := strings.TrimRight(string(data), "\x00") // a title may be padded
+	if line == "" {
+		return nil
+	}
+	return strings.Split(line, "\x00")
+}

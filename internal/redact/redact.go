@@ -69,7 +69,12 @@ func (r Rules) arg(before, arg string) string {
 	found := userInfo(arg)
 	found = append(found, namedValues(before, arg)...)
 	for _, pattern := range r.patterns {
-		found = append(found, matches(pattern, arg)...)
+		for _, at := range pattern.FindAllStringSubmatchIndex(arg, -1) {
+			if len(at) > 2 && at[2] >= 0 { // the first group
+				at = at[2:]
+			}
+			found = append(found, span{at[0], at[1]})
+		}
 	}
 
 	return replace(arg, found)
@@ -77,19 +82,6 @@ func (r Rules) arg(before, arg string) string {
 
 // A span is a part of a text that is to be hidden.
 type span struct{ from, to int }
-
-// matches returns the first group of each match of pattern, or the whole match if there is no group.
-func matches(pattern *regexp.Regexp, s string) []span {
-	var out []span
-	for _, at := range pattern.FindAllStringSubmatchIndex(s, -1) {
-		if len(at) > 2 && at[2] >= 0 {
-			at = at[2:]
-		}
-		out = append(out, span{at[0], at[1]})
-	}
-
-	return out
-}
 
 // replace returns s with a mask in place of each span. Spans may overlap.
 func replace(s string, found []span) string {

@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
 
 // namedValues finds values with secret names in s, such as NAME=VALUE, "NAME: VALUE" and "--NAME VALUE". before is the
 // argument before s.
@@ -67,29 +71,33 @@ func (a argument) value(from, to int) span {
 		if next > at { // NAME = VALUE; but "NAME= COMMAND" is an empty value
 			begin = skipBlanks(s, begin)
 		}
-		return span{begin, a.wordEnd(from, begin, around)}
+		return span{begin, a.valueEnd(from, begin, around, false)}
 	case strings.HasPrefix(rest, ":") && after != "":
 		begin := skipBlanks(s, next+1)
 		return span{begin, memberEnd(s, begin)}
 	case strings.HasPrefix(s[to:], ": ") || a.header && strings.HasPrefix(s[to:], ":"):
 		begin := skipBlanks(s, to+1)
-		return span{begin, a.headerEnd(from, begin, around)}
+		return span{begin, a.valueEnd(from, begin, around, true)}
 	case s[from] == '-' && next > at && !isLongOption(rest):
-		return span{next, a.wordEnd(from, next, around)}
+		return span{next, a.valueEnd(from, next, around, false)}
 	}
 
 	return span{}
 }
 
-// wordEnd returns the end of the value of a variable or of an option. The name begins at from, the value at begin.
-// around is the quote that encloses name and value together, or "".
-func (a argument) wordEnd(from, begin int, around string) int {
+// valueEnd returns the end of the value of a variable or of an option or, if header is set, of a header, which extends
+// to the end of the line. The name begins at from, the value at begin. around is the quote that encloses name and value
+// together, or "".
+func (a argument) valueEnd(from, begin int, around string, header bool) int {
 	s := a.text
 	switch {
 	case from == 0 && !a.script:
 		return len(s)
 	case around != "":
 		return quoteEnd(s, begin, around)
+	case header:
+		line, _, _ := strings.Cut(s[begin:], "\n")
+		return begin + len(line)
 	}
 
 	inQuery := from > 0 && (s[from-1] == '?' || s[from-1] == '&')
@@ -114,23 +122,6 @@ func (a argument) wordEnd(from, begin int, around string) int {
 	}
 
 	return i
-}
-
-// headerEnd returns where the value of a header ends: at the end of the quotes around it, of the line, or of the
-// argument. The parameters are as for wordEnd.
-func (a argument) headerEnd(from, begin int, around string) int {
-	s := a.text
-	switch {
-	case from == 0 && !a.script:
-		return len(s)
-	case around != "":
-		return quoteEnd(s, begin, around)
-	}
-	if n := strings.IndexByte(s[begin:], '\n'); n >= 0 {
-		return begin + n
-	}
-
-	return len(s)
 }
 
 // memberEnd returns the end of the value of a JSON object's member, quotes included. The value begins at begin. If it
@@ -184,9 +175,72 @@ func isQuote(b byte) bool { return b == '"' || b == '\'' }
 func isBlank(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
 func skipBlanks(s string, at int) int {
-	for at < len(s) && isBlank(s[at]) {
-		at++
+	return len(s) - len(strings.TrimLeft(s[at:], " \t\n\r"))
+}
+
+// Words that mark a variable or option name as secret.
+var (
+	secretWords = []string{
+		"password", "passwd", "passphrase", "token", "secret", "credential", "credentials", "authorization", "apikey",
+	}
+	secretKeys = []string{"api", "access", "private"} // these mark a name if "key" follows
+
+	// A word that ends with one of these is secret, too: PGPASSWORD.
+	secretEnds = []string{"password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey"}
+)
+
+// isSecretName reports whether a value with this name is secret.
+func isSecretName(name string) bool {
+	before := ""
+	for _, word := range words(name) {
+		ends := func(end string) bool { return strings.HasSuffix(word, end) }
+		switch {
+		case slices.Contains(secretWords, word), slices.ContainsFunc(secretEnds, ends):
+			return true
+		case word == "key" && slices.Contains(secretKeys, before):
+			return true
+		}
+		before = word
 	}
 
-	return at
+	return false
+}
+
+// words splits name at non-letters and at capitals, and returns the words in lower case: "apiKey", "API_KEY" and
+// "APIKey" all give "api" and "key".
+func words(name string) []string {
+	var spaced []rune
+	letters := []rune(name)
+	for i, r := range letters {
+		if i > 0 && isHump(letters, i) {
+			spaced = append(spaced, ' ')
+		}
+		spaced = append(spaced, r)
+	}
+	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
+	return strings.FieldsFunc(strings.ToLower(string(spaced)), notLetter)
+}
+
+// isHump reports whether a word begins at letters[i]: it is a capital after or before a lower-case letter.
+func isHump(letters []rune, i int) bool {
+	return unicode.IsUpper(letters[i]) &&
+		(!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1]))
+}
+
+// isNameByte reports whether b may be part of a name or of the dashes before a name.
+func isNameByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b >= 0x80 ||
+		b == '_' || b == '-' || b == '.' || b == '['
+}
+
+// isSecretOption reports whether arg is an option with a secret as its value, which is the next argument.
+func isSecretOption(arg string) bool {
+	return strings.HasPrefix(arg, "-") && !strings.ContainsFunc(arg, func(r rune) bool {
+		return r < 0x80 && !isNameByte(byte(r))
+	}) && isSecretName(arg)
+}
+
+// isLongOption reports whether arg is an option rather than the value of the previous option.
+func isLongOption(arg string) bool {
+	return arg == "--" || len(arg) > 2 && strings.HasPrefix(arg, "--") && unicode.IsLetter(rune(arg[2]))
 }

@@ -84,13 +84,9 @@ type detector struct {
 	id Identity
 }
 
-// value returns the value of the variable name, "" if it is not set.
+// value returns the value of the variable name, "" if it is not set or if name is "".
 func (d *detector) value(name string) string {
-	if name == "" {
-		return ""
-	}
 	value, _ := d.Lookup(name)
-
 	return value
 }
 
@@ -148,8 +144,11 @@ func (d *detector) readJob() System {
 		d.id.JobID, _, _ = strings.Cut(d.id.JobID, s.NodeSeparator)
 	}
 	d.restart(s)
-	d.setArrayRunID(s)
-
+	if task := d.value(s.ArrayTask); task == "" || slices.Contains(s.NoTask, task) {
+		d.setRunID(d.id.JobID, s.JobID)
+	} else { // each task of an array is a separate run
+		d.setRunID(d.value(s.ArrayJob)+"_"+task, s.ArrayJob, s.ArrayTask)
+	}
 	return s
 }
 
@@ -170,16 +169,6 @@ func (d *detector) restart(s System) {
 func (d *detector) isSet(name string) bool {
 	_, ok := d.Lookup(name)
 	return ok
-}
-
-// setArrayRunID sets the run ID of a scheduler's job. Each task of an array is a separate run.
-func (d *detector) setArrayRunID(s System) {
-	task := d.value(s.ArrayTask)
-	if task == "" || slices.Contains(s.NoTask, task) {
-		d.setRunID(d.id.JobID, s.JobID)
-		return
-	}
-	d.setRunID(d.value(s.ArrayJob)+"_"+task, s.ArrayJob, s.ArrayTask)
 }
 
 // setRunID sets the run ID to text, made safe, unless there is one already. from lists the variables that text comes

@@ -34,7 +34,13 @@ func (d *detector) readLaunch(nearest Launcher) {
 	case nearest.Name == flux && d.isSet("FLUX_ENCLOSING_ID"):
 		d.setLaunch("flux", "FLUX_JOB_ID")
 	case nearest.Name == hydra:
-		d.launchOfHydra()
+		if d.Hydra == nil {
+			break
+		}
+		// The environment does not identify the launch; the process that started this one does.
+		if port := d.Hydra(); port != "" {
+			d.id.Launch, d.id.From["launch"] = "hydra-"+digest(port), hydraProxy
+		}
 	case d.inStep():
 		d.id.Launch, d.id.From["launch"] = "step-"+d.value(step), step
 	}
@@ -62,16 +68,6 @@ func (d *detector) launchOfTorchrun() {
 	}
 	if process != "" {
 		d.id.Launch, d.id.From["launch"] = "torchrun-"+digest(what), from
-	}
-}
-
-// launchOfHydra uses the process that started this one, because the environment does not identify the launch.
-func (d *detector) launchOfHydra() {
-	if d.Hydra == nil {
-		return
-	}
-	if port := d.Hydra(); port != "" {
-		d.id.Launch, d.id.From["launch"] = "hydra-"+digest(port), hydraProxy
 	}
 }
 

@@ -1,8 +1,8 @@
 package scheduler
 
 import (
-	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,14 +19,12 @@ func hydraLaunch() string {
 		return ""
 	}
 
-	var line procfile.Buffer
-	args, err := line.Read("/proc/"+strconv.Itoa(proxy.PID)+"/cmdline", 1<<16)
-	port := argumentAfter(args, "--control-port")
-	if err != nil || port == "" {
+	args := procfile.CommandLine(proxy.PID)
+	i := slices.Index(args, "--control-port")
+	if i < 0 || i == len(args)-1 || args[i+1] == "" {
 		return ""
 	}
-
-	return port + " " + startDay(proxy.Start)
+	return args[i+1] + " " + startDay(proxy.Start)
 }
 
 // UnderHydra reports whether a hydra_pmi_proxy is above this process.
@@ -54,17 +52,6 @@ func parent() (process, day string) {
 		return "", ""
 	}
 	return strconv.Itoa(p.PID) + " " + strconv.FormatUint(p.Start, 10), startDay(p.Start)
-}
-
-// argumentAfter returns the argument that follows flag in cmdline, which has the format of /proc/PID/cmdline.
-func argumentAfter(cmdline []byte, flag string) string {
-	args := bytes.Split(cmdline, []byte{0})
-	for i, arg := range args[:len(args)-1] {
-		if string(arg) == flag {
-			return string(args[i+1])
-		}
-	}
-	return ""
 }
 
 // startDay returns the date on which a process started. ticks is its start time in clock ticks since boot.

@@ -41,30 +41,21 @@ func Combine(parts []reporter.SourceReport) (*reporter.Report, error) {
 
 // concluded calls conclude for r and returns r, unless err is set.
 func concluded(r *reporter.Report, err error) (*reporter.Report, error) {
-	if err != nil {
-		return nil, err
+	if err == nil {
+		conclude(r)
 	}
-	conclude(r)
-	return r, nil
+	return r, err
 }
 
-// conclude sets the findings of the nodes, and the run's verdict and exit code, from all nodes together.
+// conclude sets the findings of the nodes. It gives the run the verdict of the job that failed first and, if there are
+// several jobs, the exit code and signal of that job.
 func conclude(r *reporter.Report) {
-	for _, n := range r.Nodes {
+	var list []ending
+	for name, n := range r.Nodes {
 		concludeNode(n) // findings depend on the node's verdict
 		if n != nil && n.Findings == nil {
 			n.Findings = findings(n, &r.Run)
 		}
-	}
-	concludeRun(r)
-	addPeerFindings(r)
-}
-
-// concludeRun gives the run the verdict of the job that failed first and, if there are several jobs, the exit code and
-// signal of that job.
-func concludeRun(r *reporter.Report) {
-	var list []ending
-	for name, n := range r.Nodes {
 		list = append(list, endingsOf(name, n)...)
 	}
 
@@ -73,6 +64,7 @@ func concludeRun(r *reporter.Report) {
 	if len(list) > 1 && first.outcome != outcomeSucceeded && first.code != nil {
 		r.Run.ExitCode, r.Run.Signal = first.code, first.signal
 	}
+	addPeerFindings(r)
 }
 
 // concludeNode gives a node with ranks the verdict, exit code and signal of the rank that failed first.

@@ -15,6 +15,9 @@ type Rule struct {
 	ID       string
 	Severity string // SeverityWarning or SeverityInfo
 
+	subject string // the resource that the finding is about: "memory", "disk_space", "gpu" or "cpu"; "" for none
+	ofJob   bool   // whether it concerns the end of the job or what the job asks for
+
 	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil for rules that compare
 	// nodes or ranks.
 	judge func(*ruleInput) *reporter.Finding
@@ -89,34 +92,37 @@ const (
 func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
-		{MemoryTight, SeverityWarning, judgeMemoryTight,
+		{MemoryTight, SeverityWarning, "memory", true, judgeMemoryTight,
 			s("ask for %v × the peak or, if processes were killed at the limit, %v × the limit (%v × if memory was still "+
 				"growing), after adding the job's swapped-out memory",
 				findTightRoom, findKilledRoom, findGrowingRoom)},
-		{ruleDiskFull, SeverityWarning, judgeDisk, "free up space, or write elsewhere"},
-		{ruleGPUIdle, SeverityWarning, judgeGPUIdle,
+		{ruleDiskFull, SeverityWarning, "disk_space", true, judgeDisk, "free up space, or write elsewhere"},
+		{ruleGPUIdle, SeverityWarning, "gpu", true, judgeGPUIdle,
 			s("ask for fewer GPUs, but keep those with at least %d %% of their memory in use, or find what they wait for",
 				findGPUHeldPct)},
-		{ruleGPUStarved, SeverityWarning, judgeGPUStarved, "prepare the GPU's work in more processes, or ahead of time"},
-		{ruleOneThread, SeverityWarning, judgeOneThread, "make the job run in parallel, or ask for 1 CPU"},
-		{ruleCPUsUnused, SeverityWarning, judgeCPUsUnused,
+		{ruleGPUStarved, SeverityWarning, "gpu", true, judgeGPUStarved,
+			"prepare the GPU's work in more processes, or ahead of time"},
+		{ruleOneThread, SeverityWarning, "cpu", true, judgeOneThread, "make the job run in parallel, or ask for 1 CPU"},
+		{ruleCPUsUnused, SeverityWarning, "cpu", true, judgeCPUsUnused,
 			s("ask for the peak plus %.0f %%, rounded up to whole CPUs", 100*(findCPURoom-1))},
-		{ruleThrottled, SeverityWarning, judgeThrottled, "ask for more CPUs, or run fewer threads"},
-		{ruleNeighbour, SeverityWarning, judgeNeighbour,
+		{ruleThrottled, SeverityWarning, "cpu", true, judgeThrottled, "ask for more CPUs, or run fewer threads"},
+		{ruleNeighbour, SeverityWarning, "", false, judgeNeighbour,
 			"ask for dedicated CPUs or memory, or run the job when the node is quieter"},
-		{ruleClockedDown, SeverityWarning, judgeClockedDown, "have the node's cooling checked, or use another node"},
-		{ruleNetworkFileSystem, SeverityWarning, judgeServer,
+		{ruleClockedDown, SeverityWarning, "", false, judgeClockedDown,
+			"have the node's cooling checked, or use another node"},
+		{ruleNetworkFileSystem, SeverityWarning, "", false, judgeServer,
 			"copy frequently used files to a local disk, or open fewer and larger files"},
-		{ruleSwapping, SeverityWarning, judgeSwapping, "ask for more memory, or use less"},
-		{ruleMemoryUnused, SeverityWarning, judgeMemoryUnused,
+		{ruleSwapping, SeverityWarning, "memory", true, judgeSwapping, "ask for more memory, or use less"},
+		{ruleMemoryUnused, SeverityWarning, "memory", true, judgeMemoryUnused,
 			s("ask for %d × the peak, rounded up; no amount is given if it is not known how much the job needs",
 				findMemoryRoom)},
-		{ruleImbalance, SeverityWarning, nil, "give the nodes or ranks equal shares of the work, or use fewer of them"},
-		{Straggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
-		{ruleOddNode, SeverityWarning, nil, "look at what is different on that node, or leave it out"},
-		{ruleGPUMemoryFull, SeverityInfo, judgeGPUMemory,
+		{ruleImbalance, SeverityWarning, "", true, nil,
+			"give the nodes or ranks equal shares of the work, or use fewer of them"},
+		{Straggler, SeverityWarning, "", true, nil, "give the last one less to do, or find what it waited for"},
+		{ruleOddNode, SeverityWarning, "", true, nil, "look at what is different on that node, or leave it out"},
+		{ruleGPUMemoryFull, SeverityInfo, "", false, judgeGPUMemory,
 			"expect larger inputs to fail; some frameworks reserve all memory at the start"},
-		{ruleSamplingGaps, SeverityInfo, judgeSampling,
+		{ruleSamplingGaps, SeverityInfo, "", false, judgeSampling,
 			"leave a little CPU time for perfagent, or choose a longer --interval"},
 	}
 }
@@ -124,29 +130,14 @@ func Rules() []Rule {
 // SubjectOf returns which resource a finding with the given ID is about ("memory", "disk_space", "gpu", "cpu" or "" for
 // none) and whether it concerns the end of the job or what the job asks for.
 func SubjectOf(id string) (subject string, ofJob bool) {
-	switch id {
-	case MemoryTight, ruleMemoryUnused, ruleSwapping:
-		return "memory", true
-	case ruleDiskFull:
-		return "disk_space", true
-	case ruleGPUIdle, ruleGPUStarved:
-		return "gpu", true
-	case ruleOneThread, ruleCPUsUnused, ruleThrottled:
-		return "cpu", true
-	case ruleImbalance, Straggler, ruleOddNode:
-		return "", true
-	}
-	return "", false
+	rule := ruleOf(id)
+	return rule.subject, rule.ofJob
 }
 
 // ruleOf returns the rule with the given ID, or the zero Rule if there is none.
-func ruleOf(id string) (rule Rule) {
-	for _, r := range Rules() {
-		if r.ID == id {
-			rule = r
-		}
-	}
-	return rule
+func ruleOf(id string) Rule {
+	rules := append(Rules(), Rule{})
+	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id || r.ID == "" })]
 }
 
 // findings applies the rules to n, except the rules that compare nodes or ranks. The result is never nil.
@@ -197,13 +188,10 @@ func evidence(pairs ...any) map[string]any {
 	out := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		name, _ := pairs[i].(string)
-		switch v := pairs[i+1].(type) {
-		case float64:
-			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				out[name] = text.Round(v, 3)
-			}
-		default:
-			out[name] = v
+		if v, isNumber := pairs[i+1].(float64); !isNumber {
+			out[name] = pairs[i+1]
+		} else if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			out[name] = text.Round(v, 3)
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 
 // outOfMemory looks for an out-of-memory kill of a process of the job. A counter of kills must have grown while the job
 // ran, and the victim must be known to be the job's: from the kernel's log and the process's parents, or because the
-// group holds nothing else. Kills of other processes on the same host or in the same group prove nothing, except as in
-// sharedKill.
+// group holds nothing else. Kills of other processes on the same host or in the same group prove nothing, unless
+// SIGKILL ended the main process just when the kernel had killed a process of the group, and no log names the victim.
 func (q *verdictInput) outOfMemory() (cause, words string) {
 	switch {
 	case !(q.account.OOMKills > 0) && !(q.account.HostOOMKills > 0):
@@ -30,13 +31,20 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	if !known {
 		v, known = q.presumedVictim()
 	}
-	switch cause := q.killCause(v); {
+	switch cause = q.killCause(v); {
 	case known:
-		return cause, q.killedFor(cause, v) + q.noteHeaviest()
-	case q.sharedKill():
-		return CauseOOM, q.sharedText() + q.noteHeaviest()
+		words = q.killedFor(cause, v)
+	case q.mainKilled() && q.account.OOMKills > 0 && !q.alone() && !q.othersKilled() && q.killedAtEnd():
+		cause, words = CauseOOM, q.sharedText()
+	default:
+		return "", ""
 	}
-	return "", ""
+
+	words += q.noteHeaviest()
+	if s := q.account.Stop; s != nil {
+		words += "; then the rule " + ruleText(s) + " stopped the job at " + clockTime(s.At)
+	}
+	return cause, words
 }
 
 // endedOtherwise reports whether the exit code has a reason other than a kill: a shell did not find its command, a
@@ -48,25 +56,20 @@ func (q *verdictInput) endedOtherwise() bool {
 
 // killCause returns which limit or shortage caused the kill of v.
 func (q *verdictInput) killCause(v host.Victim) string {
+	logged := map[string]string{
+		host.OOMOfGroup: CauseOOMCgroup, host.OOMOfHost: CauseOOMHost,
+		host.OOMOfCPUSet: CauseOOMCPUSet, host.OOMOfPolicy: CauseOOMNUMA,
+	}[v.Constraint]
 	switch k := q.account.LastOOMKill; {
-	case v.Constraint == host.OOMOfGroup:
-		return CauseOOMCgroup
-	case v.Constraint == host.OOMOfHost:
-		return CauseOOMHost
-	case v.Constraint == host.OOMOfCPUSet:
-		return CauseOOMCPUSet
-	case v.Constraint == host.OOMOfPolicy:
-		return CauseOOMNUMA
-	case !v.Host && (k != nil && k.InGroup || q.limitProved()):
+	case logged != "":
+		return logged
+	case !v.Host && (k != nil && k.InGroup || reporter.LimitProved(q.account, q.job)):
 		return CauseOOMCgroup
 	case q.hostWasShort():
 		return CauseOOMHost
 	}
 	return CauseOOM
 }
-
-// limitProved reports whether counters prove, without the kernel's log, that the kill was for the job's memory limit.
-func (q *verdictInput) limitProved() bool { return reporter.LimitProved(q.account, q.job) }
 
 // killedFor adds the kill of v to the evidence and returns its sentence.
 func (q *verdictInput) killedFor(cause string, v host.Victim) string {
@@ -131,7 +134,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 	case known && !at:
 		q.noteGroup(v.LimitGroup)
 		return q.killText(v, " hit the memory limit of the control group "+text.Printable(v.LimitGroup))
-	case !known && !q.limitProved():
+	case !known && !reporter.LimitProved(q.account, q.job):
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
 
@@ -260,17 +263,16 @@ func (q *verdictInput) jobKills() float64 {
 
 // survivedKillsText describes the kills in a job that succeeded nevertheless, or returns "" if there were none.
 func (q *verdictInput) survivedKillsText() string {
-	kills := q.jobKills()
-	if !(kills > 0) {
+	words := q.notedKillsText(", although its control group had ", q.jobKills())
+	if words == "" {
 		return ""
 	}
-	q.noteKills(kills)
 	q.noteTime("time", q.account.OOMAt)
 	if limit := float64(q.account.Limits.MemoryMB); reporter.LimitKills(q.account, q.job) > 0 {
 		q.noteGrowth(limit)
 		q.setPeak(limit)
 	}
-	return ", although its control group had " + killsText(kills)
+	return words
 }
 
 // otherKillsText describes the kills that did not end the job: of other processes in the job's own group, in a shared
@@ -279,27 +281,16 @@ func (q *verdictInput) otherKillsText() string {
 	all, onHost := float64(q.account.OOMKills), float64(q.account.HostOOMKills)
 	switch kills := reporter.GroupKills(q.account); {
 	case q.alone() && kills > 0:
-		q.noteKills(kills)
-		return "; before, its control group had " + killsText(kills) + " of other processes"
+		return q.notedKillsText("; before, its control group had ", kills) + " of other processes"
 	case all > 0 && kills == 0:
 		return "; its control group had " + killsText(all) + ", not of the job's processes"
 	case all > 0:
 		return "; its control group had " + killsText(all) + ", not known to be the job's"
-	case q.killed() && onHost > 0:
+	case (q.mainKilled() || q.job.Signal == "" && q.code == 128+9) && onHost > 0: // of a shell's command
 		q.note("host_oom_kills", onHost)
 		return "; this host had " + killsText(onHost) + " during the run, not known to be the job's"
 	}
 	return ""
-}
-
-// heaviestText names the process with the highest peak memory: "the heaviest is python3 (14448) with 1.7 GiB". It
-// returns "" if none is known.
-func heaviestText(n *reporter.Node) string {
-	p, ok := n.LargestProcess()
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("the heaviest is %s (%d) with %s", programOf(p), p.PID, text.SizeText(p.PeakMemoryMB))
 }
 
 // programOf returns the name of the program that p ran.
@@ -311,15 +302,131 @@ func programOf(p reporter.Process) string {
 	return text.Clip(text.Printable(path.Base(words[0])), 40)
 }
 
-// noteHeaviest adds the heaviest process to the evidence of a kill for memory, and returns a text on it.
+// noteHeaviest adds the process with the highest peak memory to the evidence of a kill for memory, and returns a text
+// on it: "; the heaviest is python3 (14448) with 1.7 GiB". It returns "" if none is known.
 func (q *verdictInput) noteHeaviest() string {
-	words := heaviestText(q.node)
-	if words == "" {
+	p, ok := q.node.LargestProcess()
+	if !ok {
 		return ""
 	}
-	p, _ := q.node.LargestProcess()
 	q.evidence["heaviest"] = programOf(p)
 	q.note("heaviest_pid", float64(p.PID))
 	q.note("heaviest_mb", p.PeakMemoryMB)
-	return "; " + words
+	return fmt.Sprintf("; the heaviest is %s (%d) with %s", programOf(p), p.PID, text.SizeText(p.PeakMemoryMB))
 }
+
+// victim returns the victim in the kernel's log that is most certainly the job's.
+func (q *verdictInput) victim() (host.Victim, bool) {
+	var best host.Victim
+	found := 0
+	for _, v := range q.account.Victims {
+		if r := q.certainty(v); r > found {
+			best, found = v, r
+		}
+	}
+	return best, found > 0
+}
+
+// certainty returns how certain it is that v was the job's, from 0 (it was not, or that is unknown) to 3 (it was the
+// job's main process).
+func (q *verdictInput) certainty(v host.Victim) int {
+	inGroup, killed := q.inGroup(v), q.mainKilled()
+	switch {
+	case killed && v.PID == q.job.PID:
+		return 3
+	case v.Foreign:
+		return 0
+	case killed && q.account.SamePIDNamespace && v.PID > 0:
+		return 0 // the PID would match: something else killed the main process
+	case killed && inGroup && (q.alone() || v.Process == q.commandName()):
+		return 2 // in another process namespace, or the whole group was killed at once
+	case killed:
+		return 0 // another process in the same group
+	case q.isJobProcess(v):
+		return 2
+	case inGroup && q.alone():
+		return 1
+	}
+	return 0
+}
+
+// isJobProcess reports whether v was the job's, judged by its parents.
+func (q *verdictInput) isJobProcess(v host.Victim) bool {
+	return v.InJob || v.PID > 0 && (v.PID == q.job.PID || v.Parent == q.job.PID && q.account.SamePIDNamespace)
+}
+
+// inGroup reports whether v was in the job's group or below it. If the log does not name the victim's group, it is
+// enough that the job's group counted a kill.
+func (q *verdictInput) inGroup(v host.Victim) bool {
+	if v.Group == "" {
+		return !v.Host && q.account.OOMKills > 0
+	}
+	return reporter.InGroup(v.Group, q.account.MemoryPath)
+}
+
+// alone reports whether the control group holds only the job, perfagent, and the processes that run perfagent.
+func (q *verdictInput) alone() bool {
+	if n := q.account.Neighbours; n.Known() {
+		return n == 0
+	}
+	return q.account.Source == host.JobFromGroup || q.account.Source == host.JobFromCreated
+}
+
+// othersKilled reports whether the kernel's log names victims in the job's group, or all victims on the host. Call it
+// only if none of them was the job's.
+func (q *verdictInput) othersKilled() bool {
+	named := q.account.Victims
+	noGroup := func(v host.Victim) bool { return v.Group == "" }
+	if slices.ContainsFunc(named, func(v host.Victim) bool { return reporter.InGroup(v.Group, q.account.MemoryPath) }) {
+		return true
+	}
+	return slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
+}
+
+// presumedVictim returns the victim if no log names one: the main process, if SIGKILL ended it at the time of the kill.
+// The result is false if the victim is not known to be the job's.
+func (q *verdictInput) presumedVictim() (host.Victim, bool) {
+	v := host.Victim{At: q.account.OOMAt}
+	if !q.mainKilled() {
+		return v, q.account.OOMKills > 0 && q.alone() && !q.othersKilled()
+	}
+
+	v.Process, v.PID = q.commandName(), q.job.PID
+	switch {
+	case !q.killedAtEnd():
+		return v, false
+	case q.account.OOMKills.Known():
+		return v, q.account.OOMKills > 0 && q.alone() && !q.othersKilled()
+	}
+	// No group counts kills. A host with so little memory had to kill a process.
+	return v, len(q.account.Victims) == 0 && q.hostWasShort()
+}
+
+// killedAtEnd reports whether the newest kill was counted no earlier than a second before the job ended.
+func (q *verdictInput) killedAtEnd() bool {
+	k := q.account.LastOOMKill
+	return k != nil && !k.At.Before(q.job.End.Time.Add(-time.Second))
+}
+
+// hostWasShort reports whether the host had next to no memory before the newest kill.
+func (q *verdictInput) hostWasShort() bool {
+	k := q.account.LastOOMKill
+	return k != nil && k.AvailablePct < hostShortPct
+}
+
+// commandOf returns the command of a killed process as sampled, or else the kernel's name for it.
+func (q *verdictInput) commandOf(v host.Victim) string {
+	if v.PID > 0 && v.PID == q.job.PID {
+		return text.Clip(strings.Join(q.run.Command, " "), maxCommand)
+	}
+	samePIDs := v.InJob || q.account.SamePIDNamespace // else the PID is of another namespace
+	for _, p := range q.node.Processes {
+		if samePIDs && p.PID == v.PID {
+			return text.Clip(p.Command, maxCommand)
+		}
+	}
+	return v.Process
+}
+
+// maxCommand is the maximum length of a command in the evidence.
+const maxCommand = 200

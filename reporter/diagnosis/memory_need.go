@@ -191,12 +191,8 @@ func memoryOptionIn(command []string) string {
 	for _, arg := range command { // a command in a command: sh -c "java -Xmx3g"
 		args = append(args, strings.Fields(arg)...)
 	}
-	for i, arg := range args {
-		next := ""
-		if i+1 < len(args) {
-			next = args[i+1]
-		}
-		if option := sizeOption(strings.Trim(arg, shellSigns), strings.Trim(next, shellSigns)); option != "" {
+	for i, next := range append(args, "")[1:] {
+		if option := sizeOption(strings.Trim(args[i], shellSigns), strings.Trim(next, shellSigns)); option != "" {
 			return option
 		}
 	}
@@ -215,13 +211,10 @@ func sizeOption(arg, next string) string {
 		}
 	}
 
+	both := arg
 	name, value, joined := strings.Cut(arg, "=")
 	if !joined {
-		value = next
-	}
-	both := arg
-	if !joined {
-		both += " " + next
+		value, both = next, arg+" "+next
 	}
 	switch dashes := len(name) - len(strings.TrimLeft(name, "-")); {
 	case namesMemory(name) && sizeValue.MatchString(value) && (dashes > 0 || joined):

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -19,10 +20,7 @@ const (
 
 // judgeNeighbour fires if other processes on the node, or other virtual machines on its hypervisor, held the job up.
 func judgeNeighbour(e *ruleInput) *reporter.Finding {
-	if f := e.neighbourOnCPUs(); f != nil {
-		return f
-	}
-	return e.neighbourInMemory()
+	return cmp.Or(e.neighbourOnCPUs(), e.neighbourInMemory())
 }
 
 // neighbourOnCPUs returns the finding on CPUs, or nil.

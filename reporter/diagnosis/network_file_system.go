@@ -71,7 +71,10 @@ func (e *ruleInput) mountWait(m *reporter.Mount) mountWait {
 
 // text names the mount and its calls.
 func (w *mountWait) text() string {
-	words := "for " + mountName(w.mount)
+	words := "for " + text.Clip(text.Printable(w.mount.Source), 40)
+	if on := w.mount.MountedOn; len(on) > 0 {
+		words += " on " + text.Clip(text.Printable(on[0]), 40)
+	}
 	if each := 1000 * w.seconds / w.calls; positive(w.calls) && positive(each) {
 		words += fmt.Sprintf(", %s of %s each", text.Count(w.calls, "call", "calls"), text.Milliseconds(each))
 	}
@@ -92,15 +95,6 @@ func (w *mountWait) remedy() string {
 // movesData reports whether the named operation reads or writes the data of files.
 func movesData(operation string) bool {
 	return slices.Contains([]string{"READ", "WRITE", "COMMIT", "READ_PLUS", "read", "write", "fsync"}, operation)
-}
-
-// mountName returns the source of m and where it is mounted.
-func mountName(m *reporter.Mount) string {
-	name := text.Clip(text.Printable(m.Source), 40)
-	if len(m.MountedOn) > 0 {
-		name += " on " + text.Clip(text.Printable(m.MountedOn[0]), 40)
-	}
-	return name
 }
 
 // storageWaitPct returns the share of the time in which a task of the job waited for storage, in percent. If that is

@@ -43,20 +43,10 @@ func (q *verdictInput) newest(fits func(collector.Signal) bool) (collector.Signa
 	return collector.Signal{}, false
 }
 
-// firstOf returns the first signal to perfagent with the given name, unless it came after the job's end.
-func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
-	for _, s := range q.exit.Signals {
-		if s.Signal == name && q.precedesEnd(s) {
-			return s, true
-		}
-	}
-	return collector.Signal{}, false
-}
-
 // precedesEnd reports whether s may have led to the job's end. A signal noticed shortly after the end may have, if the
 // job died of that very signal.
 func (q *verdictInput) precedesEnd(s collector.Signal) bool {
-	end := q.endTime()
+	end := q.job.End.Time
 	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(signalDelay))
 }
 
@@ -72,10 +62,7 @@ func byTimeout(s collector.Signal) bool { return !s.Kernel && s.Process == "time
 // byScheduler reports whether a daemon of a scheduler may have sent the signal: the sender has a daemon's name, or
 // cannot be seen.
 func byScheduler(s collector.Signal) bool {
-	if s.Kernel {
-		return false
-	}
-	return s.PID <= 0 || scheduler.IsDaemon(s.Process)
+	return !s.Kernel && (s.PID <= 0 || scheduler.IsDaemon(s.Process))
 }
 
 // senderOf returns the sender of the signal in words.
@@ -95,13 +82,9 @@ func senderOf(s collector.Signal) string {
 	return "the kernel"
 }
 
-// signalText returns a text such as "SIGTERM from bash (process 12) at 14:03:07 UTC".
-func signalText(s collector.Signal) string {
-	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
-}
-
-// noteSender adds s, a signal to perfagent, and its sender to the evidence.
-func (q *verdictInput) noteSender(s collector.Signal) {
+// noteSignal adds s, a signal to perfagent, and its sender to the evidence. It returns a text such as "SIGTERM from
+// bash (process 12) at 14:03:07 UTC".
+func (q *verdictInput) noteSignal(s collector.Signal) string {
 	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
 		q.evidence["sender"] = text.Printable(s.Process)
@@ -111,6 +94,7 @@ func (q *verdictInput) noteSender(s collector.Signal) {
 	}
 	q.evidence["sent_signal"] = s.Signal
 	q.noteTime("signal_time", s.At)
+	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
 }
 
 // timeLimit looks for a signal or an exit code that shows that the job's time was over.
@@ -125,16 +109,15 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 	}
 
 	s, killed := q.exit.Signals[i], q.job.Signal == "SIGKILL"
-	q.noteSender(s)
 	q.noteTime("limit_time", q.exit.TimeLimit)
 	words = "ended at a time limit"
 	if q.exit.Scheduler != "" && !byTimeout(s) {
 		words += " of " + q.exit.Scheduler
 	}
 
-	words += ": " + signalText(s)
+	words += ": " + q.noteSignal(s)
 	if killed {
-		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.endTime().Sub(s.At).Seconds()), 1) + " s later"
+		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.job.End.Sub(s.At).Seconds()), 1) + " s later"
 	}
 	return CauseTimeLimit, words + "; the job " + q.endText()
 }
@@ -149,7 +132,7 @@ func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	case !q.exit.TimeLimit.IsZero():
 		return !s.At.Before(q.exit.TimeLimit.Add(-limitSlack))
 	}
-	return q.exit.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.endTime().Sub(s.At) <= killGrace
+	return q.exit.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.job.End.Sub(s.At) <= killGrace
 }
 
 // ownTimeout returns the sentence for a timeout(1) command that exited because the time was over, with 124, or 137 if
@@ -207,12 +190,12 @@ func (q *verdictInput) signal() (cause, words string) {
 		q.evidence["signal"] = name
 	}
 
-	words = verb + name
-	if s, sent := q.firstOf(name); sent {
-		q.noteSender(s)
-		return CauseSignal, words + " from " + senderOf(s) + " at " + clockTime(s.At)
+	fits := func(s collector.Signal) bool { return s.Signal == name && q.precedesEnd(s) }
+	if first := slices.IndexFunc(q.exit.Signals, fits); first >= 0 {
+		return CauseSignal, verb + q.noteSignal(q.exit.Signals[first])
 	}
 
+	words = verb + name
 	means := SignalMeaning(name)
 	if means != "" {
 		means = ": " + means
@@ -225,8 +208,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	case name == "SIGKILL":
 		words += "; the kernel does not say who sent it" + q.otherKillsText()
 		if s, sent := q.lastEndSignal(); sent {
-			q.noteSender(s)
-			words += "; " + signalText(s) + " had come before"
+			words += "; " + q.noteSignal(s) + " had come before"
 		}
 		return CauseSignal, words
 	}
@@ -265,7 +247,7 @@ func (q *verdictInput) diskFull() (cause, words string) {
 		q.note("available_inodes", float64(room.Inodes))
 	}
 
-	q.noteTime("time", q.endTime())
+	q.noteTime("time", q.job.End.Time)
 	what := "no room was left on the file system of "
 	if !(room.FreeMB < fullMB) {
 		what = "no file could be made any more (no inodes left) on the file system of "
@@ -363,4 +345,78 @@ func (q *verdictInput) coreText() string {
 		}
 	}
 	return ""
+}
+
+// stoppedFirst reports whether a rule stopped the job before the kernel killed any of its processes for lack of memory,
+// so that nothing else can be the cause. A job that exited with 0 did not fail because of a kill.
+func (q *verdictInput) stoppedFirst() bool {
+	stop, first := q.account.Stop, q.account.OOMAt
+	for _, v := range q.account.Victims {
+		if !v.At.IsZero() && (first.IsZero() || v.At.Before(first)) {
+			first = v.At
+		}
+	}
+
+	return stop != nil && (q.code == 0 || first.IsZero() || first.After(stop.At))
+}
+
+// stopped looks for a rule that stopped the job.
+func (q *verdictInput) stopped() (cause, words string) {
+	s := q.account.Stop
+	if s == nil {
+		return "", ""
+	}
+
+	q.noteStop(s)
+	if c, ok := collector.ColumnByKey(s.Key); ok && c == collector.JobMemory {
+		q.note("mb_per_second", memoryGrowth(q.node, s.At.Add(time.Millisecond), s.Value))
+	}
+	words = "stopped by the rule " + ruleText(s) + ": it was " + valueText(s) + " when perfagent sent " +
+		text.Printable(s.Signal) + " at " + clockTime(s.At)
+	switch after := text.Seconds(max(0, q.job.End.Time.Sub(s.At).Seconds())); {
+	case s.Killed && q.job.Signal == "SIGKILL":
+		words += "; " + s.Signal + " did not end the job, SIGKILL did " + after + " later"
+	case s.Killed:
+		words += "; the job " + q.endText() + ", and what it left running was killed"
+	default:
+		words += "; the job " + q.endText()
+	}
+
+	return CauseStopped, words + q.notedKillsText("; its control group had ", q.jobKills())
+}
+
+// noteStop adds to the evidence the rule that stopped the job, and the signals sent.
+func (q *verdictInput) noteStop(s *collector.Stop) {
+	q.evidence["rule"], q.evidence["key"] = text.Printable(s.Rule), text.Printable(s.Key)
+	q.note("value", s.Value)
+	q.note("for_seconds", s.ForSeconds)
+	q.evidence["sent_signal"], q.evidence["killed"] = text.Printable(s.Signal), s.Killed
+	q.noteTime("signal_time", s.At)
+}
+
+// ruleText returns the text of a rule, in quotes.
+func ruleText(s *collector.Stop) string { return "'" + text.Printable(text.Clip(s.Rule, 200)) + "'" }
+
+// valueText returns the value that stopped the job, with its unit.
+func valueText(s *collector.Stop) string {
+	c, ok := collector.ColumnByKey(s.Key)
+	switch unit := c.Info().Unit; {
+	case !ok: // from a later version
+		return text.Number(s.Value)
+	case unit == collector.Mebibytes:
+		return text.SizeText(s.Value)
+	default:
+		return text.Number(s.Value) + " " + unit.Symbol()
+	}
+}
+
+// mainKilled reports whether SIGKILL ended the job's main process and no rule sent it.
+func (q *verdictInput) mainKilled() bool {
+	return q.job.Signal == "SIGKILL" && (q.account.Stop == nil || !q.account.Stop.Killed)
+}
+
+// endedByRule reports whether the signal that ended the job was sent for a rule.
+func (q *verdictInput) endedByRule() bool {
+	s := q.account.Stop
+	return s != nil && (q.job.Signal == s.Signal || q.job.Signal == "SIGKILL" && s.Killed)
 }

@@ -379,6 +379,7 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"timeout", 143, "SIGTERM", sentTo(term(20, 77, "timeout")), CauseTimeLimit, "SIGTERM from timeout (process 77)"},
 		{"timeout, handled", 1, "", sentTo(term(19, 77, "timeout")), CauseTimeLimit, "the job exited with code 1"},
 		{"end time reached", 143, "SIGTERM", all(slurm(18), sentTo(term(19, 77, "slurmstepd"))), CauseTimeLimit, "time limit of Slurm"},
+		{"shortly before the end time", 143, "SIGTERM", all(slurm(19+limitSlack.Seconds()), sentTo(term(19, 77, "slurmstepd"))), CauseTimeLimit, "time limit of Slurm"},
 		{"cancelled", 143, "SIGTERM", all(slurm(3600), sentTo(term(19, 77, "slurmstepd"))), CauseSignal, "killed by SIGTERM from slurmstepd"},
 		{"cancelled and killed", 137, "SIGKILL", all(slurm(3600), sentTo(term(15, 77, "slurmstepd"))), CauseSignal, "killed by SIGKILL"},
 		{"timeout as the command", 124, "", func(c *verdictCase) { c.in.Run.Command = []string{"timeout", "20", "x"} }, CauseTimeLimit, "124"},
@@ -694,4 +695,30 @@ func TestNewVerdict_PeakIsTheLimitThatKilled(t *testing.T) {
 			t.Errorf("%s: cause %s, peak %v MiB; want %v", test.name, n.Verdict.Cause, n.Job.PeakMemoryMB, test.wantPeak)
 		}
 	}
+}
+
+// For any content of a journal, the kernel's log or a sender's name, there is a verdict that can be encoded and shown.
+func FuzzVerdict(f *testing.F) {
+	f.Add([]byte(`{"oom_kills":1,"host_oom_kills":1e300,"memory_home":"/a","victims":[{"process":"x\u001b[31m","pid":4242,"group":"/a/b"}]}`), 137, "SIGKILL", "timeout", 7, 3.0, 0.0)
+	f.Add([]byte(`{"signals":[{"signal":"SIGTERM","pid":-1,"process":"\n"}],"job_stall":{"memory_some":1e308}}`), -1, "", "", 0, -1.0, 1e300)
+	f.Add([]byte(`{"stop":{"rule":"a\u001b > 1","key":"no_key","value":1e308,"for_seconds":-1,"signal":"\n","at":"2026-11-20T12:00:00Z","killed":true},"oom_kills":1}`), 1, "SIGKILL", "", 0, 1.0, 1.0)
+	f.Fuzz(func(t *testing.T, account []byte, code int, signal, process string, pid int, seconds, free float64) {
+		for _, known := range []bool{true, false} {
+			rec := collector.NewRecording(host.Instant{Wall: reportertest.RunStart}, time.Second, 10)
+			_ = json.Unmarshal(account, &rec.Account)
+			_ = json.Unmarshal(account, &rec.GPUs)
+			run := reporter.Run{Command: []string{process}, WallSeconds: seconds, Incomplete: "cut off"}
+			in := Input{Input: reporter.Input{Run: run, Recording: rec}, Exit: ExitContext{
+				Signals: []collector.Signal{{Signal: "SIGTERM", At: reportertest.RunStart, PID: pid, Process: process}},
+				Space:   []host.FreeSpace{{Path: process, FreeMB: free, Inodes: series.Optional(seconds)}}}}
+			if known {
+				in.Job = &reporter.Job{PID: pid, ExitCode: &code, Signal: signal}
+			}
+			r := New(in)
+			verdictWhole(t, r.Nodes["0"].Verdict)
+			if _, err := reporter.Encode(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
