@@ -242,8 +242,8 @@ func (t *Transfers) UnknownLists() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.lists)), isKnown)
 }
 
-// Aggregate appends the lists of o, whose numbers do not change; an empty o changes nothing. It returns [ErrFull] if
-// there are too many unknown lists: the excess lists are lost, everything else was added.
+// Aggregate appends the lists of o and does not change their numbers; an empty o changes nothing. It returns [ErrFull]
+// if there are too many unknown lists: the excess lists are lost, everything else was added.
 func (t *Transfers) Aggregate(o *Transfers) (err error) {
 	if o.Empty() {
 		return nil

@@ -167,7 +167,7 @@ func wantAlike(t *testing.T, address string) {
 	}
 }
 
-// wantOnePut checks that of many simultaneous puts of one name, one succeeds.
+// wantOnePut checks that exactly one of many simultaneous puts of one name succeeds.
 func wantOnePut(t *testing.T, address string) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -103,7 +103,7 @@ func TestReader_ReadsThermalAtItsInterval(t *testing.T) {
 	same(t, "at the end", h.Final().Thermal, whole)
 }
 
-// The threads of a core count for one core, and those of a package for one package. Newer
+// The threads of a core count for one core, and all threads of a package for one package. Newer
 // kernels count the time, too.
 func TestReader_CountsThrottlingOncePerCore(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")

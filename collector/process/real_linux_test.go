@@ -259,7 +259,7 @@ func (j *treeJob) line(tb testing.TB) string {
 	return s[:len(s)-1]
 }
 
-// ready waits until the program says that it is ready.
+// ready waits until the program reports that it is ready.
 func (j *treeJob) ready(tb testing.TB) {
 	tb.Helper()
 	if got := j.line(tb); got != "ready" {

@@ -87,7 +87,7 @@ func (b Bar) rowText(r *reporter.Report) string {
 	case BarGPU:
 		return mean.String()
 	}
-	if math.Abs(b.Percent-100) < 0.5 { // what it is of is enough
+	if math.Abs(b.Percent-100) < 0.5 { // the whole is enough
 		return b.CapacityText() + " (peak)"
 	}
 	return b.CapacityText() + ", peak " + text.SizeText(b.Used)

@@ -61,7 +61,7 @@ func TestWrite_CurveEndsWithTheKill(t *testing.T) {
 }
 
 // Under a rule of --stop-if the bar is the share of what the rule allowed.
-// The row of a full disk comes first, and says what is full.
+// The row of a full disk comes first, and names what is full.
 func TestWrite_FullDiskComesFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -45,7 +45,7 @@ func TestWrite_CombinesPhasesOfNodes(t *testing.T) {
 	}
 }
 
-// A short summary has the longest phases in their order, in the lines that are left, and says which command shows the
+// A short summary has the longest phases in their order, in the lines that are left, and names the command that shows the
 // rest; a long one has all of them.
 func TestWrite_ShowsLongestPhases(t *testing.T) {
 	r := reportertest.ShortJob()
