@@ -119,6 +119,7 @@ func devicePlans() []chartPlan {
 			node: []Series{
 				line("for a CPU, some tasks of the node", collector.PSICPUSome, 0, 0),
 				line("for memory, some", collector.PSIMemorySome, 0, 1),
+				line("for memory, all", collector.PSIMemoryFull, 1, 1),
 				line("for storage, some", collector.PSIIOSome, 1, 0),
 			}},
 		{ID: "network_file_systems", Title: "Network file systems", column: collector.NFSReadRate, optional: true,

@@ -136,7 +136,7 @@ func TestParsePerfPy_Errors(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                                      "line 1: the file ends",
 		`{"0": [`:                               "line 1: the file ends",
-		"{\n\"0\": [\n{\"mem_percent\": NaN}]}": "line 3: invalid character 'N'",
+		"{\n\"0\": [\n{\"mem_percent\": NaN}]}": "are not JSON; write null or leave the key out",
 		`[]`:                                    "is not an object, and so not a report",
 		`3`:                                     "is not an object, and so not a report",
 		`null`:                                  "is not an object, and so not a report",

@@ -317,7 +317,12 @@ func (s *scanner) explain(err error) error {
 	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
 		return s.inLine(syntax.ByteOffset, cutOff)
 	}
-	return s.inLine(syntax.ByteOffset, text.Printable(syntax.Err.Error()))
+	words := text.Printable(syntax.Err.Error())
+	var at [1]byte
+	if _, err := s.file.ReadAt(at[:], syntax.ByteOffset); err == nil && (at[0] == 'N' || at[0] == 'I') {
+		words += ": NaN and Infinity, which Python writes, are not JSON; write null or leave the key out"
+	}
+	return s.inLine(syntax.ByteOffset, words)
 }
 
 const cutOff = "the file ends in the middle (cut off?)"

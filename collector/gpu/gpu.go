@@ -222,6 +222,11 @@ func findSMI(env []string) string {
 		file := filepath.Join(dir, "nvidia-smi")
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			// On a dead file server, this goroutine blocks here, and no process is started that would hang.
+			if f, err := os.Open(file); err == nil {
+				_, _ = f.Read(make([]byte, 1))
+				f.Close()
+			}
 			return file
 		}
 	}

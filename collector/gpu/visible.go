@@ -225,6 +225,9 @@ func slurmNumbers(list string) (numbers []int) {
 		for n := first; n <= last; n++ {
 			numbers = append(numbers, int(n))
 		}
+		if len(numbers) > 1024 {
+			return nil
+		}
 	}
 	return numbers
 }

@@ -152,3 +152,12 @@ func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 		t.Errorf("note %q, want that device 18 is not among the 16 that are followed", note)
 	}
 }
+
+// A list of numbers is bounded as a whole, too.
+func TestSlurmNumbers_AreBounded(t *testing.T) {
+	for list, want := range map[string]int{"0,2-3": 3, "0-1023": 1024, strings.Repeat("0-1023,", 9) + "0": 0, "1024": 0, "x": 0} {
+		if got := slurmNumbers(list); len(got) != want {
+			t.Errorf("slurmNumbers(%.20s) has %d numbers, want %d", list, len(got), want)
+		}
+	}
+}

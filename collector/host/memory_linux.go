@@ -21,7 +21,6 @@ func (r *Reader) readMemory() (Memory, error) {
 func parseMeminfo(data []byte) (Memory, error) {
 	var m Memory
 	var free uint64
-	known := false
 	for line := range bytes.Lines(data) {
 		key, value, _ := bytes.Cut(line, []byte{':'})
 		var into *uint64
@@ -31,7 +30,7 @@ func parseMeminfo(data []byte) (Memory, error) {
 		case "MemFree":
 			into = &free
 		case "MemAvailable":
-			into, known = &m.Available, true
+			into = &m.Available
 		default:
 			continue
 		}
@@ -47,7 +46,7 @@ func parseMeminfo(data []byte) (Memory, error) {
 	switch {
 	case m.Total == 0:
 		return Memory{}, errors.New("no MemTotal")
-	case !known:
+	case m.Available == 0: // missing, or not known in a container
 		return Memory{}, errors.New("no MemAvailable (Linux 3.14 and newer have it)")
 	case m.Available > m.Total:
 		m.Available = min(free, m.Total)

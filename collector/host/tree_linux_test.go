@@ -60,6 +60,7 @@ var damages = map[string]struct{ source, file, why string }{
 	"netdev-missing":        {SourceNetwork, "net/dev", "no such file"},
 	"stat-missing":          {SourceCPU, "stat", "no such file"},
 	"meminfo-old":           {SourceMemory, "meminfo", "no MemAvailable (Linux 3.14 and newer have it)"},
+	"meminfo-of-zero":       {SourceMemory, "meminfo", "no MemAvailable (Linux 3.14 and newer have it)"},
 	"meminfo-missing":       {SourceMemory, "meminfo", "no such file"},
 	"diskstats-unreadable":  {SourceDiskIO, "diskstats", "is a directory"},
 	"loadavg-empty":         {SourceLoad, "loadavg", "fewer than 4 fields"},
@@ -85,6 +86,8 @@ func spoil(t *testing.T, proc, name, file string) {
 		}
 	case name == "meminfo-old":
 		write(t, proc, file, []byte("MemTotal: 8000000 kB\nMemFree: 1000000 kB\n"))
+	case name == "meminfo-of-zero":
+		write(t, proc, file, []byte("MemTotal: 8000000 kB\nMemFree: 1000000 kB\nMemAvailable: 0 kB\n"))
 	case strings.HasSuffix(name, "-too-large"):
 		write(t, proc, file, []byte(strings.Repeat("MemHuge: 1 kB\n", 1<<17)))
 	default:

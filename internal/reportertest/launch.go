@@ -168,6 +168,7 @@ func KilledRank() *reporter.Report {
 	for node, rank := range map[string]int{"0": killed, "1": 4} { // the rank that ended first on each
 		n, k := r.Nodes[node], RankOf(r, rank)
 		n.Verdict, n.Job.ExitCode, n.Job.Signal = k.Verdict, k.ExitCode, k.Signal
+		n.Limits.MemoryMB = 8192 // of the job on the node
 	}
 	return r
 }

@@ -22,7 +22,11 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	if live.Problem != "" {
 		lines = append(lines, line{priority: 1, style: table.Alarm, text: text.Printable(live.Problem)})
 	}
-	if words := summary.CommandLine(r.Run.Command[:max(0, min(len(r.Run.Command), o.Width))]); words != "" {
+	command := slices.Clone(r.Run.Command[:max(0, min(len(r.Run.Command), o.Width))])
+	for i, word := range command { // a long one would be joined at each refresh
+		command[i] = word[:min(len(word), 4*o.Width)]
+	}
+	if words := summary.CommandLine(command); words != "" {
 		lines = append(lines, line{priority: 6, text: words})
 	}
 	lines = append(lines, line{priority: 20})

@@ -112,12 +112,18 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// limitOfKill returns the memory limit in MiB at which the kernel killed the job of n; 0 = it did not, or unknown.
+// limitOfKill returns the memory limit in MiB at which the kernel killed the job of n; 0 = it did not, or unknown. The
+// limit of one rank's group is not a limit of all ranks.
 func limitOfKill(n *reporter.Node) float64 {
-	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
-		return v.Number("limit_mb")
+	v := n.Verdict
+	if v == nil || v.Cause != diagnosis.CauseOOMCgroup {
+		return 0
 	}
-	return 0
+	limit := max(0, v.Number("limit_mb"))
+	if len(n.Ranks) > 1 && (n.Limits == nil || float64(n.Limits.MemoryMB) != limit) {
+		return 0
+	}
+	return limit
 }
 
 // jobPeak returns the peak memory of the whole job in MiB, or 0 if it is unknown. A job that the kernel killed at its

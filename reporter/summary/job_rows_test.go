@@ -154,3 +154,27 @@ func TestShowCommand(t *testing.T) {
 		}
 	}
 }
+
+// The limit of the group of one of several ranks is not the peak of the node.
+func TestJobPeak_OfRanksIsNotTheLimitOfOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ranks  int
+		limits *reporter.Limits
+		want   float64
+	}{
+		"one job":                   {0, nil, 256},
+		"ranks in their own groups": {2, nil, 2048},
+		"ranks in one group":        {2, &reporter.Limits{MemoryMB: 256}, 256},
+		"ranks below another limit": {2, &reporter.Limits{MemoryMB: 4096}, 2048},
+	} {
+		n := grownReport().Nodes["0"]
+		n.Job.PeakMemoryMB, n.Limits = 2048, c.limits
+		for range c.ranks {
+			n.Ranks = map[string]*reporter.Rank{"0": {}, "1": {}}
+		}
+		if got := jobPeak(n); got != c.want {
+			t.Errorf("%s: peak %v MiB, want %v", name, got, c.want)
+		}
+	}
+}
