@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -18,6 +19,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,12 +124,24 @@ func TestClient_EndsEndlessRedirects(t *testing.T) {
 	if wantText(t, getRun(c), "too many redirects"); n != maxRedirects {
 		t.Errorf("%d requests, want %d", n, maxRedirects)
 	}
-	for location, words := range map[string]string{"": "307", "http://": "redirect", ":": "Location", "//": "redirect"} {
-		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Location"] = []string{location}
-			w.WriteHeader(307)
-		})
-		wantText(t, getRun(c), words)
+}
+
+func TestClient_RefusesARedirectToNowhere(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, location := range []string{"", "http://", ":", "mailto:s3cret", "://x?token=s3cret"} {
+			n := 0
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				n++
+				w.Header()["Location"] = []string{location}
+				w.WriteHeader(status)
+			})
+			c.config.MaxRetries = 3
+			e := wantText(t, getRun(c), "a redirect to nowhere", strconv.Itoa(status))
+			if text := fmt.Sprint(e, e.Err); n != 1 || Temporary(e) || strings.Contains(text, "s3cret") {
+				t.Errorf("%q: %d requests, temporary %v, %s; want 1, false and no secret", location, n, Temporary(e), text)
+			}
+		}
 	}
 }
 

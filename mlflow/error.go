@@ -217,8 +217,8 @@ func (c *Client) transportError(q *call, err error) *Error {
 	}
 
 	e.Message = c.clean(e.Message)
-	if text := err.Error(); c.clean(text) != shorten(oneLine(text), maxMessage) {
-		e.Err = errors.New(e.Message) // err contains a secret
+	if text := err.Error(); c.clean(text) != text {
+		e.Err = errors.New(e.Message)
 	}
 	return e
 }

@@ -117,6 +117,12 @@ func TestError_ExplainsMissingServers(t *testing.T) {
 		}
 	}
 	c.transport = roundTrip(func(*http.Request) (*http.Response, error) {
+		return nil, errors.New(strings.Repeat("x", 5000))
+	})
+	if e := wantText(t, getRun(c), "xxx"); len(e.Error())+len(e.Err.Error()) > 3*maxMessage {
+		t.Errorf("the error is %v and wraps %v, want short texts", e, e.Err)
+	}
+	c.transport = roundTrip(func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"\\x15\"")
 	})
 	if err := getRun(c); Temporary(err) {

@@ -48,11 +48,6 @@ func client(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-// roundTrip replaces the network.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // response returns a response without a server.
 func response(status int, body string, header ...string) *http.Response {
 	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}

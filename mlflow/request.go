@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 	if err != nil {
 		return q.failed(0, "the address is malformed") // err quotes it
 	}
-	client := http.Client{Transport: c.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	client := http.Client{Transport: roundTrip(c.send), CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		return c.checkRedirect(q, req, via)
 	}}
 	sent := time.Now()
@@ -102,7 +103,28 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 	if !q.foreign {
 		c.clock.note(sent, time.Now(), resp.Header)
 	}
+	if slices.Contains([]int{301, 302, 303, 307, 308}, resp.StatusCode) {
+		return q.failed(resp.StatusCode, "a redirect to nowhere") // it has no Location
+	}
 	return c.readResponse(q, resp)
+}
+
+// A roundTrip is a function as an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// send sends req without following redirects. It removes a Location that is not an address, because http.Client would
+// quote it, which may have a secret in it.
+func (c *Client) send(req *http.Request) (*http.Response, error) {
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if to, err := req.URL.Parse(resp.Header.Get("Location")); err != nil || to.Host == "" {
+		resp.Header.Del("Location")
+	}
+	return resp, nil
 }
 
 // newRequest returns the HTTP request of q.

@@ -58,8 +58,9 @@ func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metri
 // lastPoint returns the time of the recording's last point that is already in the run, or −1 if there is none.
 //
 // Windows are sent whole and in the order of time. Other recordings of the node may have points in the same series, and
-// some may by chance have the same millisecond and value. So unless the run is exclusive, lastPoint checks all points
-// of each window up to the first one that the run lacks.
+// some may by chance have the same millisecond and value. So unless the run is exclusive, lastPoint counts the windows
+// up to the first one without its anchor in the run. If the run has all points of the last window counted, that is the
+// result. If not, lastPoint checks all points of each window.
 func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	switch {
 	case len(all) == 0:
@@ -73,8 +74,16 @@ func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window)
 		}
 	}
 
+	n, err := r.anchored(ctx, all)
+	if err != nil || n == 0 {
+		return -1, err
+	}
+	if whole, err := r.hasAll(ctx, all[n-1].points); err != nil || whole {
+		return all[n-1].end, err
+	}
+
 	until := int64(-1)
-	for _, w := range all {
+	for _, w := range all[:n] {
 		if whole, err := r.hasAll(ctx, w.points); err != nil || !whole {
 			return until, err
 		}
@@ -89,6 +98,18 @@ func (r *remoteState) isLatest(w window) bool {
 		latest, ok := r.run.Metrics[m.Key]
 		return !ok || latest != m
 	})
+}
+
+// anchored returns the number of windows before the first one that has no anchor in the run.
+func (r *remoteState) anchored(ctx context.Context, all []window) (int, error) {
+	keys := anchors(all)
+	for i, w := range all {
+		k := slices.IndexFunc(w.points, func(m mlflow.Metric) bool { return slices.Contains(keys, m.Key) })
+		if has, err := r.has(ctx, w.points[k]); err != nil || !has {
+			return i, err
+		}
+	}
+	return len(all), nil
 }
 
 // hasAll reports whether the run has all of points.

@@ -30,11 +30,11 @@ func TestAnchors_AreInEveryWindow(t *testing.T) {
 	}
 }
 
-// The last point is found wherever a push was interrupted and whatever other recordings the run has.
+// The last point is found wherever a push was interrupted and whatever other recordings the run has. If it has none, few
+// histories are requested.
 func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 	t.Parallel()
-	_, _, c := serve(t)
-	ctx := t.Context()
+	fake, _, c := serve(t)
 	for seed := range uint64(trials(30)) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		h := anyHost(rnd)
@@ -44,6 +44,29 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 			continue
 		}
 		run := newRun(t, c, h.rec.Start.Wall)
+		n := rnd.IntN(len(all) + 1)
+		send(t, c, run.ID, all[:n])
+		find := func(exclusive bool) {
+			t.Helper()
+			want := int64(-1)
+			if n > 0 {
+				want = all[n-1].end
+			}
+			run, err := c.Run(t.Context(), run.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := newRemoteState(c, run, all[0].end, all[len(all)-1].end)
+			there.exclusive = exclusive
+			if got, err := there.lastPoint(t.Context(), tr, all); err != nil || got != want {
+				t.Errorf("seed %d: the last point of %d of %d windows is at %d (%v), want %d", seed, n, len(all), got,
+					err, want)
+			}
+		}
+		before := asked(fake, "")
+		if find(false); asked(fake, "")-before > 6 {
+			t.Errorf("seed %d: %d histories requested, want at most 6", seed, asked(fake, "")-before)
+		}
 		alone := true
 		for _, shift := range []int64{-40_000_000, 50_000_000_000} { // another recording's, before and after
 			if rnd.IntN(2) == 0 {
@@ -51,8 +74,6 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 				alone = false
 			}
 		}
-		n := rnd.IntN(len(all) + 1)
-		send(t, c, run.ID, all[:n])
 		switch twin := rnd.IntN(3); {
 		case tr.thinned:
 		case twin == 0: // another recording's, by chance the same but for the first
@@ -66,20 +87,7 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 			send(t, c, run.ID, nearly(rnd, all))
 			alone = false
 		}
-		want := int64(-1)
-		if n > 0 {
-			want = all[n-1].end
-		}
-		run, err := c.Run(ctx, run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		there := newRemoteState(c, run, all[0].end, all[len(all)-1].end)
-		there.exclusive = alone && rnd.IntN(2) == 0
-		if got, err := there.lastPoint(ctx, tr, all); err != nil || got != want {
-			t.Errorf("seed %d: the last point of %d of %d windows is at %d (%v), want %d", seed, n, len(all), got,
-				err, want)
-		}
+		find(alone && rnd.IntN(2) == 0)
 	}
 }
 
