@@ -418,25 +418,31 @@ func (t *Transfers) read(data []byte, own bool) error {
 			delete(members, ownMember)
 			err = json.Unmarshal(text, &state)
 		}
-		if !read.readLists(members) {
+		if !read.readLists(members) || !read.setState(state) {
 			err = ErrMalformed
 		}
-		read.setState(state)
 		return read, err
 	})
 }
 
-// setState adds the state outside the lists.
-func (t *Transfers) setState(w stateJSON) {
+// setState adds the state outside the lists. It reports false if a number is too large or has the wrong sign.
+func (t *Transfers) setState(w stateJSON) bool {
 	if len(w.Span) == 3 {
 		t.times = span{w.Span[0], w.Span[1], w.Span[2]}
+		if t.times.first > t.times.last || t.times.first < -maxDuration*1e9 || t.times.last >= maxEnd*1e9 || t.times.n < 0 {
+			return false
+		}
 	}
 	if w.Lists == nil {
-		return
+		return true
 	}
 
 	t.Condense()
 	for name, sum := range w.Lists {
+		if sum.N < 0 || sum.N > maxCount || !(math.Abs(sum.Sum) <= sumLimit) || !(math.Abs(sum.Rest) <= sumLimit) ||
+			isKnown(name) && sum.Sum+sum.Rest < 0 {
+			return false
+		}
 		l := t.lists[name]
 		l.sum = sum
 		if s := w.Sketches[name]; s != nil && l.sketch != nil {
@@ -444,6 +450,7 @@ func (t *Transfers) setState(w stateJSON) {
 		}
 		t.lists[name] = l
 	}
+	return true
 }
 
 // readLists reads the lists into empty Transfers. It reports false if they are impossible, or do not fit together.

@@ -42,6 +42,7 @@ type Intake struct {
 	stop      context.CancelFunc
 	receivers sync.WaitGroup
 	scrapes   sync.WaitGroup
+	parsing   sync.Mutex // held by the scraper that parses its body
 
 	mu         sync.Mutex // guards the fields below
 	aggregator *aggregate.Aggregator

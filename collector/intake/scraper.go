@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"syscall"
 	"time"
 
@@ -116,16 +117,31 @@ func (s *scraper) read(ctx context.Context) error {
 		}
 		return err
 	}
+	s.in.parsing.Lock()
+	defer s.in.parsing.Unlock()
 	defer response.Body.Close()
 	if err := checkResponse(response); err != nil {
 		return err
 	}
 
-	body := &io.LimitedReader{R: response.Body, N: maxBody + 1}
+	body := &io.LimitedReader{R: bodyReader{response.Body, &s.in.parsing}, N: maxBody + 1}
 	if err = s.endpoint.Read(body); body.N <= 0 {
 		err = fmt.Errorf("the response is longer than %d MiB", maxBody>>20)
 	}
 	return err
+}
+
+// A bodyReader reads a body in parts. While it waits for a part, other scrapers may parse theirs.
+type bodyReader struct {
+	body    io.Reader
+	parsing *sync.Mutex
+}
+
+// Read implements io.Reader. The caller holds the lock.
+func (r bodyReader) Read(part []byte) (int, error) {
+	r.parsing.Unlock()
+	defer r.parsing.Lock()
+	return r.body.Read(part)
 }
 
 // isUnreachable reports whether an error means that there is no server. A server that does not respond may only be

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -304,6 +306,41 @@ func TestScraper_KeepsOnlyPartOfBodyInMemory(t *testing.T) {
 	}
 	if ops := s.in.CopyAggregator().Operations(time.Now()); ops.Sources[0].Failures > 0 || ops.Sources[0].Events == 0 {
 		t.Errorf("source %+v, want events and no failures", ops.Sources[0])
+	}
+}
+
+// A lockedBody is an empty body that checks who holds the lock.
+type lockedBody struct {
+	t       *testing.T
+	parsing *sync.Mutex
+}
+
+func (b lockedBody) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: b}, nil
+}
+
+func (b lockedBody) Read([]byte) (int, error) {
+	if !b.parsing.TryLock() {
+		b.t.Fatal("the lock is held while the scraper waits for a part of a body, want it free")
+	}
+	b.parsing.Unlock()
+	return 0, io.EOF
+}
+
+func (b lockedBody) Close() error {
+	if b.parsing.TryLock() {
+		b.t.Error("the lock is free until the end of a body, want it held")
+	}
+	return nil
+}
+
+// Only one scraper parses at a time.
+func TestScraper_LocksWhileItParses(t *testing.T) {
+	s := serving(t, nil)
+	s.client.Transport = lockedBody{t, &s.in.parsing}
+	s.scrape(t.Context())
+	if ops := s.in.CopyAggregator().Operations(time.Now()); *ops.Sources[0].Scrapes != 1 || ops.Sources[0].Failures != 0 {
+		t.Errorf("source %+v, want one scrape without a failure", ops.Sources[0])
 	}
 }
 

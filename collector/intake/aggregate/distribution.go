@@ -74,7 +74,7 @@ func (d *distribution) quantile(q float64) (float64, bool) {
 	for i := 1; i <= last; i++ {
 		counts[i] = max(counts[i], counts[i-1]) // a scrape during counting may be inconsistent
 	}
-	if counts[last] <= 0 {
+	if counts[last] < 1 {
 		return math.NaN(), false
 	}
 

@@ -177,7 +177,7 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 		return
 	case i < len(m.bounds) && m.bounds[i] == s.Bound, i == len(m.bounds) && m.known && !finite:
 	case !m.known && i == len(m.bounds) && i < maxHistogram && e.held < maxBuckets &&
-		(i == 0 || s.Bound > m.bounds[i-1]):
+		(i == 0 || s.Bound > m.bounds[i-1]) && (!finite || isFinite(1000*s.Bound)):
 		if finite {
 			m.bounds = append(m.bounds, s.Bound)
 			e.held++
@@ -280,7 +280,7 @@ func (m *metric) possible() bool {
 	}
 	whole := m.next.count == math.Trunc(m.next.count) // a fraction, such as 1e-300, would make averages huge
 	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
-		!slices.ContainsFunc(m.next.buckets, func(n float64) bool { return !isCount(n) })
+		areCounts(m.next.buckets...)
 }
 
 // signed reports whether the observations of a histogram or a summary may be negative: times and transfers may not.
@@ -288,6 +288,11 @@ func (m *metric) signed() bool { return m.scale == 0 && m.nixl == noPart }
 
 // isCount reports whether v can be the value of a counter.
 func isCount(v float64) bool { return v >= 0 && isFinite(v) }
+
+// areCounts reports whether all values can be values of counters.
+func areCounts(values ...float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !isCount(v) })
+}
 
 // growth returns the growth of a counter, a histogram or a summary. A falling value means that the server was
 // restarted.

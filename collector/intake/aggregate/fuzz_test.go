@@ -60,7 +60,7 @@ func checkRestores(t *testing.T, b *Aggregator) {
 	}
 }
 
-// FuzzRestore reads any input as the JSON of a state; an accepted one never panics.
+// FuzzRestore reads any input as the JSON of a state; an accepted one never panics, and its report can be written.
 func FuzzRestore(f *testing.F) {
 	packed, err := gzip.NewReader(bytes.NewReader(stateOf(f, small(f))))
 	if err != nil {
@@ -75,8 +75,8 @@ func FuzzRestore(f *testing.F) {
 	f.Add([]byte(`{"times":{"a":{"scraped":{"count":1,"buckets":[1,2,3]}}},"engines":{"":{"parts":[{"buckets":[1,2,3]}]}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if b, err := Restore(data); err == nil {
-			b.Operations(after(10))
-			b.Transfers()
+			operations(t, b)
+			asJSON(t, b.Transfers())
 			b.Clone()
 		}
 	})
@@ -87,6 +87,8 @@ func FuzzEndpoint(f *testing.F) {
 	f.Add([]byte(counterText(5)+histogram("h_seconds", [3]int{1, 2, 3}, 3)), []byte(counterText(3)+histogram("h_seconds", [3]int{1, 2, 2}, 1)))
 	f.Add([]byte("process_start_time_seconds 1\na 1\n"), []byte("process_start_time_seconds 2\na -1\n"))
 	f.Add([]byte("# TYPE s summary\ns_count 1\ns_sum NaN\n"), []byte("# TYPE vllm:nixl_bytes_transferred histogram\nvllm:nixl_bytes_transferred_bucket{le=\"+Inf\"} 1e300\n"))
+	huge := "# TYPE h_seconds histogram\nh_seconds_bucket{le=\"1e306\"} 1\nh_seconds_bucket{le=\"+Inf\"} 1\nh_seconds_sum 1\nh_seconds_count "
+	f.Add([]byte(huge+"1\n"), []byte(huge+"2\n"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		b, e := newAggregator("*"), NewEndpoint(start, start)
 		for i, body := range [][]byte{first, second, first} {

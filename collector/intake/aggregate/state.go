@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -101,18 +102,19 @@ func (b *Aggregator) isSmall() bool {
 }
 
 // Restore returns the Aggregator that WriteState wrote. The result is for reports: it has no timelines, does not count
-// the use of its limits, and nothing may be added to it. It returns an error if WriteState cannot have written the
-// state.
+// the use of its limits, and nothing may be added to it. It returns an error for a state that has no report: a number
+// is too large or has the wrong sign, or a series is null.
 func Restore(packed []byte) (*Aggregator, error) {
 	b := New(Options{}, time.Time{})
 	err := unpack(packed, &b.state)
-	complete := noNull(b.Times) && noNull(b.Counters) && noNull(b.Gauges) && noNull(b.Values) && noNull(b.Sets) &&
-		noNull(b.Attributes) && noNull(b.Records) && noNull(b.Engines)
-	for _, k := range b.Keys {
-		complete = complete && noNull(k.Metrics.Times)
+	if err == nil {
+		err = errors.Join(
+			checkAll(b.Times, (*timing).possible), checkAll(b.Counters, (*counter).possible),
+			checkAll(b.Gauges, (*gauge).possible), checkAll(b.Values, (*valueSeries).possible), checkAll(b.Sets, nil),
+			checkAll(b.Attributes, nil), checkAll(b.Records, nil), checkAll(b.Engines, (*nixl).possible))
 	}
-	if err == nil && !complete {
-		err = errors.New("a series is null")
+	for _, k := range b.Keys {
+		err = errors.Join(err, checkAll(k.Metrics.Times, nil))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read state of operations: %w", err)
@@ -134,7 +136,43 @@ func unpack(data []byte, s *state) error {
 	return json.Unmarshal(data, s)
 }
 
-// noNull reports whether all entries have a state.
-func noNull[E any](entries map[string]*E) bool {
-	return !slices.Contains(slices.Collect(maps.Values(entries)), nil)
+// checkAll returns an error if an entry is null or impossible. A nil possible accepts every entry.
+func checkAll[E any](entries map[string]*E, possible func(*E) bool) error {
+	for name, e := range entries {
+		if e == nil || possible != nil && !possible(e) {
+			return fmt.Errorf("the state of series %q is impossible", name)
+		}
+	}
+	return nil
+}
+
+func (t *timing) possible() bool {
+	return t.Scraped.possible() && isFinite(t.Squares) && areCounts(t.TotalBytes, t.Errors)
+}
+
+func (c *counter) possible() bool {
+	return isFinite(c.Sum) && isFinite(slices.Collect(maps.Values(c.ProxyStore))...)
+}
+
+func (g *gauge) possible() bool {
+	return g.Count >= 0 && isFinite(g.Last, g.Min, g.Max, g.First, g.Since, g.Area)
+}
+
+func (o *valueSeries) possible() bool {
+	return o.Scraped.possible() && isCount(o.Count) && isFinite(o.Avg, o.Min, o.Max, o.Last)
+}
+
+func (n *nixl) possible() bool {
+	for i := range n.Parts {
+		if !n.Parts[i].possible() {
+			return false
+		}
+	}
+	return areCounts(n.Failures[:]...)
+}
+
+// possible reports whether the quantiles and the mean are finite. A nil distribution is possible.
+func (d *distribution) possible() bool {
+	return d == nil || areCounts(d.Count) && d.Count == math.Trunc(d.Count) && isFinite(d.Sum) &&
+		isFinite(d.Bounds...) && areCounts(d.Buckets...)
 }

@@ -113,6 +113,30 @@ func TestAggregator_StateRoundTrips(t *testing.T) {
 	}
 }
 
+// A damaged state with numbers that no report can have is refused, with the name of the series or of the kind.
+func TestRestore_RefusesImpossibleNumbers(t *testing.T) {
+	for state, what := range map[string]string{
+		`{"gauges":{"g":{"last":1e308,"min":1,"max":1,"count":1,"area":-1e308}}}`:             `"g"`,
+		`{"gauges":{"g":{"count":-5}}}`:                                                       `"g"`,
+		`{"counters":{"c":{"sum":1e308,"handed":{"w":1e308}}}}`:                               `"c"`,
+		`{"times":{"t":{"errors":-5}}}`:                                                       `"t"`,
+		`{"times":{"t":{"stats":{"count":-5}}}}`:                                              "time stats",
+		`{"times":{"t":{"scraped":{"count":1e-300,"sum":1e100}}}}`:                            `"t"`,
+		`{"values":{"v":{"count":-5}}}`:                                                       `"v"`,
+		`{"values":{"v":{"scraped":{"count":2,"bounds":[-1e308,1e308],"buckets":[0,2,2]}}}}`:  `"v"`,
+		`{"engines":{"0":{"failures":[-5]}}}`:                                                 `"0"`,
+		`{"engines":{"0":{"parts":[{"count":-5}]}}}`:                                          `"0"`,
+		`{"transfers":{"n":{"records":{"perfagent":{"lists":{"new":{"n":-5}}}}}}}`:            "transfers",
+		`{"transfers":{"n":{"records":{"perfagent":{"lists":{"new":{"n":1,"sum":1e308}}}}}}}`: "transfers",
+		`{"transfers":{"n":{"records":{"perfagent":{"span":[2,1,1]}}}}}`:                      "transfers",
+		`{"keys":[{"key":"k","metrics":{"times":{"t":null}}}]}`:                               `"t"`,
+	} {
+		if _, err := Restore([]byte(state)); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("Restore(%s): error %v, want one that names %s", state, err, what)
+		}
+	}
+}
+
 // A copy does not change with the original.
 func TestAggregator_CloneIsIndependent(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"small": small(t), "full": full(t)} {

@@ -13,8 +13,6 @@ const (
 	MaxLine = 8 << 10 // of a line; the JSON records "transfers" and "proxystore" may be longer
 	MaxText = 200     // of a name, a tag (key plus value), a key, a set's member, an attribute, a unit
 	MaxTags = 16      // number of tags of a series
-
-	maxMembers = 64 // number of members of a JSON record
 )
 
 // maxNumber is the largest absolute value of a number, as in package opstats; larger numbers count as not finite.

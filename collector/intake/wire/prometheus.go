@@ -64,7 +64,7 @@ func (s *Sample) Label(name string) []byte {
 	return nil
 }
 
-// maxBodyLine is the length of the longest line of a body, and the size of the buffer for it.
+// maxBodyLine is the length of the longest line that is read whole, and the size of the buffer for it.
 const maxBodyLine = 32 << 10
 
 // A PrometheusReader reads a body in Prometheus' text format 0.0.4 sample by sample, like bufio.Scanner. Create one
@@ -74,6 +74,7 @@ type PrometheusReader struct {
 
 	lines   *bufio.Reader
 	line    int
+	long    bool   // only the beginning of the line is known
 	family  []byte // of the last TYPE line
 	kind    MetricType
 	builder seriesBuilder
@@ -116,7 +117,8 @@ func (t *PrometheusReader) Next() bool {
 	return false
 }
 
-// nextLine returns the next line without surrounding white space. It reports false at the end of the body.
+// nextLine returns the next line without surrounding white space, or the beginning of a line that is too long. It
+// reports false at the end of the body.
 func (t *PrometheusReader) nextLine() (line []byte, ok bool) {
 	line, err := t.lines.ReadSlice('\n')
 	if err == io.EOF && len(line) == 0 {
@@ -124,13 +126,17 @@ func (t *PrometheusReader) nextLine() (line []byte, ok bool) {
 	}
 
 	t.line++
+	if t.long = err == bufio.ErrBufferFull; t.long {
+		line = bytes.Clone(line[:MaxText+1])
+	}
+	for err == bufio.ErrBufferFull {
+		_, err = t.lines.ReadSlice('\n')
+	}
 	switch err {
 	case nil:
 		return bytes.Trim(line, " \t\r\n"), true
 	case io.EOF:
 		t.fail(errors.New("the last line has no end"))
-	case bufio.ErrBufferFull:
-		t.fail(fmt.Errorf("it has more than %d KiB", maxBodyLine>>10))
 	default:
 		t.err = err
 	}
@@ -147,7 +153,7 @@ func (t *PrometheusReader) fail(err error) {
 // comment parses the text after "#": a TYPE line, or anything else, which it ignores.
 func (t *PrometheusReader) comment(line []byte) error {
 	keyword, rest := word(line)
-	if string(keyword) != "TYPE" {
+	if string(keyword) != "TYPE" || t.long {
 		return nil
 	}
 
@@ -165,7 +171,7 @@ func (t *PrometheusReader) comment(line []byte) error {
 	return nil
 }
 
-// sample parses NAME{LABELS} VALUE [TIMESTAMP].
+// sample parses NAME{LABELS} VALUE [TIMESTAMP], or only the name of a line that is too long.
 func (t *PrometheusReader) sample(line []byte) error {
 	n := nameLength(line, ':')
 	if n == 0 {
@@ -175,6 +181,10 @@ func (t *PrometheusReader) sample(line []byte) error {
 
 	s := &t.Sample
 	*s = Sample{Bound: math.NaN()}
+	if t.long {
+		s.Name, s.Reason = name, TooLong
+		return nil
+	}
 	t.builder.n = 0
 	t.identify(name)
 	if len(rest) > 0 && rest[0] == '{' {

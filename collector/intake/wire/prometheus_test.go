@@ -269,12 +269,27 @@ func TestPrometheusReader_SplitDoesNotMatter(t *testing.T) {
 	}
 }
 
+// A line that is longer than the buffer is skipped if it is a comment, else it is too long.
+func TestPrometheusReader_SkipsLongLine(t *testing.T) {
+	t.Parallel()
+	x := strings.Repeat("x", 3*maxBodyLine)
+	text := NewPrometheusReader(strings.NewReader("# HELP a " + x + "\n# TYPE " + x + "\na 1\nb{c=\"" + x + "\"} 2\nd 3\n"))
+	var got []string
+	for text.Next() {
+		got = append(got, fmt.Sprintf("%s %s %v", text.Sample.Name, text.Sample.Series, text.Sample.Reason))
+	}
+	want := []string{"a a " + Accepted.String(), "b  " + TooLong.String(), "d d " + Accepted.String()}
+	if diff := cmp.Diff(want, got); diff != "" || text.Err() != nil {
+		t.Errorf("error %v, samples around long lines (-want +got):\n%s", text.Err(), diff)
+	}
+}
+
 func TestPrometheusReader_FailsWithNumberOfLine(t *testing.T) {
 	t.Parallel()
 	text, x := NewPrometheusReader(nil), strings.Repeat("x", maxBodyLine)
 	for body, want := range map[string]string{
 		"a 1\n" + x[1:]:          "line 2: the last line has no end",
-		"# HELP " + x + "\n":     "line 1: it has more than 32 KiB",
+		"# HELP " + x:            "line 1: the last line has no end",
 		"{" + x[:99] + "\n":      `line 1: "{` + x[:39] + `" is not the name of a metric`,
 		"# TYPE a gauge\na 1\nb": "line 3: the last line has no end",
 	} {

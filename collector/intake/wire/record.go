@@ -8,16 +8,21 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A member is a member of a record that is not null.
+// A member is a member of a record that has a known key and is not null.
 type member struct {
 	name  []byte
 	value jsonValue
 }
 
-// heads are the keys that determine the kind of a record, which has exactly one of them.
-var heads = map[string]Kind{
+// recordKeys maps the known keys to the kind of record that they determine, or to Nothing. A record has exactly one key
+// that determines its kind. Unknown keys are ignored.
+var recordKeys = map[string]Kind{
 	"op": Timing, "counter": Counter, "gauge": Gauge, "observe": Value, "attribute": Attribute, "transfer": Transfer,
 	"transfers": TransferData, "proxystore": ProxyStore,
+	"ms": Nothing, "us": Nothing, "ns": Nothing, "s": Nothing, "key": Nothing, "bytes": Nothing, "ok": Nothing,
+	"ts": Nothing, "tags": Nothing, "add": Nothing, "value": Nothing, "unit": Nothing, "xfer_us": Nothing,
+	"post_us": Nothing, "descriptors": Nothing, "rank": Nothing, "failed": Nothing, "data": Nothing,
+	"metrics": Nothing, "id": Nothing,
 }
 
 // parseRecord parses a JSON record.
@@ -66,17 +71,15 @@ func (e *Event) readMembers(line []byte) (head jsonValue, ok bool) {
 		if !more {
 			break
 		}
-		if v.kind == 'n' {
+		kind, isKnown := recordKeys[string(name)]
+		if !isKnown || v.kind == 'n' {
 			continue
 		}
-		if e.get(string(name)).kind != 0 || len(e.members) == maxMembers {
+		if e.get(string(name)).kind != 0 || kind != Nothing && e.Kind != Nothing {
 			return head, false
 		}
 		e.members = append(e.members, member{name, v})
-		if kind, isHead := heads[string(name)]; isHead {
-			if e.Kind != Nothing {
-				return head, false
-			}
+		if kind != Nothing {
 			e.Kind, head = kind, v
 		}
 	}

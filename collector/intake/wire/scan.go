@@ -93,10 +93,11 @@ func (s *scanner) value() (v jsonValue, ok bool) {
 	return v, ok
 }
 
-// nested skips an object or an array.
+// nested skips an object or an array. It checks only strings and brackets.
 func (s *scanner) nested() bool {
+	var open [maxDepth]byte // the opening brackets, from depth 1 on
 	for depth := 0; s.at < len(s.data); {
-		switch s.data[s.at] {
+		switch c := s.data[s.at]; c {
 		case '"':
 			if _, ok := s.text(); !ok {
 				return false
@@ -106,7 +107,11 @@ func (s *scanner) nested() bool {
 			if depth++; depth >= maxDepth {
 				return false
 			}
+			open[depth] = c
 		case '}', ']':
+			if open[depth] != c-2 { // in ASCII a bracket is closed by the next but one
+				return false
+			}
 			if depth--; depth == 0 {
 				s.at++
 				return true
