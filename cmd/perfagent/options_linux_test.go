@@ -131,7 +131,6 @@ func TestCommand_RefusesBadCommandLine(t *testing.T) {
 		{[]string{"plot", "-o", "y.SVG"}, "--to y.SVG"},
 		{[]string{"ls", "--to", "y.json"}, ".html"},
 		{[]string{"ls", "--to", "none/y.html"}, "there is no directory none"},
-		{[]string{"ls", "--out", "--json"}, "--out: --json looks like a flag"},
 		{[]string{"merge", "x", "--to", "y", "--cpus", "-2"}, "--cpus"},
 		{[]string{"metrics", "x_y"}, "x_y"},
 		{[]string{"version", "--bogus"}, "--bogus"},

@@ -72,15 +72,12 @@ func (f *runFinder) applyDefaults() error {
 	return nil
 }
 
-// checkOut returns an error unless out can be the directory of the runs. The name of a file was meant for --to, and a
-// flag is there because the directory was forgotten.
+// checkOut returns an error unless out can be the directory of the runs. The name of a file was meant for --to.
 func checkOut(out string) error {
 	_, notPicture := plotter.PictureFormat(out)
 	switch {
 	case out == "":
 		return errors.New("the directory name is empty")
-	case strings.HasPrefix(out, "-"):
-		return fmt.Errorf("%s looks like a flag: ./%[1]s is a directory of that name", out)
 	case notPicture != nil && !strings.EqualFold(filepath.Ext(out), ".json") || isDir(out):
 		return nil
 	}

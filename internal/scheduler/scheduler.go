@@ -160,8 +160,6 @@ func CheckRunID(id string) error {
 	switch {
 	case strings.Trim(id, runIDLetters) != "":
 		return fmt.Errorf("%q has characters other than letters, digits, '.', '_' and '-'", id)
-	case strings.HasPrefix(id, "-"):
-		return fmt.Errorf("%q looks like a flag: begin the name with a letter, a digit, '.' or '_'", id)
 	case strings.Trim(id, ".") == "":
 		return fmt.Errorf("%q cannot be the name of a directory", id)
 	case len(id) > maxRunID:
@@ -171,8 +169,8 @@ func CheckRunID(id string) error {
 	return nil
 }
 
-// SafeRunID makes a run ID from any text: characters that are not allowed, and a dash at the beginning, become '_', and
-// the ID is cut to maxRunID characters. The ID of the empty text is empty.
+// SafeRunID makes a run ID from any text: characters that are not allowed become '_', and the ID is cut to maxRunID
+// characters. The ID of the empty text is empty.
 func SafeRunID(text string) string {
 	safe := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(runIDLetters, r) {
@@ -182,9 +180,6 @@ func SafeRunID(text string) string {
 	}, text)
 	safe = safe[:min(len(safe), maxRunID)]
 
-	if strings.HasPrefix(safe, "-") {
-		return "_" + safe[1:]
-	}
 	if strings.Trim(safe, ".") == "" {
 		return strings.Repeat("_", len(safe))
 	}
