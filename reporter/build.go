@@ -68,7 +68,7 @@ func New(in Input) *Report {
 		Marks:     newMarks(rec),
 		Phases:    newPhases(rec, run.End),
 		Processes: newProcesses(rec, run.End),
-		Missing:   slices.Concat([]Missing{}, in.Missing, sourceMissing(rec, job), absent),
+		Missing:   append([]Missing{}, slices.Concat(in.Missing, sourceMissing(rec, job), absent)...), // never nil
 		Push:      &Push{MLflow: in.Push},
 	}
 	if in.Push.State == "" {
