@@ -84,6 +84,9 @@ func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 				t.Skip("needs the memory controller: run as root where the control groups are writable")
 			}
 			u, err := tree.Read()
+			for tries := 1; u.MemoryKind != MemoryPSS && tries < 10; tries++ { // on a busy machine a pass may not end in time
+				u, err = tree.Read()
+			}
 			if err != nil || u.MemoryKind != MemoryPSS {
 				t.Fatalf("usage %+v, error %v; want a PSS", u, err)
 			}
