@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -19,6 +20,12 @@ func aChild(t *testing.T) (pid int) {
 	child := exec.Command("sleep", "60")
 	must(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	environ := fmt.Sprintf("/proc/%d/environ", child.Process.Pid)
+	for data := []byte(nil); len(data) == 0; { // in the middle of execve(2) it is empty
+		var err error
+		data, err = os.ReadFile(environ)
+		must(t, err)
+	}
 	return child.Process.Pid
 }
 
