@@ -35,7 +35,7 @@ var (
 // moment.
 type notifier struct {
 	once sync.Once
-	file *os.File // nil if there is none
+	file atomic.Pointer[os.File] // nil if there is none
 }
 
 var signalNotifier notifier
@@ -55,7 +55,7 @@ func (b *notifier) open() {
 		if err != nil {
 			return
 		}
-		b.file = os.NewFile(uintptr(fd), "eventfd")
+		b.file.Store(os.NewFile(uintptr(fd), "eventfd"))
 		atomic.StoreInt32(&notifierFD, int32(fd))
 	})
 }
@@ -66,17 +66,17 @@ const notifierPollInterval = 10 * time.Millisecond
 // wait returns after a notification, or after notifierPollInterval without an eventfd.
 func (b *notifier) wait() {
 	var count [8]byte
-	if b.file == nil {
+	if file := b.file.Load(); file == nil {
 		time.Sleep(notifierPollInterval)
-	} else if _, err := b.file.Read(count[:]); err != nil {
+	} else if _, err := file.Read(count[:]); err != nil {
 		time.Sleep(notifierPollInterval)
 	}
 }
 
 // notify ends a wait.
 func (b *notifier) notify() {
-	if b.file != nil {
-		_, _ = b.file.Write(binary.NativeEndian.AppendUint64(nil, notifierValue))
+	if file := b.file.Load(); file != nil {
+		_, _ = file.Write(binary.NativeEndian.AppendUint64(nil, notifierValue))
 	}
 }
 

@@ -54,9 +54,17 @@ func (r *reader) decode(v any, custom ...*json.Unmarshalers) error {
 		return r.err
 	case errors.As(err, &wrong):
 		r.at = wrong.ByteOffset
-		return cmp.Or(wrong.Err, err)
+		return cmp.Or(wrong.Err, mismatch(wrong))
 	}
 	return err
+}
+
+// mismatch returns the error for a value of the wrong kind. The words of the library differ from process to process.
+func mismatch(wrong *json.SemanticError) error {
+	kind := map[jsontext.Kind]string{
+		'{': "object", '[': "array", '"': "string", '0': "number", 't': "boolean", 'f': "boolean", 'n': "null",
+	}[wrong.JSONKind]
+	return fmt.Errorf("json: cannot unmarshal JSON %s within %q", cmp.Or(kind, "value"), wrong.JSONPointer)
 }
 
 // custom returns a method of decode.
