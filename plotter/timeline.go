@@ -9,6 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // Timeline is the time axis of a node's series.
@@ -80,7 +81,7 @@ func (t *Timeline) addDeath(n *reporter.Node) {
 	d := &Death{Words: "killed"}
 	switch {
 	case diagnosis.IsOutOfMemory(v.Cause):
-		if limit := v.Number("limit_mb"); v.Cause == diagnosis.CauseOOMCgroup && limit > 0 && limit <= maxAxis {
+		if limit := summary.KillLimit(n); limit <= maxAxis {
 			d.Limit = limit
 		}
 	case v.Cause == diagnosis.CauseExited && v.Evidence["time"] != nil && v.Number("limit_kills") > 0: // of a child

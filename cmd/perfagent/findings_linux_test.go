@@ -128,7 +128,7 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 			if n.Job.UnownedMB < 50 || trial == 5 {
 				break
 			}
-			t.Logf("trial %d: %v MiB of shared memory of somebody else may be the job's", trial, n.Job.UnownedMB)
+			t.Logf("trial %d: the job may own %v MiB of shared memory that other processes filled", trial, n.Job.UnownedMB)
 		}
 		f := wantFinding(t, n, "memory_unused", "Set the limit to ", " instead of 1 GiB")
 		peak, ask := findingNumber(t, f, "peak_mb"), findingNumber(t, f, "ask_mb")

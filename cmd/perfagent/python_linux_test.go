@@ -221,7 +221,7 @@ time.sleep(0.1)
 			} else {
 				clitest.WaitUntil(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
 			}
-			// The end of a Python with threads takes CPU time, too.
+			// Python also uses CPU time to shut down its threads.
 			if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > 0.17 && got < 1) {
 				t.Errorf("job_cpu_seconds %v, want 0.2 and a little more", got)
 			}

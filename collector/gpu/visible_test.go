@@ -153,7 +153,7 @@ func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 	}
 }
 
-// A list of numbers is bounded as a whole, too.
+// The length of the whole list is limited, not only each number.
 func TestSlurmNumbers_AreBounded(t *testing.T) {
 	for list, want := range map[string]int{"0,2-3": 3, "0-1023": 1024, strings.Repeat("0-1023,", 9) + "0": 0, "1024": 0, "x": 0} {
 		if got := slurmNumbers(list); len(got) != want {

@@ -50,15 +50,14 @@ func concluded(r *reporter.Report, err error) (*reporter.Report, error) {
 // conclude sets the findings of the nodes. It gives the run the verdict of the job that failed first and, if there are
 // several jobs, the exit code and signal of that job.
 func conclude(r *reporter.Report) {
-	var list []ending
-	for name, n := range r.Nodes {
+	for _, n := range r.Nodes {
 		concludeNode(n) // findings depend on the node's verdict
 		if n != nil && n.Findings == nil {
 			n.Findings = findings(n, &r.Run)
 		}
-		list = append(list, endingsOf(name, n)...)
 	}
 
+	list := allEndings(r)
 	first, _ := firstFailure(list)
 	r.Run.Verdict = first.verdict
 	if len(list) > 1 && first.outcome != outcomeSucceeded && first.code != nil {

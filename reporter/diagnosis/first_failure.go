@@ -60,6 +60,14 @@ func endingsOf(name string, n *reporter.Node) []ending {
 	return []ending{at}
 }
 
+// allEndings returns the endings of all jobs of r.
+func allEndings(r *reporter.Report) (list []ending) {
+	for name, n := range r.Nodes {
+		list = append(list, endingsOf(name, n)...)
+	}
+	return list
+}
+
 // rankEndings returns a copy of e for each rank of n that has ended.
 func (e ending) rankEndings(n *reporter.Node) []ending {
 	var out []ending
@@ -119,18 +127,8 @@ func (e *ending) classify() outcome {
 // EndedByLauncher reports whether a launcher ended jobs of r and no job of r failed by itself: the reason is on another
 // node.
 func EndedByLauncher(r *reporter.Report) bool {
-	ended := false
-	for name, n := range r.EachNode() {
-		for _, e := range endingsOf(name, n) {
-			switch e.classify() {
-			case outcomeFailed:
-				return false
-			case outcomeTerminated:
-				ended = true
-			}
-		}
-	}
-	return ended
+	first, ok := firstFailure(allEndings(r))
+	return ok && first.outcome == outcomeTerminated
 }
 
 // endedByLauncher reports whether the signal of a launcher ended the job. A signal at the scheduler's end time does not

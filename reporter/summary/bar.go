@@ -185,7 +185,7 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 		return n.Metric(reporter.MetricMemoryPeak) / 100 * of, of
 	}
 
-	if limit := limitOfKill(n); limit > 0 {
+	if limit := KillLimit(n); limit > 0 {
 		return limit, limit
 	}
 	if used = jobPeak(n); used == 0 {

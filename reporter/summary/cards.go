@@ -25,7 +25,7 @@ func JobCards(r *reporter.Report) []Highlight {
 		return append(out, sum.rest()...)
 	}
 
-	if limitOfKill(n) > 0 {
+	if KillLimit(n) > 0 {
 		out.add(true, "Memory not used", "0 MiB", "at the peak")
 	} else {
 		if peak := jobPeak(n); peak > 0 {

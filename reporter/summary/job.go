@@ -112,9 +112,9 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// limitOfKill returns the memory limit in MiB at which the kernel killed the job of n; 0 = it did not, or unknown. The
+// KillLimit returns the memory limit in MiB at which the kernel killed the job of n; 0 = it did not, or unknown. The
 // limit of one rank's group is not a limit of all ranks.
-func limitOfKill(n *reporter.Node) float64 {
+func KillLimit(n *reporter.Node) float64 {
 	v := n.Verdict
 	if v == nil || v.Cause != diagnosis.CauseOOMCgroup {
 		return 0
@@ -129,7 +129,7 @@ func limitOfKill(n *reporter.Node) float64 {
 // jobPeak returns the peak memory of the whole job in MiB, or 0 if it is unknown. A job that the kernel killed at its
 // limit had reached it, whatever the samples contain.
 func jobPeak(n *reporter.Node) float64 {
-	if limit := limitOfKill(n); limit > 0 {
+	if limit := KillLimit(n); limit > 0 {
 		return limit
 	}
 	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
@@ -204,7 +204,7 @@ func limitRows(n *reporter.Node) []numberRow {
 	if l.LeastMemoryMB() > 0 {
 		r := numberRow{label: "memory limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
 			note: shareText(n.Metric(reporter.MetricLimitMemory), " reached")}
-		if limitOfKill(n) > 0 {
+		if KillLimit(n) > 0 {
 			r.note = "reached"
 		}
 		if l.MemoryMB > 0 { // otherwise it was removed before the end

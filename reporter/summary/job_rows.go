@@ -105,7 +105,7 @@ func (row *jobRow) curveValues(n *reporter.Node, c *Conclusion) []float64 {
 		column = columns[1]
 	}
 	values := untilKill(n, c, column)
-	if limit := n.Verdict.Number("limit_mb"); row.bar.Key == BarMemory && len(values) > 0 && c.killed(n) && limit > 0 {
+	if limit := KillLimit(n); row.bar.Key == BarMemory && len(values) > 0 && c.killed(n) && limit > 0 {
 		values = append(values, limit)
 	}
 	return values
