@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// An AttachedProcess is a process that this one did not start. It is never confused with a later process of the same
-// ID.
+// An AttachedProcess is a running process that this program did not start. It is never confused with a later process
+// that reuses its ID.
 type AttachedProcess struct {
 	pid   int
 	start uint64   // in ticks since boot, from /proc/PID/stat
@@ -88,7 +88,7 @@ func (a *AttachedProcess) path(name string) string {
 }
 
 // stat reads the start time of the process (ticks since boot), and whether it is dead, with no running threads. The
-// state alone is not enough: it is Z, too, if the first thread has ended while other threads run.
+// state alone is not enough: it is also Z if the first thread has ended while other threads run.
 func (a *AttachedProcess) stat() (start uint64, dead bool, err error) {
 	data, err := os.ReadFile(a.path("stat"))
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *AttachedProcess) wait(ctx context.Context) bool {
 	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// look polls for the end of the process.
+// look polls until the process has ended or ctx is done.
 func (a *AttachedProcess) look(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -173,7 +173,7 @@ const (
 )
 
 // Status returns the exit code (128+n after signal n) and the signal ("" if none) of a process that has ended. The
-// error is the reason why exit code and signal are unknown.
+// error states why exit code and signal are unknown.
 func (a *AttachedProcess) Status() (exitCode int, signal string, err error) {
 	if a.file == nil {
 		return 0, "", errors.New(

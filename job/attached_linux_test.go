@@ -29,7 +29,7 @@ func attachTo(t *testing.T, script string) (*exec.Cmd, *AttachedProcess) {
 	return cmd, a
 }
 
-func TestAttachedProcess_NoticesEndAndStatus(t *testing.T) {
+func TestAttachedProcess_ReportsEndAndStatus(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		code         int
@@ -58,7 +58,7 @@ func TestAttachedProcess_NoticesEndAndStatus(t *testing.T) {
 				if a.pid != cmd.Process.Pid || a.hasEnded() {
 					t.Errorf("attached to process %d, ended %v; want %d, false", a.pid, a.hasEnded(), cmd.Process.Pid)
 				}
-				if !pidfd { // like a kernel without pidfd
+				if !pidfd { // as with a kernel that lacks pidfd_open
 					a.Close()
 					a.file = nil
 				}
@@ -76,7 +76,7 @@ func TestAttachedProcess_NoticesEndAndStatus(t *testing.T) {
 				case !pidfd && (err == nil || !strings.Contains(err.Error(), "pidfd")):
 					t.Errorf("Status without a pidfd: error %v, want one about pidfd", err)
 				case pidfd && err != nil && strings.Contains(err.Error(), "Linux 6.15"):
-					t.Skip("needs Linux 6.15, whose pidfd tells the exit code")
+					t.Skip("needs Linux 6.15, whose pidfd reports the exit code")
 				case pidfd && (err != nil || code != c.code || signal != c.signal):
 					t.Errorf("Status = %d, %q, %v; want %d, %q, nil", code, signal, err, c.code, c.signal)
 				}
@@ -85,7 +85,7 @@ func TestAttachedProcess_NoticesEndAndStatus(t *testing.T) {
 	}
 }
 
-// The context ends the wait, with and without a pidfd, and no goroutine is left.
+// Wait returns when the context ends, with and without a pidfd, and leaves no goroutine behind.
 func TestAttachedProcess_WaitEndsWithContext(t *testing.T) {
 	cmd, a := attachTo(t, "exec sleep 100")
 	for _, pidfd := range []bool{true, false} {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An AttachedProcess is a process that this one did not start. Only Linux supports them.
+// An AttachedProcess is a running process that this program did not start. Only Linux supports attaching.
 type AttachedProcess struct{}
 
 // Attach returns an error on this system.

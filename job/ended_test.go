@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The number of kept reaped processes is bounded, without losing CPU time: the main process and the ones with the most
-// CPU time are kept individually.
+// TakeEnded returns a bounded number of processes without losing CPU time: the main process and the processes with the
+// most CPU time are kept individually.
 func TestJob_TakeEndedIsBoundedWithoutLosingCPUTime(t *testing.T) {
 	j := &Job{pid: 7, last: lastStat{known: true, alone: true, start: time.Hour, children: 0}}
 	end := func(pid int, ms int64) {
@@ -34,11 +34,11 @@ func TestJob_TakeEndedIsBoundedWithoutLosingCPUTime(t *testing.T) {
 		seen[e.PID] = true
 		sum -= e.CPUSeconds
 		if e.Main != (e.PID == 7) || e.Main && (e.Start != time.Hour || e.MaxRSS != 5<<10) {
-			t.Errorf("%+v, want Main only for 7, with a start of 1h and MaxRSS 5 KiB", e)
+			t.Errorf("%+v, want Main only for process 7, with Start 1h and MaxRSS 5 KiB", e)
 		}
 	}
 	if !seen[7] || !seen[0] || !seen[1000+n-1] || !seen[1000+n-maxEnded+1] || math.Abs(sum) > 1e-9 {
-		t.Errorf("%v s of CPU time lost, want 0; kept %v, want 7, 0 (the others) and the last %d",
+		t.Errorf("%v s of CPU time lost, want 0; kept processes %v, want 7, 0 (the sum of the rest) and the last %d",
 			sum, seen, maxEnded-1)
 	}
 	if again := j.TakeEnded(); len(again) != 0 {
@@ -46,7 +46,7 @@ func TestJob_TakeEndedIsBoundedWithoutLosingCPUTime(t *testing.T) {
 	}
 }
 
-// The main process is distinguished from its children, unlike in rusage.
+// TakeEnded separates the main process's usage from its children's, which rusage does not.
 func TestJob_TakeEndedSeparatesMainProcessFromChildren(t *testing.T) {
 	const burn = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done`
 	for _, c := range []struct {
@@ -72,13 +72,13 @@ func TestJob_TakeEndedSeparatesMainProcessFromChildren(t *testing.T) {
 			}
 			e := list[0]
 			if whole := status.Usage.UserSeconds + status.Usage.SystemSeconds; math.Abs(e.CPUSeconds-whole) > 1e-9 {
-				t.Errorf("CPU time %v s, want the rusage's %v s", e.CPUSeconds, whole)
+				t.Errorf("CPU time %v s, want %v s as in rusage", e.CPUSeconds, whole)
 			}
 			if children := e.ChildrenSeconds > 0.5*e.CPUSeconds; children != c.others {
-				t.Errorf("%+v: most CPU time is the children's: %v, want %v", e, children, c.others)
+				t.Errorf("%+v: most CPU time used by children: %v, want %v", e, children, c.others)
 			}
 			if j.last.alone != c.own {
-				t.Errorf("the main process reaped no children: %v, want %v", j.last.alone, c.own)
+				t.Errorf("alone (main process reaped no children) = %v, want %v", j.last.alone, c.own)
 			}
 		})
 	}

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uncaughtSignals returns the signals that the runtime catches although we do not, and that can be ignored again. (The
-// runtime needs CHLD, URG, PROF and the signals of program errors.)
+// uncaughtSignals returns the signals that the runtime catches but this package does not, and that may be set to
+// ignored. (The runtime needs CHLD, URG, PROF and the signals of program errors.)
 func uncaughtSignals() []syscall.Signal {
 	return []syscall.Signal{syscall.SIGVTALRM, syscall.SIGIO, syscall.SIGPWR}
 }
 
-// ignoreAgain ignores each of sigs that was ignored at start, so that the next program inherits it ignored.
+// ignoreAgain ignores each of sigs that was ignored at start, so that the program executed next ignores it too.
 func ignoreAgain(sigs []syscall.Signal) {
 	for _, sig := range sigs {
 		if ignoredAtStart(sig) {
@@ -26,9 +26,9 @@ func ignoreAgain(sigs []syscall.Signal) {
 	}
 }
 
-// yieldIgnored ignores the signals that were ignored at start, so that the next child inherits them so: in a child, the
-// runtime resets every signal with a handler to the default action. Until resumeIgnored is called, such signals are
-// lost.
+// yieldIgnored ignores the signals that were ignored at start, so that the next child ignores them too. In a child, the
+// runtime resets every signal with a handler to its default action. These signals are lost until resumeIgnored is
+// called.
 func (s *Signals) yieldIgnored() {
 	if s == nil {
 		return
@@ -49,7 +49,7 @@ func (s *Signals) resumeIgnored() {
 }
 
 // launcherDeath is the signal that the kernel sends this process when its launcher ends (PR_SET_PDEATHSIG, set by the
-// launcher), or 0. The setting survives exec but belongs to a thread: package initialization runs on the main thread.
+// launcher), or 0. The setting survives exec but applies to one thread: package initialization runs on the main thread.
 var launcherDeath = parentDeathSignal()
 
 // parentDeathSignal returns PR_GET_PDEATHSIG of this thread.
@@ -62,8 +62,8 @@ func parentDeathSignal() syscall.Signal {
 // State that the kernel handed to this process, recorded before the Go runtime sets its signal handlers and opens
 // /dev/null for missing standard descriptors. It is set only in a binary linked with entry as its entry point (go build
 // -ldflags '-E github.com/perfagent/perfagent/job.entry', as scripts/build.sh does). In any other binary these
-// variables are 0 and the job starts with the defaults. They are package variables because no other memory exists when
-// entry writes them.
+// variables are 0 and the job starts with the defaults. They are package variables because no other memory is available
+// when entry runs.
 var (
 	ignoredBits uint64 // bit n: signal n was ignored; bit 0: the program began at entry
 	closedBits  uint64 // bit n: descriptor n (0 to 2) was closed

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// If the kernel's refusal is not about the file, the caller may become the job. But a child that was made may have been
-// the job, and no job runs twice.
-func TestExplainStart(t *testing.T) {
+// If a start fails for a reason other than the file, the caller may become the job. But a child that was made may have
+// been the job, which must not run twice.
+func TestExplainStart_ErrNoProcessOnlyIfJobDidNotRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		errno syscall.Errno

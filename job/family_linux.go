@@ -20,15 +20,15 @@ import (
 // A family is the set of all children of a process that was taken over. It distinguishes the job's children (its main
 // process and its orphans) from foreign ones.
 type family struct {
-	reaper int32 // the setting of PR_SET_CHILD_SUBREAPER before: 1 if this process was a subreaper
+	reaper int32 // the previous setting of PR_SET_CHILD_SUBREAPER: 1 if this process was a subreaper
 
-	// naming is held from the fork of a helper until its ID is in foreign. IsForeign acquires it too, so it never sees
-	// a helper that is not listed. Lock naming before mu, which is only held briefly.
+	// naming is held from the fork of a helper until its ID is in foreign. IsForeign acquires it too, so it never misses
+	// a helper that is not listed yet. Lock naming before mu, which is only held briefly.
 	naming         sync.Mutex
 	mu             sync.Mutex
 	startingHelper bool  // a helper is being forked; changes only while nothing is being reaped
 	helpers        []int // process IDs of the helpers
-	foreign        []int // children that are not the job's: helpers, and children from before the job
+	foreign        []int // children that do not belong to the job: helpers, and children older than the job
 }
 
 // newFamily makes this process a subreaper, so that the usage of orphans can be counted. If the kernel refuses, the
@@ -43,7 +43,7 @@ func newFamily() *family {
 	return f
 }
 
-// restoreSubreaper restores the previous subreaper setting, because this process reaps nothing from now on.
+// restoreSubreaper restores the previous subreaper setting, once this process no longer reaps orphans.
 func (f *family) restoreSubreaper() {
 	if f != nil {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(f.reaper), 0, 0, 0)
@@ -115,8 +115,8 @@ func (j *Job) ReapHelpers() {
 	}
 }
 
-// IsForeign reports whether the child pid of this process is not the job's: it existed before the job, or it is a
-// helper. Without Signals, every child except the job's main process is foreign.
+// IsForeign reports whether the child pid of this process does not belong to the job: it is older than the job, or it
+// is a helper. Without Signals, every child except the job's main process is foreign.
 func (j *Job) IsForeign(pid int) bool {
 	if j.family == nil {
 		return pid != j.pid
@@ -129,16 +129,16 @@ func (j *Job) IsForeign(pid int) bool {
 	return slices.Contains(f.foreign, pid)
 }
 
-// isJobs reports whether the child pid is the job's. Unlike IsForeign, it does not wait for a helper that is being
-// forked.
+// isJobs reports whether the child pid belongs to the job. Unlike IsForeign, it does not wait for a helper that is
+// being forked.
 func (f *family) isJobs(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !slices.Contains(f.foreign, pid)
 }
 
-// forget removes pid, a child that has been reaped, and reports whether it was foreign. It need not wait for a fork. A
-// later child with the same process ID counts as the job's.
+// forget removes pid, a child that has been reaped, and reports whether it was foreign. Unlike IsForeign, it does not
+// wait for a helper that is being forked. A later child with the same process ID is no longer foreign.
 func (f *family) forget(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +166,7 @@ func childless() bool {
 	return unix.Waitid(unix.P_ALL, 0, &unix.Siginfo{}, look, nil) == unix.ECHILD
 }
 
-// children lists the child processes of all threads of this process. ok is false where the kernel does not list them
+// children lists the child processes of all threads of this process. ok is false if the kernel does not list them
 // (CONFIG_PROC_CHILDREN).
 func children() (pids []int, ok bool) {
 	tasks, err := os.ReadDir("/proc/self/task")

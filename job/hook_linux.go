@@ -163,7 +163,7 @@ func (s *Signals) collectLocked() {
 		s.died = n
 		select {
 		case s.children <- struct{}{}:
-		default: // Wait looks anyway
+		default: // a notification is already pending
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (s *Signals) awaitChild(options int) {
 	defer again.Stop()
 	for {
 		changed, err := peekChild(unix.P_ALL, 0, options|unix.WNOHANG)
-		if changed || err != nil { // reap gets the error again
+		if changed || err != nil { // reap will get the same error
 			return
 		}
 		select {
@@ -201,7 +201,7 @@ func (s *Signals) awaitChild(options int) {
 	}
 }
 
-// A sender is the origin of a signal as the kernel describes it. The assembly knows this layout.
+// A sender is the origin of a signal as the kernel describes it. The assembly depends on this layout.
 type sender struct{ code, pid int32 }
 
 // hookAddress returns the address of the assembly handler.

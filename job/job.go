@@ -22,9 +22,8 @@ var (
 	// binary format, too many arguments. By convention the exit code is 126.
 	ErrNotExecutable = errors.New("command cannot be executed")
 
-	// ErrNoProcess means that the system has no process, memory or descriptor left for a child, or failed in another
-	// way that does not show the command to be missing or not executable. The caller may still become the job with
-	// Exec.
+	// ErrNoProcess means that the system has no process, memory or descriptor left for a child, or failed for a reason
+	// that does not imply a missing or unusable command. The caller may still become the job with Exec.
 	ErrNoProcess = errors.New("cannot create a process")
 )
 
@@ -36,8 +35,8 @@ type Command struct {
 	// unchanged, with the name as its argv[0].
 	Args []string
 
-	// Path is the file that Resolve found for Args[0]. With it Start need not search again. If it is empty or can no
-	// longer be executed, Start searches.
+	// Path is the file that Resolve found for Args[0]. Start searches PATH only if Path is empty or can no longer be
+	// executed.
 	Path string
 
 	// Environ is the environment that the job inherits; nil means the calling process's environment.
@@ -46,7 +45,7 @@ type Command struct {
 	// Env holds additions to the inherited environment, as "KEY=value". An existing key is replaced in place.
 	Env []string
 
-	// FallbackEnviron, if not nil, is the environment of a second try after E2BIG, which means that the arguments,
+	// FallbackEnviron, if not nil, is the environment for a second attempt after E2BIG, which means that the arguments,
 	// Environ and Env together are too large.
 	FallbackEnviron []string
 
@@ -61,9 +60,9 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// EnterCgroup, if not nil, starts the job inside a control group. It calls start, which makes the child, with a
-	// descriptor of the group for clone3(2), or with -1 after it has moved the calling thread instead. See
-	// cgroup.JobGroup.
+	// EnterCgroup, if not nil, starts the job inside a control group. It calls start, which makes the child. The
+	// argument of start is a descriptor of the group for clone3(2), or -1 if EnterCgroup has moved the calling thread
+	// into the group instead. See cgroup.JobGroup.
 	EnterCgroup func(start func(fd int) error) error
 }
 
@@ -93,7 +92,7 @@ type Status struct {
 	FromTerminal bool
 
 	// ReceivedSignals lists the newest signals that this process received for relaying, oldest first. Signals that end
-	// nothing (WINCH, CONT, TSTP) and signals to the job alone are not listed. Linux only.
+	// no process (WINCH, CONT, TSTP) and signals sent only to the job are not listed. Linux only.
 	ReceivedSignals []process.Signal
 
 	// Usage is the usage of the job: its main process, every descendant that was waited for, and the orphans reaped
@@ -106,7 +105,7 @@ type Status struct {
 	// Uncounted is nil, or the reason why Usage lacks the usage of orphans.
 	Uncounted error
 
-	// CopyErr is nil, or the first error of copying Stdin, Stdout or Stderr.
+	// CopyErr is nil, or the first error from copying Stdin, Stdout or Stderr.
 	CopyErr error
 
 	// Err is nil, or the reason why the status is unknown: other code in this process waited for the job. ExitCode is
@@ -114,7 +113,7 @@ type Status struct {
 	Err error
 }
 
-// Usage is the kernel's account of a job, from the rusage of wait4(2).
+// Usage holds the resources that a job used, from the rusage of wait4(2).
 type Usage struct {
 	// UserSeconds and SystemSeconds are CPU times, summed over all processes.
 	UserSeconds, SystemSeconds float64
@@ -122,16 +121,16 @@ type Usage struct {
 	// MaxRSS is the largest resident size in bytes of a single process, not the sum over the tree.
 	MaxRSS int64
 
-	// MaxRSSFloor is the least resident size in bytes that any job of this process is charged with. Until a child
-	// executes its program it shares its parent's memory, which the kernel counts as the child's. MaxRSS <= MaxRSSFloor
-	// means only "at most MaxRSS". 0 if there is no such effect.
+	// MaxRSSFloor is the smallest resident size in bytes that the kernel reports for any job of this process. Until a
+	// child executes its program, it shares its parent's memory, which the kernel counts as the child's. If MaxRSS <=
+	// MaxRSSFloor, the job's own peak is only known to be at most MaxRSS. MaxRSSFloor is 0 if there is no such effect.
 	MaxRSSFloor int64
 
 	// MinorFaults counts page faults without disk access, MajorFaults those with disk access.
 	MinorFaults, MajorFaults int64
 
-	// BlockInput and BlockOutput count reads from and writes to block devices in units of 512 bytes. A write counts
-	// when it makes its page dirty. A read from the page cache does not count.
+	// BlockInput and BlockOutput count reads from and writes to block devices in units of 512 bytes. A write is counted
+	// when it dirties its page. A read from the page cache is not counted.
 	BlockInput, BlockOutput int64
 
 	// VoluntarySwitches counts how often the job waited, InvoluntarySwitches how often the scheduler took a CPU from
@@ -139,7 +138,7 @@ type Usage struct {
 	VoluntarySwitches, InvoluntarySwitches int64
 }
 
-// Plus returns the sums of u and v, with the larger of the two peaks.
+// Plus returns the sum of u and v, except that MaxRSS and MaxRSSFloor are the larger of the two values.
 func (u Usage) Plus(v Usage) Usage {
 	u.UserSeconds += v.UserSeconds
 	u.SystemSeconds += v.SystemSeconds
@@ -156,8 +155,8 @@ func (u Usage) Plus(v Usage) Usage {
 	return u
 }
 
-// withEnviron calls execute with the command's environment and, after E2BIG, a second time with FallbackEnviron.
-// fallback reports whether err is from the second call. The errors of execute are errnos.
+// withEnviron calls execute with the command's environment and, after E2BIG, with FallbackEnviron. fallback reports
+// whether err is from the second call. The errors of execute are errnos.
 func (c Command) withEnviron(execute func(env []string) error) (fallback bool, err error) {
 	err = execute(c.environ())
 	if c.FallbackEnviron == nil || !errors.Is(err, syscall.E2BIG) {

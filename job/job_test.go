@@ -47,8 +47,8 @@ func TestJob_ReportsExitCodeAndSignal(t *testing.T) {
 	}
 }
 
-// The job gets the same environment as without us: the same script is run both ways.
-func TestJob_HasSameSurroundingsAsWithoutAgent(t *testing.T) {
+// A script sees the same descriptors, limits, signal state and arguments with an agent as without one.
+func TestJob_InheritsSameStateAsWithoutAgent(t *testing.T) {
 	t.Parallel()
 	look := `for fd in 0 1 2 9; do readlink /proc/self/fd/$fd; done; cat <&9
 		ls /proc/self/fd | wc -l; ulimit -S -n; ulimit -H -n; umask; cut -d' ' -f5-8 /proc/self/stat
@@ -84,12 +84,12 @@ func TestJob_HasSameSurroundingsAsWithoutAgent(t *testing.T) {
 			t.Errorf("%q: without us (-), with us (+):\n%s", setup, diff)
 		}
 		if !strings.Contains(got[1], "inherited\n") {
-			t.Errorf("%q: the job could not read descriptor 9, want \"inherited\":\n%s", setup, got[1])
+			t.Errorf("%q: the job did not read \"inherited\" from descriptor 9:\n%s", setup, got[1])
 		}
 	}
 }
 
-func TestJob_SharesPipesOfAgent(t *testing.T) {
+func TestJob_SharesAgentsPipes(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "cat")
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
@@ -116,7 +116,7 @@ func TestJob_SharesPipesOfAgent(t *testing.T) {
 	}
 }
 
-func TestCommand_EnvironReplacesInPlace(t *testing.T) {
+func TestCommand_EnvReplacesKeysInPlace(t *testing.T) {
 	t.Setenv("JOB_A", "1")
 	t.Setenv("JOB_B", "2")
 	env := Command{Env: []string{"JOB_A=new=x", "JOB_C="}}.environ()
@@ -200,14 +200,14 @@ func TestStart_SearchesPathAsExecvp(t *testing.T) {
 	}
 }
 
-// The kernel offers SIGCHLD first to the thread that made the job, so that thread must never wait for a disk: no other
-// goroutine runs on it, not even the caller's.
+// The kernel offers SIGCHLD first to the thread that made the job, so no other goroutine, not even the caller's, runs
+// on that thread: it must never wait for a disk.
 func TestStart_JobIsNotChildOfCallersThread(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	file := "/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/children"
 	if _, err := os.Stat(file); err != nil {
-		testenv.SkipOrFail(t, "the children of a thread are told by kernels with CONFIG_PROC_CHILDREN")
+		testenv.SkipOrFail(t, "needs a kernel with CONFIG_PROC_CHILDREN, which lists the children of a thread")
 	}
 
 	s := Catch()
@@ -237,8 +237,8 @@ func TestStart_RefusesCommandWithoutName(t *testing.T) {
 
 func TestJob_CountsOrphans(t *testing.T) {
 	t.Parallel()
-	// The job orphans a child that uses the CPU, and goes on until that child is dead and reaped, so that we must have
-	// reaped it.
+	// The job orphans a child that uses the CPU, and runs until that child has been reaped, which only we can have
+	// done.
 	pid := filepath.Join(t.TempDir(), "pid")
 	_, st := run(t, `sh -c "sh -c 'i=0; while [ \$i -lt 300000 ]; do i=\$((i+1)); done' & echo \$! >`+pid+`"
 		while [ -d /proc/$(cat `+pid+`) ]; do sleep 0.01; done; exit 4`)
@@ -247,11 +247,11 @@ func TestJob_CountsOrphans(t *testing.T) {
 	}
 }
 
-// A helper with a hanging exec delays neither signals nor the job's end; until it is known, only the job is reaped, and
-// then all children.
-func TestJob_HangingHelperDelaysNothing(t *testing.T) {
+// A helper with a hanging exec delays neither signals nor the job's end. Until its process ID is known, only the job is
+// reaped; after that, all children are.
+func TestJob_HangingHelperDelaysNeitherSignalsNorEnd(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"to the end", "for a while"} {
+	for _, name := range []string{"until the job ends", "for a while"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begin := filepath.Join(t.TempDir(), "begin")
@@ -270,14 +270,14 @@ func TestJob_HangingHelperDelaysNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			orphan := w.pid("orphan")
-			until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
+			until(t, "the agent has adopted the orphan", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 			_ = unix.Kill(orphan, unix.SIGKILL)
 			zombie := func(pid int) bool { p, ok := procfile.ReadProcess(pid); return ok && p.State == 'Z' }
-			until(t, "both are dead", func() bool { return zombie(helper) && zombie(orphan) })
+			until(t, "helper and orphan are zombies", func() bool { return zombie(helper) && zombie(orphan) })
 			orphans := 0
 			if name == "for a while" {
 				hung.Close()
-				until(t, "both are reaped", func() bool { return !exists(helper) && !exists(orphan) })
+				until(t, "helper and orphan are reaped", func() bool { return !exists(helper) && !exists(orphan) })
 				orphans = 1
 			} else if time.Sleep(50 * time.Millisecond); !zombie(helper) || !zombie(orphan) {
 				t.Errorf("zombies: helper %v, orphan %v; want both unreaped until the fork returns",
@@ -296,7 +296,7 @@ func TestFamily_ForgetsReapedHelper(t *testing.T) {
 	f := &family{foreign: []int{5, 7}, helpers: []int{7}}
 	j := &Job{family: f}
 	if !j.IsForeign(7) || !f.forget(7) || j.IsForeign(7) || f.forget(7) || !j.IsForeign(5) || len(f.helpers) != 0 {
-		t.Errorf("after 7 was forgotten: foreign %v, helpers %v; want [5] and none", f.foreign, f.helpers)
+		t.Errorf("after forget(7): foreign %v, helpers %v; want [5] and none", f.foreign, f.helpers)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestJob_AllEndedIsFalseWhileDaemonRuns(t *testing.T) {
 			defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
 		}
 		if line, _ := w.expect("over "); line != "over "+over {
-			t.Errorf("%q: the helper says %q, want %q", script, line, "over "+over)
+			t.Errorf("%q: the agent printed %q, want %q", script, line, "over "+over)
 		}
 		if code, st := w.end(); code != 3 || st.Orphans != 0 {
 			t.Errorf("%q: exit code %d, status %+v; want exit code 3 and no orphans", script, code, st)
@@ -337,15 +337,15 @@ func TestJob_CountsDeadOrphanWhileHelperStarts(t *testing.T) {
 	w := start(t, cmd)
 	r.Close()
 	lines := map[string]int{}
-	for range 3 { // "made" may come at any time
+	for range 3 { // the line "made" may come at any time
 		line, _ := w.expect("")
 		word, pid, _ := strings.Cut(line, " ")
 		lines[word], _ = strconv.Atoi(pid)
 	}
 	orphan := lines["orphan"]
-	until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
+	until(t, "the agent has adopted the orphan", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 	_ = unix.Kill(orphan, unix.SIGKILL)
-	until(t, "it is dead", func() bool { p, ok := procfile.ReadProcess(orphan); return !ok || p.State == 'Z' })
+	until(t, "the orphan is dead", func() bool { p, ok := procfile.ReadProcess(orphan); return !ok || p.State == 'Z' })
 	goOn.Close()
 	until(t, "the job is reaped", func() bool { return !exists(lines["job"]) })
 	hung.Close()
@@ -364,7 +364,7 @@ func TestJob_LeavesDaemonAlone(t *testing.T) {
 	}
 	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err := unix.Kill(n, 0); err != nil {
-		t.Errorf("signal 0 to the daemon: %v, want it to be still running", err)
+		t.Errorf("signal 0 to the daemon: %v, want the daemon still running", err)
 	}
 	_ = unix.Kill(n, unix.SIGKILL)
 	if code != 3 || st.Orphans != 0 || st.End.Sub(st.Start) > waitTimeout {
@@ -379,11 +379,11 @@ func TestUsage_MaxRSSEqualsPeakOfJob(t *testing.T) {
 	_, st := w.end()
 	want, _ := strconv.ParseFloat(strings.Fields(line)[1], 64)
 	if got := float64(st.Usage.MaxRSS); got < 0.99*want || got > 1.01*want || want < 300<<20 {
-		t.Errorf("MaxRSS %.0f, want within 1 %% of %.0f, which the job saw, and that at least 300 MiB", got, want)
+		t.Errorf("MaxRSS %.0f, want within 1 %% of the job's own %.0f, at least 300 MiB", got, want)
 	}
 	gnu, err := exec.LookPath("/usr/bin/time")
 	if err != nil || testing.Short() {
-		t.Log("not compared with GNU time, which is not here: apt-get install time")
+		t.Log("GNU time is not installed, so MaxRSS is not compared with it: apt-get install time")
 		return
 	}
 	cmd := command(t, "hog", "", "-f", "%M", os.Args[0])
@@ -408,7 +408,7 @@ func TestUsage_MaxRSSFloorCoversSmallJob(t *testing.T) {
 	}
 }
 
-// The job survives a killed agent.
+// The job keeps running after the agent is killed.
 func TestJob_SurvivesKilledAgent(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; read x; echo $x")
@@ -428,7 +428,7 @@ func TestJob_SurvivesKilledAgent(t *testing.T) {
 	w.expect("survived")
 }
 
-func TestExec_RunsCommandWithoutAnyProcessLeft(t *testing.T) {
+func TestExec_RunsCommandIfNoChildCanBeMade(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "full", "", "sh", "-c", "echo in place $$").CombinedOutput()
 	lines := strings.Fields(string(out))
@@ -442,7 +442,7 @@ func TestExec_ReplacesAgent(t *testing.T) {
 	out, err := command(t, "inplace", "", "sh", "-c", "echo pid $$ $A").CombinedOutput()
 	f := strings.Fields(string(out))
 	if err != nil || len(f) != 5 || f[1] != f[3] || f[4] != "b" {
-		t.Errorf("output %q, error %v; want the same process ID twice, and b", out, err)
+		t.Errorf("output %q, error %v; want the agent's process ID twice, then b", out, err)
 	}
 	out, _ = command(t, "inplace", "", "no-such-command").CombinedOutput()
 	if !strings.Contains(string(out), "not found") {
@@ -450,7 +450,7 @@ func TestExec_ReplacesAgent(t *testing.T) {
 	}
 }
 
-func TestHeadroom_ChecksLimitOfUser(t *testing.T) {
+func TestHeadroom_ChecksUserLimit(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "headroom", "", "5").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "user: limit RLIMIT_NPROC") {
@@ -465,7 +465,7 @@ func TestHeadroom_ChecksLimitOfUser(t *testing.T) {
 	}
 }
 
-func TestHeadroom_ChecksLimitsOfGroups(t *testing.T) {
+func TestHeadroom_ChecksGroupLimits(t *testing.T) {
 	t.Parallel()
 	far := cgroup.TaskLimit{Name: "far/pids.max", Max: 1 << 40, Used: 3}
 	if err := Headroom([]cgroup.TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 84}}); err != nil {
@@ -473,7 +473,7 @@ func TestHeadroom_ChecksLimitsOfGroups(t *testing.T) {
 	}
 	err := Headroom([]cgroup.TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 85}})
 	if err == nil || err.Error() != "limit a/pids.max: 85 of 100 processes and threads used" {
-		t.Errorf("Headroom with 15 free tasks: error %v, want the name of the limit", err)
+		t.Errorf("Headroom with 15 free tasks: error %v, want one with the name of the limit", err)
 	}
 	if err := Headroom(nil); err != nil {
 		t.Error(err)

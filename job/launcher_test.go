@@ -30,15 +30,15 @@ func named(t *testing.T, name string) string {
 	return path
 }
 
-// An underLauncher is an agent below a launcher that sends signals on order.
+// An underLauncher is an agent below a launcher that sends signals on request.
 type underLauncher struct {
 	*wrapped
 	orders io.Writer
 	agent  int // its process ID
 }
 
-// launch starts an agent with a counter as its job, below a launcher with the given name. before are the words before
-// the job's.
+// launch starts an agent with a counter as its job, below a launcher with the given name. before holds the arguments
+// before the job's command.
 func launch(t *testing.T, name string, before ...string) *underLauncher {
 	t.Helper()
 	return launchWith(t, nil, name, before...)
@@ -64,7 +64,7 @@ func launchWith(t *testing.T, env []string, name string, before ...string) *unde
 // awaitWitness waits for the witness, and returns its process ID.
 func (l *underLauncher) awaitWitness() (pid int) {
 	l.t.Helper()
-	until(l.t, "there is a witness", func() bool {
+	until(l.t, "the witness runs", func() bool {
 		for _, child := range addressees("each", l.agent)[1:] {
 			if nameOf(child) == "signal-witness" {
 				pid = child
@@ -75,7 +75,7 @@ func (l *underLauncher) awaitWitness() (pid int) {
 	return pid
 }
 
-// order makes the launcher send a signal.
+// order makes the launcher send sig in the given way.
 func (l *underLauncher) order(way string, sig syscall.Signal) {
 	l.t.Helper()
 	if _, err := fmt.Fprintln(l.orders, unix.SignalName(sig), way); err != nil {
@@ -83,8 +83,8 @@ func (l *underLauncher) order(way string, sig syscall.Signal) {
 	}
 }
 
-// times returns how often the job receives a sent signal: all copies are relayed before two signals that the test sends
-// to the agent.
+// times returns how often the job receives sig. All copies have been relayed once the job gets the two signals that
+// times then sends to the agent.
 func (w *wrapped) times(agent int, sig syscall.Signal) (n int) {
 	w.t.Helper()
 	_, before := w.expect(unix.SignalName(sig))
@@ -111,8 +111,8 @@ func (l *underLauncher) terminate() {
 // ways are the ways in which launchers send signals.
 var ways = []string{"process", "group", "each", "each, backwards"}
 
-// A launcher's signal reaches the job once, in whichever way and under whichever name. Some launchers are recognized by
-// the environment, others by their names.
+// A launcher's signal reaches the job once, however it is sent and whatever the launcher's name is. Some launchers are
+// recognized by the environment, others by their names.
 func TestSignals_LauncherSignalReachesJobOnce(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string][]string{
@@ -126,7 +126,7 @@ func TestSignals_LauncherSignalReachesJobOnce(t *testing.T) {
 				for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGCONT} {
 					l.order(way, sig)
 					if n := l.times(l.agent, sig); n != 1 {
-						t.Errorf("%v from %s to %s: the job saw it %d times, want 1", sig, name, way, n)
+						t.Errorf("%v from %s to %s: the job received it %d times, want 1", sig, name, way, n)
 					}
 				}
 			}
@@ -135,8 +135,8 @@ func TestSignals_LauncherSignalReachesJobOnce(t *testing.T) {
 	}
 }
 
-// Without a known launcher there is no witness, and the group may have been the agent alone. (Two simultaneous signals
-// are one.)
+// Without a known launcher there is no witness, so a signal to the group is relayed as if only the agent had received
+// the signal. (The job may get two simultaneous signals as one.)
 func TestSignals_GroupSignalArrivesTwiceWithoutLauncher(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"srun", "my-mpirun", "hydra"} {
@@ -147,26 +147,26 @@ func TestSignals_GroupSignalArrivesTwiceWithoutLauncher(t *testing.T) {
 			most = max(most, l.times(l.agent, syscall.SIGUSR1))
 		}
 		if most != 2 {
-			t.Errorf("USR1 from %s to the group: the job saw it at most %d times, want 2", name, most)
+			t.Errorf("USR1 from %s to the group: the job received it at most %d times, want 2", name, most)
 		}
 
 		l.order("process", syscall.SIGUSR2)
 		if n := l.times(l.agent, syscall.SIGUSR2); n != 1 {
-			t.Errorf("USR2 from %s to the agent: the job saw it %d times, want 1", name, n)
+			t.Errorf("USR2 from %s to the agent: the job received it %d times, want 1", name, n)
 		}
 		l.terminate()
 	}
 }
 
-// A job that has left the group does not get the group's signals.
-func TestSignals_JobThatLeftGroupGetsGroupSignalOnce(t *testing.T) {
+// A job that has left the process group receives the group's signals only through the relay.
+func TestSignals_JobOutsideGroupGetsGroupSignalOnce(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "mpirun", "setsid")
 	l.awaitWitness()
 	for range 3 {
 		l.order("group", syscall.SIGUSR1)
 		if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
-			t.Errorf("the job saw USR1 %d times, want 1", n)
+			t.Errorf("the job received USR1 %d times, want 1", n)
 		}
 	}
 	l.order("process", syscall.SIGTERM)
@@ -175,8 +175,8 @@ func TestSignals_JobThatLeftGroupGetsGroupSignalOnce(t *testing.T) {
 	}
 }
 
-// A launcher may have ended before the agent looks at its signal.
-func TestSignals_SignalOfEndedLauncherIsNotRepeated(t *testing.T) {
+// A launcher may end before the agent handles its signal.
+func TestSignals_SignalFromEndedLauncherIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	l := launchWith(t, []string{"PMI_RANK=0"}, "proxy")
 	l.awaitWitness()
@@ -191,7 +191,7 @@ func TestSignals_SignalOfEndedLauncherIsNotRepeated(t *testing.T) {
 
 	for line := range l.lines {
 		if line == "SIGUSR1" {
-			t.Error("the job saw SIGUSR1 a second time, want it once: the launcher sent it to the group")
+			t.Error("the job received SIGUSR1 twice, want once: the launcher sent it to the group")
 		}
 		if line == "SIGXCPU" {
 			break
@@ -203,7 +203,7 @@ func TestSignals_SignalOfEndedLauncherIsNotRepeated(t *testing.T) {
 }
 
 // A launcher that is not an ancestor of the agent signals the agent alone.
-func TestSignals_ForeignLaunchersSignalIsRelayed(t *testing.T) {
+func TestSignals_SignalFromUnrelatedLauncherIsRelayed(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "mpirun")
 	cmd := command(t, "sender", "", fmt.Sprint(l.agent))
@@ -212,7 +212,7 @@ func TestSignals_ForeignLaunchersSignalIsRelayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
-		t.Errorf("the job saw USR1 %d times, want 1", n)
+		t.Errorf("the job received USR1 %d times, want 1", n)
 	}
 	l.terminate()
 }
@@ -233,16 +233,16 @@ func TestSignals_ContinuedJobGetsNextCONT(t *testing.T) {
 				l.order(whom, syscall.SIGCONT)
 			}
 			if n := l.times(l.agent, syscall.SIGCONT); n != 1 {
-				t.Errorf("CONT to the %s: the job saw it %d times, want 1", whom, n)
+				t.Errorf("CONT to the %s: the job received it %d times, want 1", whom, n)
 			}
 		}
 	}
 	l.terminate()
 }
 
-// Signals delivered before the job's start are sent to it, from any sender.
-func TestSignals_DeliveredBeforeStartReachTheJob(t *testing.T) {
-	caughtByUs(t, syscall.SIGUSR2) // there is a handler
+// Signals delivered before the job's start are sent to it, whoever the sender is.
+func TestSignals_DeliveredBeforeStartReachJob(t *testing.T) {
+	caughtByUs(t, syscall.SIGUSR2) // installs the handler
 	s := &Signals{incoming: make(chan process.Signal, 1)}
 	for _, sig := range relayedSignals() {
 		s.seen[sig] = readDeliveries(sig)
@@ -261,8 +261,8 @@ func TestSignals_DeliveredBeforeStartReachTheJob(t *testing.T) {
 	}
 }
 
-// A process of the job that signals its group has signalled the job.
-func TestSignals_GroupSignalOfJobIsNotRelayed(t *testing.T) {
+// A signal that a process of the job sends to its group reaches the job directly.
+func TestSignals_GroupSignalFromJobIsNotRelayed(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "insider", os.Args[0])
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -273,7 +273,7 @@ func TestSignals_GroupSignalOfJobIsNotRelayed(t *testing.T) {
 			w.signal(by)
 			w.expectOnly(unix.SignalName(by))
 			if n := w.times(cmd.Process.Pid, syscall.SIGUSR1); n != 1 {
-				t.Errorf("after %v: the job saw SIGUSR1 %d times, want 1", by, n)
+				t.Errorf("after %v: the job received SIGUSR1 %d times, want 1", by, n)
 			}
 		}
 	}
@@ -281,8 +281,8 @@ func TestSignals_GroupSignalOfJobIsNotRelayed(t *testing.T) {
 	w.end()
 }
 
-// The job may do so before this process knows of it.
-func TestSignals_EarlyGroupSignalOfJobIsNotRelayed(t *testing.T) {
+// The job may signal its group before the agent has recorded the job's process ID.
+func TestSignals_EarlyGroupSignalFromJobIsNotRelayed(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		cmd := command(t, "agent", "", "sh", "-c", `trap 'echo SIGTERM' TERM; trap 'echo SIGXCPU' XCPU; trap 'echo SIGUSR2; exit' USR2
@@ -298,8 +298,9 @@ func TestSignals_EarlyGroupSignalOfJobIsNotRelayed(t *testing.T) {
 	}
 }
 
-// A child from before the process became the agent is not the job's: it signals the agent by its process ID.
-func TestSignals_SignalOfOlderChildIsRelayed(t *testing.T) {
+// A child that the process had before it became the agent does not belong to the job. It signals the agent's process
+// ID.
+func TestSignals_SignalFromOlderChildIsRelayed(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "counter", "-c", `(read x; kill -USR1 $$) <&3 & exec "$0" "$0"`, os.Args[0])
 	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
@@ -314,13 +315,13 @@ func TestSignals_SignalOfOlderChildIsRelayed(t *testing.T) {
 	w.pid("ready")
 	goOn.Close()
 	if n := w.times(cmd.Process.Pid, syscall.SIGUSR1); n != 1 {
-		t.Errorf("the job saw SIGUSR1 %d times, want 1", n)
+		t.Errorf("the job received SIGUSR1 %d times, want 1", n)
 	}
 	w.signal(syscall.SIGTERM)
 	w.end()
 }
 
-// The witness keeps nothing open, is foreign to the job, and ends with the agent in any case.
+// The witness holds no file open, is foreign to the job, and ends with the agent, however the agent ends.
 func TestWitness_IsForeignAndEndsWithAgent(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(l *underLauncher){
@@ -348,9 +349,9 @@ func TestWitness_IsForeignAndEndsWithAgent(t *testing.T) {
 	}
 }
 
-// A parent death signal set by the launcher also ends the job, as a child or in place of the agent. Without one the job
-// is not ended.
-func TestStart_PassesParentDeathSignalOn(t *testing.T) {
+// A parent death signal set by the launcher also applies to the job, both as a child and after Exec. Without one, the
+// job has none.
+func TestStart_PassesOnParentDeathSignal(t *testing.T) {
 	runtime.LockOSThread() // the parent of the child is a thread
 	defer runtime.UnlockOSThread()
 	for _, part := range []string{"agent", "inplace"} {
@@ -368,9 +369,9 @@ func TestStart_PassesParentDeathSignalOn(t *testing.T) {
 	}
 }
 
-// A signal that the witness received as well has reached a job that stayed in its groups. Others are passed on once
-// they are late or resolved.
-func TestSignals_ResolveHeldBack(t *testing.T) {
+// A signal that the witness also received has reached the job, unless the job has left its groups. Other signals are
+// relayed after groupSignalWindow.
+func TestSignals_RelaysHeldBackSignalsThatWitnessMissed(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "counter", ""))
 	job := w.pid("ready")
@@ -391,15 +392,15 @@ func TestSignals_ResolveHeldBack(t *testing.T) {
 		passed    int
 		left      int
 	}{
-		{"of the witness, too", 1, nil, string(groups), []timedSignal{{sig, now}}, 0, 0},
-		{"of the witness, too, long ago", 1, nil, string(groups), []timedSignal{{sig, late}}, 0, 0},
-		{"not yet", 0, nil, string(groups), []timedSignal{{sig, now}}, 0, 1},
-		{"of ours alone", 0, nil, string(groups), []timedSignal{{sig, late}}, 1, 0},
-		{"once of the witness, too", 1, nil, string(groups), []timedSignal{{sig, late}, {sig, late}}, 1, 0},
-		{"another signal", 1, nil, string(groups), []timedSignal{{syscall.SIGUSR2, late}}, 1, 0},
-		{"of the witness before, and we were held up", 0, []timedSignal{{sig, late}}, string(groups), []timedSignal{{sig, now}}, 0, 0},
-		{"of the witness before", 0, []timedSignal{{sig, now}}, string(groups), []timedSignal{{sig, now}}, 0, 0},
-		{"the job has moved", 1, nil, "0::/elsewhere\n", []timedSignal{{sig, now}}, 1, 0},
+		{"witness received it too", 1, nil, string(groups), []timedSignal{{sig, now}}, 0, 0},
+		{"witness received it too, held back long ago", 1, nil, string(groups), []timedSignal{{sig, late}}, 0, 0},
+		{"only we received it, just now", 0, nil, string(groups), []timedSignal{{sig, now}}, 0, 1},
+		{"only we received it, long ago", 0, nil, string(groups), []timedSignal{{sig, late}}, 1, 0},
+		{"we received it twice, witness once", 1, nil, string(groups), []timedSignal{{sig, late}, {sig, late}}, 1, 0},
+		{"witness received another signal", 1, nil, string(groups), []timedSignal{{syscall.SIGUSR2, late}}, 1, 0},
+		{"witness received it long before us", 0, []timedSignal{{sig, late}}, string(groups), []timedSignal{{sig, now}}, 0, 0},
+		{"witness received it before us", 0, []timedSignal{{sig, now}}, string(groups), []timedSignal{{sig, now}}, 0, 0},
+		{"job left its control groups", 1, nil, "0::/elsewhere\n", []timedSignal{{sig, now}}, 1, 0},
 	} {
 		s := &Signals{jobState: jobRunning, pid: job, heldBack: c.heldBack}
 		s.witness = &witness{pid: os.Getpid(), counts: &witnessPage{}, unmatched: c.unmatched, groups: []byte(c.groups)}
@@ -416,12 +417,12 @@ func TestSignals_ResolveHeldBack(t *testing.T) {
 			passed += before
 		}
 		if passed != c.passed || len(s.heldBack) != c.left {
-			t.Errorf("%s: %d were passed on, %d are left, want %d and %d", c.name, passed, len(s.heldBack), c.passed, c.left)
+			t.Errorf("%s: %d relayed, %d held back; want %d and %d", c.name, passed, len(s.heldBack), c.passed, c.left)
 		}
 	}
 }
 
-// A held-back stop does not follow a signal that ends the job.
+// A held-back CONT replaces an earlier TSTP, and a TSTP replaces an earlier CONT. Other signals are kept.
 func TestSignals_HeldBackStopAndContinueCancel(t *testing.T) {
 	s := &Signals{}
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGCONT} {
@@ -441,16 +442,16 @@ func TestWitness_ForgetsUnmatchedSignal(t *testing.T) {
 	w.counts.counts[syscall.SIGTERM] = 2
 	w.look()
 	if !w.takeMatch(syscall.SIGTERM) || w.takeMatch(syscall.SIGHUP) || len(w.unmatched) != 1 {
-		t.Errorf("after matching one of two TERM: %v are unmatched, want one TERM", w.unmatched)
+		t.Errorf("after matching one of two TERM: unmatched %v, want one TERM", w.unmatched)
 	}
 	w.unmatched[0].at = w.unmatched[0].at.Add(-2 * groupSignalWindow)
 	s := &Signals{jobState: jobRunning, witness: w}
 	s.seen[syscall.SIGTERM].user = readDeliveries(syscall.SIGTERM).user + 1 // our copy is collected next
 	if s.resolveHeldBack(); len(w.unmatched) != 1 {
-		t.Errorf("%v are unmatched, want one TERM: our own copy of it was yet to be collected", w.unmatched)
+		t.Errorf("unmatched %v, want one TERM, because our own copy has not been collected", w.unmatched)
 	}
 	s.seen[syscall.SIGTERM] = readDeliveries(syscall.SIGTERM)
 	if s.resolveHeldBack(); w.takeMatch(syscall.SIGTERM) {
-		t.Error("an unmatched TERM older than groupSignalWindow is left, want it dropped")
+		t.Error("an unmatched TERM older than groupSignalWindow was kept, want it dropped")
 	}
 }

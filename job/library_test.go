@@ -38,8 +38,9 @@ func shellCommand(out io.Writer, script string, args ...string) Command {
 	return Command{Args: append([]string{"sh", "-c", script, "sh"}, args...), Stdout: out}
 }
 
-// A program that runs both jobs and other children gets every exit code right: neither side reaps the other's.
-func TestStart_ReapsOnlyItsJobBesideOsExec(t *testing.T) {
+// A program that runs both jobs and other children gets every exit code right: neither package reaps the other's
+// children.
+func TestStart_DoesNotReapChildrenOfOsExec(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	for i := range 50 {
@@ -89,9 +90,9 @@ func takenOver(t *testing.T) takeover {
 	return takeover{procfile.StatusValue(status, "SigCgt"), procfile.StatusValue(status, "SigIgn"), on}
 }
 
-// A job of a library changes nothing of the process: no signal handlers, no subreaper, and its orphans do not become
+// A job of a library changes nothing in the process: no signal handlers, no subreaper, and its orphans do not become
 // this process's children.
-func TestStart_TakesNothingOver(t *testing.T) {
+func TestStart_LeavesProcessStateUnchanged(t *testing.T) {
 	r, w := io.Pipe()
 	before := takenOver(t)
 	in, hold, err := os.Pipe()
@@ -111,10 +112,10 @@ func TestStart_TakesNothingOver(t *testing.T) {
 	defer func() { _ = unix.Kill(orphan, unix.SIGKILL) }()
 	var word string
 	if _, err := fmt.Fscan(r, &word); err != nil || word != "orphaned" {
-		t.Fatalf("second word of the job %q, %v; want \"orphaned\"", word, err)
+		t.Fatalf("second word of the job: %q, error %v; want \"orphaned\"", word, err)
 	}
 	if during := takenOver(t); during != before || parentOf(orphan) == os.Getpid() {
-		t.Errorf("before %+v, during the job %+v, want the same; the orphan's parent is %d, want another than %d",
+		t.Errorf("process state before %+v, during the job %+v, want no change; parent of the orphan %d, want not %d",
 			before, during, parentOf(orphan), os.Getpid())
 	}
 	if j.ReapedUsage() != (Usage{}) || j.AllEnded() || j.IsForeign(j.PID()) || !j.IsForeign(orphan) {
@@ -129,17 +130,17 @@ func TestStart_TakesNothingOver(t *testing.T) {
 	hold.Close()
 	st := j.Wait()
 	if after := takenOver(t); after != before {
-		t.Errorf("before %+v, after the job %+v, want the same", before, after)
+		t.Errorf("process state before %+v, after the job %+v, want no change", before, after)
 	}
 	if st.ExitCode != 3 || st.Orphans != 0 || st.ReceivedSignals != nil || st.FromTerminal || st.Err != nil || st.Uncounted == nil {
-		t.Errorf("status %+v, want exit code 3, Uncounted, and nothing of orphans and signals", st)
+		t.Errorf("status %+v, want exit code 3, Uncounted set, no orphans and no signals", st)
 	}
 	if u := j.ReapedUsage(); u.MaxRSS == 0 || u.MaxRSS != st.Usage.MaxRSS || st.Usage.MaxRSSFloor == 0 {
-		t.Errorf("ReapedUsage %+v, want a MaxRSS as in the status %+v, with a floor", u, st.Usage)
+		t.Errorf("ReapedUsage %+v, want the MaxRSS of the status %+v, which must have a floor", u, st.Usage)
 	}
 }
 
-// The account contains only the job, regardless of other children.
+// Usage covers only the job, whatever other children use.
 func TestStart_CountsOnlyItsJob(t *testing.T) {
 	t.Parallel()
 	const burn = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done"
@@ -158,7 +159,7 @@ func TestStart_CountsOnlyItsJob(t *testing.T) {
 	}
 }
 
-func TestJob_SignalEndsJobAndIsInItsStatus(t *testing.T) {
+func TestJob_SignalEndsJobAndAppearsInStatus(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGKILL": syscall.SIGKILL} {
 		j := library(t, shellCommand(nil, "exec sleep 60"))
@@ -174,8 +175,8 @@ func TestJob_SignalEndsJobAndIsInItsStatus(t *testing.T) {
 	}
 }
 
-// A signal sent while the job ends reaches it or no process; -race checks the lock.
-func TestJob_SignalDuringEnd_ReachesJobOrNobody(t *testing.T) {
+// A signal sent while the job ends reaches the job or no process; -race checks the lock.
+func TestJob_SignalDuringEndReachesNoOtherProcess(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		j := library(t, shellCommand(nil, "trap '' TERM; exit 6"))
@@ -231,7 +232,7 @@ func TestJob_WaitReportsJobReapedByOtherCode(t *testing.T) {
 }
 
 // A library waits for its helpers itself.
-func TestJob_LibraryWaitsForItsHelpers(t *testing.T) {
+func TestJob_WithoutSignalsCallerWaitsForHelper(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "exec sleep 60"))
 	helper := exec.Command("sh", "-c", "exit 5")
@@ -321,8 +322,8 @@ func TestCommand_AcceptsUncomparableWriters(t *testing.T) {
 	}
 }
 
-// The descriptor of a file is passed on, without a pipe.
-func TestCommand_PassesFilesOn(t *testing.T) {
+// The job gets a file's own descriptor, not a pipe.
+func TestCommand_PassesOnFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out")
 	out, err := os.Create(path)
@@ -344,9 +345,9 @@ func TestCommand_PassesFilesOn(t *testing.T) {
 	}
 }
 
-// A job does not inherit this process's private descriptors, nor the pipe ends of other jobs: a job that reads to the
-// end of its input sees that end.
-func TestCommand_JobInheritsNothingElse(t *testing.T) {
+// A job does not inherit this process's private descriptors, nor the pipe ends of other jobs, so a job that reads its
+// input to the end is not kept waiting.
+func TestCommand_JobInheritsNoPrivateDescriptors(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -380,7 +381,7 @@ type failing struct{ err error }
 func (f failing) Read(p []byte) (int, error)  { return 0, f.err }
 func (f failing) Write(p []byte) (int, error) { return 0, f.err }
 
-func TestStatus_CopyErrHoldsErrorOfStream(t *testing.T) {
+func TestStatus_CopyErrHoldsStreamError(t *testing.T) {
 	t.Parallel()
 	trouble := errors.New("trouble")
 	c := shellCommand(nil, "cat; exit 3")
@@ -455,8 +456,8 @@ func TestStart_RefusesSecondJobWithSameSignals(t *testing.T) {
 	}
 }
 
-// A resolved file is executed without a second search; if it is gone, there is one.
-func TestCommand_PathSparesSearch(t *testing.T) {
+// Path is executed without a search. If it cannot be executed, Args[0] is searched for.
+func TestCommand_PathAvoidsSearch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/here", "#!/bin/sh\nexit 8", 0o755)
 	write(t, dir+"/data", "#!/bin/sh\nexit 9", 0o644)

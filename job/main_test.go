@@ -38,8 +38,8 @@ const waitTimeout = 15 * time.Second
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
-		// In the background of a script, INT and QUIT are ignored, and would be in every job. A signal that is caught
-		// here has its default action there.
+		// If the tests run in the background of a script, INT and QUIT are ignored, and every job would inherit that. A
+		// signal that is caught here has its default action in the job.
 		for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 			if signal.Ignored(sig) {
 				signal.Notify(make(chan os.Signal, 1), sig)
@@ -139,8 +139,8 @@ func sendEarly(s *Signals) {
 	}
 }
 
-// launcher starts an agent in a separate process group, as launchers of parallel programs do, and sends the signals
-// ordered on standard input: "SIGUSR1 group". It ends with the agent.
+// launcher starts an agent in a separate process group, as launchers of parallel programs do, and sends it the signals
+// that lines such as "SIGUSR1 group" on standard input request. It ends with the agent.
 func launcher() int {
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Env = append(os.Environ(), role+"=agent")
@@ -151,7 +151,7 @@ func launcher() int {
 	}
 
 	go func() {
-		// On a busy machine a launcher of many processes may pause between two of them for longer than the agent waits.
+		// On a busy machine, this thread may pause between two processes for longer than the agent waits.
 		runtime.LockOSThread()
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread; only root may
 		for sc := bufio.NewScanner(os.Stdin); sc.Scan(); {
@@ -166,8 +166,8 @@ func launcher() int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// addressees returns the processes that a launcher signals for an agent, in its order: the process that it started
-// (Slurm's proctrack/cgroup), the group (proctrack/pgid), each process below it (proctrack/linuxproc, and
+// addressees returns the processes that a launcher signals for an agent, in the launcher's order: the process that it
+// started (Slurm's proctrack/cgroup), the group (proctrack/pgid), each process below it (proctrack/linuxproc, and
 // SignalChildrenProcesses=yes), or the latter in reverse order.
 func addressees(way string, agent int) []int {
 	switch way {
@@ -202,7 +202,7 @@ func startHelper(j *Job) {
 	}
 }
 
-// startHungHelper starts a helper that is dead long before it is known: when descriptor 3 ends.
+// startHungHelper starts a helper that is dead long before its process ID is known, at the end of descriptor 3.
 func startHungHelper(j *Job) {
 	made := make(chan int)
 	go func() {
@@ -219,7 +219,7 @@ func startHungHelper(j *Job) {
 // killsAndLives is a script that signals its group, and lives on to be inspected.
 const killsAndLives = "trap '' USR1; kill -USR1 0; exec sleep 60"
 
-// counter prints every signal it gets, and calls its function in do, until a TERM.
+// counter prints every signal it gets and calls the signal's function in do, until it gets a TERM.
 func counter(do map[os.Signal]func()) {
 	ch := make(chan os.Signal, 100)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,

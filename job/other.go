@@ -20,7 +20,7 @@ type Job struct {
 	proc                *os.Process
 	start               time.Time
 	streams             *streams
-	done                chan struct{} // closed when Wait knows how the job ended
+	done                chan struct{} // closed once it is known how the job ended
 	signals             *Signals
 	usesFallbackEnviron bool // its environment is the command's FallbackEnviron
 }
@@ -167,7 +167,7 @@ func (s *Signals) Late() <-chan syscall.Signal {
 	return s.late
 }
 
-// attach makes proc the receiver of the signals, and delivers those that have arrived.
+// attach makes proc the receiver of the signals, and delivers those that have already arrived.
 func (s *Signals) attach(proc *os.Process) {
 	if s == nil {
 		return

@@ -48,7 +48,8 @@ func Exec(c Command, s *Signals) error {
 	return explain(c.Args[0], err)
 }
 
-// notify makes ch receive the signals to catch, except those that are ignored, so that the job inherits that.
+// notify makes ch receive the signals to catch. Signals that are ignored stay ignored, so that the job ignores them
+// too.
 func notify(ch chan<- os.Signal) {
 	signal.Notify(ch, syscall.SIGPIPE, syscall.SIGXFSZ)
 	for _, sig := range []os.Signal{
@@ -61,8 +62,8 @@ func notify(ch chan<- os.Signal) {
 	}
 }
 
-// isRelayed reports whether sig is sent on to the job. A signal of the terminal reaches the job without us, unless it
-// was early, before the job existed. SIGPIPE and SIGXFSZ may come from failed writes of this process.
+// isRelayed reports whether sig is sent on to the job. A signal from the terminal reaches the job directly, unless it
+// arrived before the job existed (early). SIGPIPE and SIGXFSZ may come from failed writes of this process.
 func isRelayed(sig os.Signal, early bool) bool {
 	return sig != syscall.SIGPIPE && sig != syscall.SIGXFSZ && (early || !fromTerminal(sig))
 }
@@ -83,7 +84,7 @@ func fromTerminal(sig os.Signal) bool {
 
 // Reraise ends this process by sig, so that its parent sees how the job died.
 func Reraise(sig syscall.Signal) {
-	if sig != syscall.SIGQUIT { // for SIGQUIT the runtime prints its goroutines
+	if sig != syscall.SIGQUIT { // on SIGQUIT the runtime would print all goroutines
 		signal.Reset(sig)
 		_ = syscall.Kill(os.Getpid(), sig)
 		time.Sleep(time.Second) // until some thread has received it

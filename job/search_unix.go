@@ -18,10 +18,10 @@ import (
 // defaultPath is the search path of glibc's execvp(3) if PATH is not set.
 const defaultPath = "/bin:/usr/bin"
 
-// Resolve returns the file that Start would execute for name: name itself if it has a slash, else the first executable
-// file in the directories of PATH. As in execvp(3), an empty directory means the current directory, an unset PATH means
-// /bin:/usr/bin, and a file without permission does not end the search. The errors are ErrNotFound, ErrNotExecutable,
-// and ErrNoProcess if the kernel could not check the file.
+// Resolve returns the file that Start would execute for name: name itself if it has a slash, otherwise the first
+// executable file in the directories of PATH. As in execvp(3), an empty directory means the current directory, an unset
+// PATH means /bin:/usr/bin, and a file without permission does not end the search. The errors are ErrNotFound,
+// ErrNotExecutable, and ErrNoProcess if the kernel could not check the file.
 func Resolve(name string) (string, error) {
 	var found string
 	err := search(name, func(file string) error {
@@ -143,9 +143,9 @@ func isText(file string) bool {
 	return !bytes.Contains(first, []byte{0})
 }
 
-// explain turns an errno into one of the package's errors. An errno that cannot come from the file gives ErrNoProcess,
-// because it may come from creating the process. Exec may then still succeed, and otherwise the kernel reports the
-// error again.
+// explain converts an errno to one of the package's errors. An errno that cannot be due to the file becomes
+// ErrNoProcess, because creating the process may have failed. Exec may still succeed in that case; otherwise it fails
+// with the same errno.
 func explain(name string, err error) error {
 	kind := ErrNoProcess
 	switch {
@@ -160,7 +160,7 @@ func explain(name string, err error) error {
 	return fmt.Errorf("run %q: %w: %w", name, kind, err)
 }
 
-// isFileError reports whether err means that the file cannot be executed, or not with these arguments.
+// isFileError reports whether err means that the file cannot be executed, at least not with these arguments.
 func isFileError(err error) bool {
 	return isOneOf(err,
 		syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,

@@ -55,7 +55,7 @@ type earlySignal struct {
 type Signals struct {
 	closed     atomic.Bool
 	oldActions [lastSignal + 1]sigaction // previous dispositions of the caught signals
-	died       deliveryCounts            // deliveries of SIGCHLD known to relay
+	died       deliveryCounts            // deliveries of SIGCHLD handled by relay
 	late       chan syscall.Signal
 	incoming   chan process.Signal
 	children   chan struct{}    // receives after a child has ended or stopped
@@ -102,8 +102,8 @@ func Catch() *Signals {
 	return s
 }
 
-// Stop stops catching signals. Later signals have their default effect, which may be to kill the process, so call Stop
-// only when all work is done.
+// Stop stops catching signals. Signals that arrive later have their default effect, which may be to kill the process,
+// so call Stop only when all work is done.
 func (s *Signals) Stop() { s.stop() }
 
 // stop is Stop, but returns the caught signals that no job has received and that the job would not have ignored.
@@ -125,8 +125,8 @@ func (s *Signals) stop() []syscall.Signal {
 	return lost
 }
 
-// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end, from any sender: it asks to cut the
-// remaining operations short. On a nil *Signals, Late returns a nil channel, which never delivers.
+// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end, from any sender. The program should
+// then cut its remaining work short. On a nil *Signals, Late returns a nil channel, which never delivers.
 func (s *Signals) Late() <-chan syscall.Signal {
 	if s == nil {
 		return nil
@@ -187,14 +187,14 @@ func (s *Signals) attach(pid int, f *family) {
 	s.resumeIgnored()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Signals delivered until now may have been sent before the job existed, so none of them counts as sent to the job
-	// directly.
+	// Signals delivered until now may have been sent before the job existed, so none of them is assumed to have reached
+	// the job directly.
 	for _, sig := range relayedSignals() {
 		s.deliver(sig)
 	}
 	s.jobState, s.pid, s.family = jobRunning, pid, f
 	for _, e := range s.early {
-		if !s.fromJob(e.sender) { // the job has begun in the meantime
+		if !s.fromJob(e.sender) { // the job may already have run and sent the signal
 			s.send(e.sig)
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Signals) forget(sig syscall.Signal) {
 	s.dropHeldBack(sig)
 }
 
-// passOn handles n deliveries of sig from processes. It sends the job those that the job has not received directly.
+// passOn handles n deliveries of sig from processes. It relays the deliveries that the job has not received directly.
 func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 	switch {
 	case n == 0:
@@ -249,8 +249,8 @@ func (s *Signals) missed(sig syscall.Signal, n uint32) uint32 {
 	return 0 // sent to the whole group, job included
 }
 
-// leftGroup reports whether the job made a new process group, although without us it would already lead our group,
-// which is the terminal's foreground group.
+// leftGroup reports whether the job moved to a new process group, although without us it would lead our group, which is
+// the terminal's foreground group.
 func (s *Signals) leftGroup() bool {
 	group, err := unix.Getpgid(s.pid)
 	if err != nil || group != s.pid || unix.Getpgrp() != os.Getpid() {

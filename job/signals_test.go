@@ -23,7 +23,7 @@ import (
 )
 
 // Each signal sent to the agent's process ID reaches the job once.
-func TestSignals_RelaysEachOnce(t *testing.T) {
+func TestSignals_RelaysEachSignalOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "counter", os.Args[0]))
 	w.pid("ready")
@@ -46,7 +46,7 @@ func TestSignals_RelaysEachOnce(t *testing.T) {
 	}
 }
 
-// expectOnly expects this line next, without other lines before it.
+// expectOnly expects line as the next line.
 func (w *wrapped) expectOnly(line string) {
 	w.t.Helper()
 	if _, before := w.expect(line); before != 0 {
@@ -54,7 +54,8 @@ func (w *wrapped) expectOnly(line string) {
 	}
 }
 
-// settle sends two otherwise unused signals, so that all earlier signals have been relayed, and expects only these two.
+// settle sends two otherwise unused signals and expects only these. When they arrive, all earlier signals have been
+// relayed.
 func (w *wrapped) settle() {
 	w.t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} {
@@ -63,15 +64,16 @@ func (w *wrapped) settle() {
 	}
 }
 
-// Signals ignored at our start are ignored in the job; a job that handles them nevertheless gets them.
+// Signals ignored at our start are ignored in the job; a job that handles them gets them nevertheless.
 func TestSignals_RelaysSignalsIgnoredAtStart(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "counter", "-c", `trap '' HUP INT; exec "$0" "$0"`, os.Args[0])
 	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
 	w := start(t, cmd)
 	w.pid("ready")
-	// While the job is being made they are ignored. It may be ready before this is over.
-	until(t, "they are caught again", func() bool {
+	// The agent ignores the signals while it makes the job, and the job may be ready before the agent catches them
+	// again.
+	until(t, "the agent catches the signals again", func() bool {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.cmd.Process.Pid))
 		ignored, err := strconv.ParseUint(procfile.StatusValue(status, "SigIgn"), 16, 64)
 		return err == nil && ignored&(1<<(syscall.SIGHUP-1)|1<<(syscall.SIGINT-1)) == 0
@@ -85,8 +87,8 @@ func TestSignals_RelaysSignalsIgnoredAtStart(t *testing.T) {
 	w.end()
 }
 
-// A program started with blocked signals receives them nevertheless, and notices the end of its job. The job has them
-// blocked, as without the program.
+// An agent started with blocked signals receives them nevertheless, and notices the end of its job. The job starts with
+// the same signals blocked.
 func TestSignals_ReceivesSignalsBlockedAtStart(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "-c", `import os, signal, sys
@@ -111,9 +113,9 @@ os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; re
 	}
 }
 
-// A SIGCHLD from a process may be the only one delivered at the job's end: the kernel merges its SIGCHLD into a pending
-// one.
-func TestSignals_SIGCHLDOfProcessHidesNoEnd(t *testing.T) {
+// A SIGCHLD from a process may be the only one delivered at the job's end: the kernel merges its own SIGCHLD into one
+// that is pending.
+func TestSignals_SIGCHLDFromProcessDoesNotHideJobsEnd(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; read x; exit 7")
 	stdin, err := cmd.StdinPipe()
@@ -144,7 +146,7 @@ func TestSignals_DeliversEarlySignal(t *testing.T) {
 
 func TestSignals_JobMayHandleOrIgnoreTERM(t *testing.T) {
 	t.Parallel()
-	// The job takes its time, and we wait.
+	// Wait waits while the job's handler takes its time.
 	w := start(t, command(t, "agent", "", "sh", "-c",
 		`trap 'sleep 0.5; echo saved; exit 3' TERM; echo pid $$; while :; do sleep 0.01; done`))
 	w.pid("pid")
@@ -154,7 +156,7 @@ func TestSignals_JobMayHandleOrIgnoreTERM(t *testing.T) {
 		t.Errorf("job that handles TERM: exit code %d, status %+v; want 3, no signal, and an end after 500 ms",
 			code, st)
 	}
-	// A job that ignores it is left alone.
+	// A job that ignores TERM is left alone.
 	cmd := command(t, "agent", "", "sh", "-c", `trap '' TERM; echo pid $$; read x; exit 4`)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -180,7 +182,7 @@ func state(pid int) string {
 	return after[:1]
 }
 
-// Without a shell that would notice, a job that stops itself does not stop us, and a CONT sent to us continues it.
+// If no shell would notice, a job that stops itself does not stop us, and a CONT sent to us continues the job.
 func TestJob_SelfStopWithoutJobControlStopsOnlyJob(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "selfstop", os.Args[0]))
@@ -223,7 +225,7 @@ type terminal struct {
 	cmd  *exec.Cmd
 	tty  *os.File
 	more chan string
-	text string // not yet expected
+	text string // output that expect has not consumed
 }
 
 // onTerminal starts cmd as the leader of a session on a new pty.
@@ -305,7 +307,8 @@ func (m *terminal) send(text string) {
 	}
 }
 
-// once expects a signal, then two settling ones relayed by the agent, and nothing else.
+// once expects exactly one delivery of sig. It also sends the agent two other signals: when they arrive, so has every
+// copy of sig.
 func (m *terminal) once(agent int, sig syscall.Signal) {
 	m.t.Helper()
 	seen := m.expect(unix.SignalName(sig))
@@ -316,7 +319,7 @@ func (m *terminal) once(agent int, sig syscall.Signal) {
 		seen += m.expect(unix.SignalName(sig))
 	}
 	if strings.Contains(seen, "SIG") {
-		m.t.Errorf("%v: the job saw further signals, want none: %q", sig, seen)
+		m.t.Errorf("%v: the job received further signals, want none: %q", sig, seen)
 	}
 }
 
@@ -328,7 +331,7 @@ func TestSignals_TerminalSignalReachesJobOnce(t *testing.T) {
 	if err := unix.Kill(agent, syscall.SIGXCPU); err != nil {
 		t.Fatal(err)
 	}
-	m.expect("SIGXCPU") // until the agent passes this on, it may not know yet that the job runs
+	m.expect("SIGXCPU") // before the agent relays this, it may not have noticed that the job runs
 	for range 5 {
 		m.send("\x03")
 		m.once(agent, syscall.SIGINT)
@@ -383,11 +386,11 @@ func TestSignals_HangupReachesJobOnce(t *testing.T) {
 	}
 	hups := strings.Count(strings.Join(got, " "), "SIGHUP")
 	if hups != 1 {
-		t.Errorf("the job saw %v with %d SIGHUP, want 1", got, hups)
+		t.Errorf("the job received %v with %d SIGHUP, want 1", got, hups)
 	}
 }
 
-// readLines closes the channel at the end of the file.
+// readLines returns a channel that delivers the lines of f and is closed at the end of the file.
 func readLines(f *os.File) <-chan string {
 	lines := make(chan string, 100)
 	go func() {
@@ -409,7 +412,7 @@ func readLines(f *os.File) <-chan string {
 }
 
 // A job killed by Ctrl-C or Ctrl-\ is distinguished from one killed by kill(1), and the agent dies by the same signal.
-func TestStatus_DistinguishesDeathFromTerminal(t *testing.T) {
+func TestStatus_DistinguishesDeathByTerminalSignal(t *testing.T) {
 	t.Parallel()
 	for key, sig := range map[string]syscall.Signal{"\x03": syscall.SIGINT, "\x1c": syscall.SIGQUIT} {
 		cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
@@ -472,7 +475,7 @@ func TestJob_CtrlZStopsJobAndAgent(t *testing.T) {
 		m.send("\x1a")
 		m.expect("Stopped")
 		m.expect("prompt-$ ")
-		// The shell reports the agent, its child; the job may be a moment behind.
+		// The shell reports the agent, its child; the job may stop a moment later.
 		until(t, "agent and job are stopped", func() bool { return state(agent) == "T" && state(pid) == "T" })
 		m.send("fg\n")
 		m.once(agent, syscall.SIGCONT)
@@ -492,7 +495,7 @@ func TestJob_CtrlZStopsJobAndAgent(t *testing.T) {
 
 // A job that stops itself, immediately or after tidying up, gives the shell its terminal back when it has stopped, and
 // goes on after fg.
-func TestJob_SelfStopGivesShellItsTerminal(t *testing.T) {
+func TestJob_SelfStopReturnsTerminalToShell(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "selfstop")
 	m.send("$AGENT $AGENT\n")
@@ -521,8 +524,8 @@ func TestJob_SelfStopGivesShellItsTerminal(t *testing.T) {
 	m.expect("prompt-$ ")
 }
 
-// A job that ignores Ctrl-Z goes on, and keeps the terminal.
-func TestJob_ThatIgnoresCtrlZKeepsTerminal(t *testing.T) {
+// A job that ignores Ctrl-Z keeps running, and keeps the terminal.
+func TestJob_KeepsTerminalIfItIgnoresCtrlZ(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "")
 	m.send("$AGENT sh -c 'trap \"\" TSTP; trap \"echo in\"t INT; echo ready; while :; do sleep 0.05; done'\n")
@@ -537,7 +540,7 @@ func TestJob_ThatIgnoresCtrlZKeepsTerminal(t *testing.T) {
 	m.expect("prompt-$ ")
 }
 
-// A shell's loop ends at Ctrl-C as it would without us.
+// Ctrl-C ends a shell's loop, as it would without us.
 func TestReraise_CtrlCEndsLoop(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "")
@@ -567,7 +570,7 @@ func wantReceived(t *testing.T, sent []process.Signal, sig syscall.Signal, kerne
 	}
 }
 
-// The sender of a signal is known by process ID and name, and an immediate repetition is merged.
+// The sender of a signal is recorded with its process ID and name, and an immediate repetition is merged.
 func TestReceived_NamesSendingProcess(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "counter", os.Args[0]))
@@ -628,18 +631,18 @@ func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
 	s := Catch()
 	t.Cleanup(s.Stop)
 	_ = unix.Kill(os.Getpid(), sig)
-	until(t, "the signal is noted", func() bool { return len(s.Received()) > 0 })
+	until(t, "the signal is recorded", func() bool { return len(s.Received()) > 0 })
 	return s
 }
 
-// The handler also works where the test binary cannot be started again (an emulator).
+// This test of the handler also runs in an emulator, where the test binary cannot start itself.
 func TestReceived_RecordsSignalSentToSelf(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR1)
 	wantReceived(t, s.Received(), syscall.SIGUSR1, false, os.Getpid())
 	wantReceived(t, []process.Signal{<-s.Incoming()}, syscall.SIGUSR1, false, os.Getpid())
 }
 
-// A receiver that does not read Incoming delays nothing.
+// Signals are recorded without delay even if no goroutine reads Incoming.
 func TestSignals_UnreadIncomingDelaysNothing(t *testing.T) {
 	s := &Signals{incoming: make(chan process.Signal, 1)}
 	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
@@ -651,8 +654,8 @@ func TestSignals_UnreadIncomingDelaysNothing(t *testing.T) {
 	}
 }
 
-// A signal that the handler has counted and relay has not seen is on its way.
-func TestSignals_OnTheWayKnowsUncollectedSignal(t *testing.T) {
+// A signal that the handler has counted but relay has not collected is on the way.
+func TestSignals_OnTheWayFindsUncollectedSignal(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR2)
 	if s.onTheWay(relayedSignals()...) {
 		t.Error("onTheWay is true after all signals were collected, want false")

@@ -27,17 +27,17 @@ type Job struct {
 	outsideCgroup       bool // could not be started in its control group
 	usesFallbackEnviron bool // its environment is the command's FallbackEnviron
 	streams             *streams
-	done                chan struct{} // closed when Wait knows how the job ended
+	done                chan struct{} // closed once it is known how the job ended
 
 	attached    chan struct{} // closed when the signals go to the job
-	witnessDone chan struct{} // closed when startWitness is done
+	witnessDone chan struct{} // closed when startWitness has returned
 
 	// Nil unless the process was taken over.
 	signals *Signals
 	family  *family
 
 	// reaping is held while the main process is reaped and while it is sent a signal, because the ID of a reaped
-	// process may be reused at once. With Signals, reaping is the lock of signals.
+	// process may be reused immediately. With Signals, reaping is the lock of signals.
 	reaping sync.Locker
 	ended   bool // guarded by reaping
 
@@ -45,17 +45,17 @@ type Job struct {
 	allEnded    bool       // the job and all its processes have ended
 	reapedUsage Usage      // of its processes reaped so far
 
-	last            lastStat                // of the main process; belongs to Wait
+	last            lastStat                // of the main process; used only by Wait
 	endings         []process.ReapedProcess // for TakeEnded; guarded by mu
 	otherCPUSeconds float64                 // CPU time of reaped processes beyond maxEnded; guarded by mu
 }
 
-// Start runs the command and returns when its program has been executed. Failures before that wrap ErrNotFound,
+// Start runs the command and returns once the kernel has executed its program. Earlier failures wrap ErrNotFound,
 // ErrNotExecutable or ErrNoProcess.
 //
-// With s, from Catch, the process exists only for the job: signals are relayed to the job from its start, and until
-// Wait returns orphans of the job become children of this process. Only one job at a time can use s. With nil, Start
-// leaves the process alone; see the package comment.
+// With s, which Catch returns, the process serves only the job: signals are relayed to the job from its start, and
+// orphans of the job become children of this process until Wait returns. Only one job at a time can use s. If s is nil,
+// Start leaves the state of the process unchanged; see the package comment.
 func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, fmt.Errorf("start job: %w", errNoCommand)
@@ -89,15 +89,15 @@ func Start(c Command, s *Signals) (*Job, error) {
 	return j, nil
 }
 
-// usedByChildren returns the usage of all reaped children. Each child that is reaped changes it.
+// usedByChildren returns the usage of all reaped children. The result changes with each reaped child.
 func usedByChildren() (ru syscall.Rusage) {
 	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru)
 	return ru
 }
 
-// explainStart is explain for a failed start. made reports whether a child was made; it may have been the job, if only
-// reading its result failed. ErrNoProcess lets the caller become the job, and no job may run twice. So the result is
-// ErrNoProcess only if no child was made or the kernel lacked resources (EAGAIN, ENOMEM).
+// explainStart is explain for a failed start. made reports whether a child was made. That child may have been the job,
+// if only reading its result failed. After ErrNoProcess the caller may become the job, which must not run twice, so the
+// result is ErrNoProcess only if no child was made or the kernel lacked resources (EAGAIN, ENOMEM).
 func explainStart(name string, err error, made bool) error {
 	explained := explain(name, err)
 	known := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
@@ -107,9 +107,9 @@ func explainStart(name string, err error, made bool) error {
 	return fmt.Errorf("run %q: %w: its new process failed: %w", name, ErrNotExecutable, err)
 }
 
-// executeApart is execute. With Signals, it runs on a thread that does nothing else until Wait has seen the job's end.
-// The kernel offers SIGCHLD first to the thread that made the process, and to no other thread while that one waits for
-// a disk.
+// executeApart calls execute. With Signals, the call runs on a thread that does nothing else until the job has ended:
+// the kernel offers SIGCHLD first to the thread that made the process, and to no other thread while that thread waits
+// for a disk.
 func (j *Job) executeApart(c Command) error {
 	if j.signals == nil {
 		return j.execute(c)
@@ -118,7 +118,7 @@ func (j *Job) executeApart(c Command) error {
 	made := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread() // if the thread ended, so would a parent of the job (PR_SET_PDEATHSIG)
+		defer runtime.UnlockOSThread() // if the thread ended, the job would get its parent death signal
 		err := j.execute(c)
 		made <- err
 		if err == nil {
@@ -146,8 +146,8 @@ func (j *Job) execute(c Command) (err error) {
 // fork makes the job's process inside the command's control group, if it has one. If the kernel refuses that, the
 // process is made in our control group.
 func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr) (err error) {
-	// If our launcher tied our life to its own, the job's life is tied to ours; otherwise the job may outlive us. In a
-	// program that was not taken over, the job is never tied.
+	// If our launcher set a parent death signal for us, the job gets the same one; otherwise the job may outlive us.
+	// Without Signals, the job never gets a parent death signal.
 	var death syscall.Signal
 	if j.signals != nil {
 		death = launcherDeath
@@ -162,7 +162,7 @@ func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr
 	}
 
 	if entered := c.EnterCgroup(in); entered == nil {
-		j.outsideCgroup = false // an earlier try may have set it
+		j.outsideCgroup = false // an earlier attempt may have set it
 		return nil
 	}
 	if err == nil && j.pid > 0 { // the job runs; a later step failed
@@ -199,8 +199,8 @@ func (j *Job) ReapedUsage() Usage {
 	return j.reapedUsage
 }
 
-// AllEnded reports whether the job and all its processes have ended. False may also mean that this is unknown, as it
-// always is without Signals.
+// AllEnded reports whether the job and all its processes have ended. It returns false if this is unknown, as it always
+// is without Signals.
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,10 +221,10 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Release closes this process's stdin, stdout and every other inherited descriptor after the job got them: a pipe that
-// the job closes is then closed, and a lock that it drops is dropped. Descriptors with a lock of fcntl(2) stay open,
-// because such a lock belongs to this process, even if it was set before exec. stderr stays open for final messages.
-// Only a program that needs none of these descriptors may call Release. Without Signals it does nothing.
+// Release closes stdin, stdout and every other inherited descriptor of this process once the job has them. A pipe is
+// then closed, and a lock released, as soon as the job does so. Descriptors with a lock of fcntl(2) stay open, because
+// such a lock belongs to this process, even if it was set before exec. stderr stays open for final messages. Only a
+// program that needs none of these descriptors may call Release. Without Signals it does nothing.
 func (j *Job) Release() {
 	if j.signals == nil {
 		return
@@ -261,9 +261,9 @@ func holdsLock(fd int) bool {
 	return err == nil && bytes.Contains(info, []byte(": POSIX "))
 }
 
-// Exec replaces this process with the command, for when no child can be made: the job runs unmeasured. It returns only
-// on failure, with the errors of Start. s may be nil. A signal that s caught can no longer be passed to the job; it
-// ends this process, as it would most likely have ended the job.
+// Exec replaces this process with the command. It is the fallback if no child can be made; the job then runs
+// unmeasured. Exec returns only on failure, with the errors of Start. s may be nil. A signal that s caught can no
+// longer be passed to the job; it ends this process, as it would most likely have ended the job.
 func Exec(c Command, s *Signals) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("execute job: %w", errNoCommand)
@@ -277,7 +277,7 @@ func Exec(c Command, s *Signals) error {
 	ignoreAgain(slices.Concat(relayedSignals(), swallowedSignals(), uncaughtSignals()))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if launcherDeath != 0 { // the setting belongs to a thread
+	if launcherDeath != 0 { // the setting applies to one thread
 		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(launcherDeath), 0, 0, 0)
 	}
 	_, err := c.withEnviron(func(env []string) error {

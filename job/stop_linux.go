@@ -15,12 +15,12 @@ import (
 
 // mirrorStop stops this process by sig, the signal that stopped the job, if our parent is a shell with job control. The
 // shell waits for us and would otherwise not notice that its job has stopped. mirrorStop returns when we are continued.
-// The SIGCONT is relayed to the job like any other, unless the job has received it already.
+// The SIGCONT that continues us is relayed to the job like any other, unless the job has received it already.
 func (j *Job) mirrorStop(sig syscall.Signal) {
 	if !underJobControl(sig) {
 		return
 	}
-	// Nothing is relayed until our handler is back: the next SIGTSTP must again stop us only after the job.
+	// Relay nothing until our handler is restored: the next SIGTSTP must also stop us only after the job.
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	if !j.stillStopped() {
@@ -39,8 +39,8 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 }
 
-// stillStopped reports whether the job is stopped now. If so, a SIGCONT that reached us earlier and has not been
-// relayed yet is dropped, because it must not continue the job. The caller holds the lock of the signals.
+// stillStopped reports whether the job is stopped now. If so, a SIGCONT that reached us earlier but has not been
+// relayed is dropped, because it must not continue the job. The caller holds the lock of the signals.
 func (j *Job) stillStopped() bool {
 	p, ok := procfile.ReadProcess(j.pid)
 	if ok && p.State != 'T' { // without /proc, wait4 has just reported the stop
@@ -53,8 +53,8 @@ func (j *Job) stillStopped() bool {
 }
 
 // underJobControl reports whether our parent looks like a shell with job control: it is in our session and in another
-// process group. The terminal stops the whole group. So for any signal but SIGSTOP the shell may be a more distant
-// ancestor, above others in our group (a script, another perfagent).
+// process group. The terminal stops the whole group, so for any signal except SIGSTOP the shell may be a more distant
+// ancestor, above other processes of our group (a script, another perfagent).
 func underJobControl(sig syscall.Signal) bool {
 	parent := 0
 	for p := range procfile.Ancestors() {

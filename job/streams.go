@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// streams connects a job with the readers and writers of its Command.
+// streams connects a job to the readers and writers of its Command.
 type streams struct {
 	files   [3]*os.File // the job's descriptors 0, 1 and 2; nil means this process's
 	jobEnds []*os.File  // the job's ends of the pipes
@@ -45,13 +45,13 @@ func (c Command) openStreams() (*streams, error) {
 	return s, nil
 }
 
-// equal reports whether a and b are equal. Writers of types that cannot be compared are not.
+// equal reports whether a and b are equal. It returns false for types that cannot be compared.
 func equal(a, b io.Writer) bool {
 	defer func() { _ = recover() }()
 	return a == b
 }
 
-// connect sets the job's descriptor fd to stream, a reader or writer, or nil for this process's descriptor. If stream
+// connect sets the job's descriptor fd to stream: a reader, a writer, or nil for this process's descriptor. If stream
 // is not a file, run copies between it and this process's end of a pipe.
 func (s *streams) connect(fd int, stream any, run func(own *os.File) error) error {
 	if file, ok := stream.(*os.File); ok || stream == nil {
@@ -80,7 +80,7 @@ func copyTo(to io.Writer) func(*os.File) error {
 	}
 }
 
-// start begins to copy. It closes this process's copies of the job's ends of the pipes.
+// start starts the copying and closes this process's copies of the job's pipe ends.
 func (s *streams) start() {
 	closeAll(s.jobEnds)
 	s.copied = make(chan error, len(s.copies))
@@ -89,7 +89,7 @@ func (s *streams) start() {
 	}
 }
 
-// wait waits until everything is copied, and returns the first error.
+// wait waits until all copying is done, and returns the first error.
 func (s *streams) wait() error {
 	var first error
 	for range s.copies {

@@ -71,8 +71,8 @@ type memoryMap struct {
 }
 
 // moveTitle makes the first n bytes of title the command line (PR_SET_MM_MAP). It needs CONFIG_CHECKPOINT_RESTORE in
-// the kernel, but no privileges. The kernel takes a whole map, in which only the command line differs. If it refuses,
-// the command line stays in place.
+// the kernel, but no privileges. The call sets the whole memory map, in which only the command line changes. If the
+// kernel refuses, the command line stays where it is.
 func moveTitle(n int) {
 	m, ok := ownMap()
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// titled sets the titles of its arguments one after the other, and prints the command line visible to others.
+// titled sets each of its arguments as the title in turn, and prints the command line that other processes see.
 func titled() {
 	CopyArgs()
 	titles, environ := os.Args[1:], strings.Join(os.Environ(), "\n")
@@ -32,7 +32,7 @@ func canMoveTitle() bool {
 	return errno == 0
 }
 
-func TestSetTitle(t *testing.T) {
+func TestSetTitle_ChangesCommandLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("words and ", 20) + "more"
 	longest := "any " + strings.Repeat("x", 1000)
@@ -47,7 +47,7 @@ func TestSetTitle(t *testing.T) {
 		t.Fatalf("output %q, want %d lines", lines, len(titles)+1)
 	}
 	if want := strings.Join(titles, "|") + " true"; lines[len(titles)] != want {
-		t.Errorf("arguments, and whether the environment stayed: %q, want %q", lines[len(titles)], want)
+		t.Errorf("arguments, and whether the environment is unchanged: %q, want %q", lines[len(titles)], want)
 	}
 	for i, text := range titles {
 		var line string
@@ -64,7 +64,7 @@ func TestSetTitle(t *testing.T) {
 	}
 }
 
-func TestWordsWithin(t *testing.T) {
+func TestWordsWithin_CutsBetweenWords(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{
 		0: "", 5: "", 9: "", 10: "perfagent:", 13: "perfagent:", 14: "perfagent: run", 24: "perfagent: run of",

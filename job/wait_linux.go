@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxOrphansAtEnd bounds how many orphans are reaped after the main process has ended. Without it, a job that
+	// maxOrphansAtEnd bounds how many orphans are reaped after the main process has ended. Without a bound, a job that
 	// leaves an endless number of dying processes would delay its exit code forever.
 	maxOrphansAtEnd = 100_000
 
@@ -77,7 +77,7 @@ func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 	}
 }
 
-// block waits until a child may have changed, so that reap is worth a call. It reaps nothing.
+// block waits until a child may have changed, and reap may find it. It reaps nothing itself.
 func (j *Job) block() {
 	if j.family == nil {
 		waitable(unix.P_PID, j.pid, unix.WEXITED)
@@ -94,8 +94,8 @@ func (j *Job) block() {
 	j.signals.awaitChild(changed)
 }
 
-// waitable waits until the child that kind and id select has changed as options ask; with WNOHANG it only checks. It
-// does not reap the child. On an error it reports false; reap gets the same error.
+// waitable waits until the child that kind and id select has changed as options specify; with WNOHANG it only checks.
+// It does not reap the child. It returns false on an error, because reap will get the same error.
 func waitable(kind, id, options int) bool {
 	changed, err := peekChild(kind, id, options)
 	return err == nil && changed
@@ -163,7 +163,7 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 
 // reapOrphans reaps and counts the orphans that are dead at the job's end.
 func (j *Job) reapOrphans(st *Status) {
-	for range helperStarts { // while one is being forked, reap skips the orphans
+	for range helperStarts { // while a helper is being forked, reap skips the orphans
 		if !j.family.isStartingHelper() {
 			break
 		}
@@ -204,8 +204,8 @@ func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
 	j.keepEnded(pid, ru)
 }
 
-// maxEnded bounds how many reaped processes are kept individually between calls of TakeEnded. The ones with the most
-// CPU time are kept. A job may leave thousands of orphans.
+// maxEnded bounds how many reaped processes are kept individually between calls of TakeEnded. The processes with the
+// most CPU time are kept, because a job may leave thousands of orphans.
 const maxEnded = 64
 
 // lastStat holds values from /proc/PID/stat of the main process, read after its end and before it is reaped. rusage

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A witnessPage is the memory page that a witness shares with this process. The assembly knows its layout.
+// A witnessPage is the memory page that a witness shares with this process. The assembly depends on its layout.
 type witnessPage struct {
 	all           uint64                 // 0: the set of all signals
 	notifierValue uint64                 // 8: what the child writes to notifierFD
@@ -66,7 +66,7 @@ func forkWitness() (pid int, t *witnessPage, err error) {
 	return pid, t, nil
 }
 
-// count returns how often processes have sent a signal to the witness.
+// count returns how often processes have sent sig to the witness.
 func (t *witnessPage) count(sig syscall.Signal) uint32 { return atomic.LoadUint32(&t.counts[sig]) }
 
 // end unmaps the page.
@@ -74,9 +74,9 @@ func (t *witnessPage) end() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(t)), os.Getpagesize()))
 }
 
-// setUnmapped lists the memory that the child unmaps first: all but its code and the page. So the child holds no copy
-// of memory that this process changes later, and a sum of resident sizes does not count our memory twice. With cgo
-// nothing is unmapped, because the kernel may write to the C library's memory (rseq(2)).
+// setUnmapped lists the memory that the child unmaps first: everything except its code and the page. The child then
+// holds no copy of memory that this process changes later, and a sum of resident sizes does not count our memory twice.
+// With cgo, nothing is unmapped, because the kernel may write to the C library's memory (rseq(2)).
 func (t *witnessPage) setUnmapped() {
 	if withCgo {
 		return

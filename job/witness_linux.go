@@ -21,7 +21,7 @@ import (
 // where the job is: in our process group, among our children, and in the control group in which we started the job or
 // in a parent of that group. A signal to the process group, the tree or each process of a control group reaches witness
 // and job; a signal to this process alone reaches neither of them. The witness blocks all signals, counts those it
-// gets, and dies with us.
+// receives, and dies with us.
 type witness struct {
 	pid    int
 	counts *witnessPage
@@ -68,8 +68,8 @@ func (j *Job) startWitness() {
 	j.signals.witness = w
 }
 
-// Witness returns the process ID of the witness, a child of this process that shows which signals reach the job too, or
-// 0 if there is none. It is in the control group of this process and is foreign to the job. ReapHelpers ends it.
+// Witness returns the process ID of the witness, a child of this process that shows which signals also reach the job,
+// or 0 if there is none. It is in the control group of this process and is foreign to the job. ReapHelpers ends it.
 func (j *Job) Witness() int {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
@@ -90,8 +90,8 @@ func (s *Signals) stopWitness() {
 	}
 }
 
-// holdBack keeps n deliveries of sig until the witness shows whether the job has them. SIGTSTP and SIGCONT cancel each
-// other, as they do in the kernel while they are pending. The caller holds the lock.
+// holdBack keeps n deliveries of sig until the witness shows whether they have reached the job. SIGTSTP and SIGCONT
+// cancel each other, as they do in the kernel while they are pending. The caller holds the lock.
 func (s *Signals) holdBack(sig syscall.Signal, n uint32) {
 	switch sig {
 	case syscall.SIGCONT:
@@ -236,7 +236,7 @@ func (s *Signals) fromJob(pid int) bool {
 		if p.PID == s.pid {
 			return true
 		}
-		if p.Parent == os.Getpid() { // an orphan of the job, or a child from before
+		if p.Parent == os.Getpid() { // an orphan of the job, or a child older than the job
 			return s.family.isJobs(p.PID)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// IsAddress reports whether s has the form of a store's address, which begins with '/' or '.', or is a URL.
+// IsAddress reports whether s has the form of a store's address: it begins with '/' or '.', or is a URL.
 func IsAddress(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, ".") || strings.Contains(s, "://")
 }
@@ -25,8 +25,8 @@ func SplitReference(s string) (address, name string, ok bool) {
 }
 
 // newConnector returns the connector for address and the codec of the objects there. credentials is
-// Options.Credentials. It looks only at its arguments and, for S3, at the environment. No error repeats the address,
-// because it may contain a password.
+// Options.Credentials. It reads only its arguments and, for S3, the environment. No error repeats the address, because
+// it may contain a password.
 func newConnector(address, credentials string) (Connector, codec, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
 		return directory{layout: outLayout, dir: filepath.Clean(address)}, plainCodec{}, nil
@@ -70,7 +70,7 @@ func serializerOf(u *url.URL) (proxyStoreCodec, error) {
 	return proxyStoreCodec{tag}, nil
 }
 
-// checkFileURL returns an error if u is not the URL of a directory, or has an option that is not in options.
+// checkFileURL returns an error if u is not the URL of a directory, or contains an option that is not in options.
 func checkFileURL(u *url.URL, options ...string) error {
 	if u.Host != "" && u.Host != "localhost" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
 		return fmt.Errorf("open store: the address of a directory is %s:///DIR, with three slashes", u.Scheme)
@@ -79,7 +79,7 @@ func checkFileURL(u *url.URL, options ...string) error {
 	return err
 }
 
-// optionsOf returns the options of u. An option that u has twice, or that is not in options, is an error.
+// optionsOf returns the options of u. An option that occurs twice in u or is not in options is an error.
 func optionsOf(u *url.URL, options ...string) (url.Values, error) {
 	if u.Fragment != "" {
 		return nil, errors.New("open store: the address has a #NAME, which is for objects only")

@@ -12,19 +12,19 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// Await lists the store again and again, at intervals that grow from minPollDelay to maxPollDelay.
+// Await polls the store at intervals that grow from minPollDelay to maxPollDelay.
 const (
 	minPollDelay = 500 * time.Millisecond
 	maxPollDelay = 10 * time.Second
 )
 
-// ErrUnknownNodes is the error of Await if the first readable report lacks the number of the run's nodes.
+// ErrUnknownNodes is returned by Await if the first readable report does not state how many nodes the run has.
 var ErrUnknownNodes = errors.New("no report has the number of nodes of the run")
 
 // AwaitOptions configures Await.
 type AwaitOptions struct {
 	Nodes    int                 // number of nodes; 0: the number in the reports
-	Limit    time.Duration       // of the wait
+	Limit    time.Duration       // longest wait
 	Progress func(final, of int) // called when more nodes have final reports; of is 0 while it is unknown
 }
 
@@ -36,7 +36,7 @@ func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Dur
 	for delay := minPollDelay; ; delay = min(delay*3/2, maxPollDelay) {
 		final, of, err := there.count(ctx, a.Nodes)
 		all := err == nil && of > 0 && final >= of
-		if err == nil && !all && final != reported { // even if counting took until the time limit
+		if err == nil && !all && final != reported { // report the progress even if the time is up
 			a.Progress(final, of)
 			reported = final
 		}
@@ -51,7 +51,7 @@ func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Dur
 			return time.Since(start), nil
 		}
 
-		_ = retry.Wait(ctx, min(delay, left)) // the next round checks ctx
+		_ = retry.Wait(ctx, min(delay, left)) // the next iteration checks ctx
 	}
 }
 
@@ -59,7 +59,7 @@ func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Dur
 type reportCounter struct {
 	store *Store
 	run   string
-	heads map[string]*reporter.Head // of the reports that were read, by name
+	heads map[string]*reporter.Head // of the reports read so far, by name
 }
 
 // count returns the number of nodes with a final report, and the number of all nodes: nodes or, if that is 0, the
@@ -90,8 +90,8 @@ func (a *reportCounter) count(ctx context.Context, nodes int) (final, of int, er
 	return final, nodes, err
 }
 
-// countNodes returns the number of nodes in list, the final reports with the same node-N. It is one node that was
-// recorded several times or, if nodes have no index, several hosts. Unreadable reports do not count as further nodes.
+// countNodes returns the number of nodes in list, the final reports with the same node-N. They are recordings of one
+// node or, if nodes have no index, of several hosts. Unreadable reports add no node.
 func (a *reportCounter) countNodes(ctx context.Context, list []listedReport) (int, error) {
 	if len(list) == 1 {
 		return 1, nil

@@ -87,8 +87,8 @@ func (r *credentialsProvider) find(ctx context.Context) (credentials, error) {
 	return k, nil
 }
 
-// profileCredentials reads the profile AWS_PROFILE of ~/.aws/credentials. If the file is missing, there are no
-// credentials; with AWS_PROFILE that is an error.
+// profileCredentials reads the profile AWS_PROFILE of ~/.aws/credentials. A missing file means no credentials, or an
+// error if AWS_PROFILE is set.
 func profileCredentials() (credentials, error) {
 	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
 	if path == "" {

@@ -25,11 +25,11 @@ type plainCodec struct{}
 func (plainCodec) encode(data []byte) []byte            { return data }
 func (plainCodec) decode(stored []byte) ([]byte, error) { return stored, nil }
 
-// gzipCodec compresses objects, for servers that keep them in memory. The gzip header has the time of the put.
+// gzipCodec compresses objects, for servers that keep them in memory. The gzip header holds the time of the put.
 type gzipCodec struct{}
 
 func (gzipCodec) encode(data []byte) []byte {
-	var out bytes.Buffer                              // it never fails
+	var out bytes.Buffer                              // writing to it never fails
 	w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // the level is valid
 	w.ModTime = time.Now()
 	_, _ = w.Write(data)

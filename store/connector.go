@@ -10,13 +10,13 @@ import (
 const MaxSize = 256 << 20
 
 var (
-	// ErrExists is the error of Put for a taken name.
+	// ErrExists is returned by Put if the name is taken.
 	ErrExists = errors.New("the name is already in use")
 
-	// ErrNotFound is the error of Get for a name without an object.
+	// ErrNotFound is returned by Get if no object has the name.
 	ErrNotFound = errors.New("there is no such object")
 
-	// ErrName is the error of all operations for a text that cannot be the name of an object in the store.
+	// ErrName is returned by all operations for a string that cannot be the name of an object in the store.
 	ErrName = errors.New("the name is not valid for an object")
 )
 
@@ -26,8 +26,8 @@ type Connector interface {
 	// Put stores an object if name is free. If the name is taken, the error is ErrExists, and nothing changes.
 	Put(ctx context.Context, name string, data []byte) error
 
-	// Replace stores an object under name, taken or not. If objects never change in this place, the error is
-	// errors.ErrUnsupported.
+	// Replace stores an object under name, whether or not the name is taken. If objects in this place never change, the
+	// error is errors.ErrUnsupported.
 	Replace(ctx context.Context, name string, data []byte) error
 
 	// Get returns the object called name. If there is none, the error is ErrNotFound.
@@ -39,23 +39,23 @@ type Connector interface {
 	// Evict deletes the object called name. It is not an error if there is none.
 	Evict(ctx context.Context, name string) error
 
-	// List returns the objects with names that begin with prefix, in any order. The result may have other objects, too.
+	// List returns the objects with names that begin with prefix, in any order. The result may include other objects.
 	List(ctx context.Context, prefix string) ([]ObjectInfo, error)
 
-	// Key returns the key under which the place has the object called name.
+	// Key returns the key under which the object called name is stored.
 	Key(name string) string
 
-	// URL returns an address with which Open finds the same objects. It has neither user nor password.
+	// URL returns an address with which Open finds the same objects. It contains neither user nor password.
 	URL() string
 
 	// Close releases the resources of the Connector. It deletes nothing.
 	Close() error
 }
 
-// A checker is a Connector that does not accept every text as a name.
+// A checker is a Connector that does not accept every string as a name.
 type checker interface {
-	// check returns ErrName if name cannot be the name of an object, and another error if ctx has ended or a link leads
-	// out of the place.
+	// check returns ErrName if name cannot be the name of an object, and another error if ctx has ended or a symbolic
+	// link leads out of the store.
 	check(ctx context.Context, name string) error
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A reference is a text, so passing it on is cheap. Resolve fetches the object.
+// A reference is a short string that is cheap to pass on. Resolve fetches the object.
 func ExampleRef() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -29,7 +29,7 @@ func ExampleRef() {
 
 	ref, err := s.Proxy(ctx, "job-7/node-0", []byte(`{"a":1}`), store.RefOptions{Evict: true})
 	fmt.Println(strings.TrimPrefix(ref.String(), address), err)
-	for range 2 { // it is fetched once, and then deleted
+	for range 2 { // the object is fetched once and then deleted
 		data, err := ref.Resolve(ctx)
 		fmt.Println(string(data), err)
 	}

@@ -17,16 +17,16 @@ func DecodeProxyStore(stored []byte) ([]byte, error) { return proxyStoreCodec{}.
 // ParseListing is parseListing for tests.
 var ParseListing = parseListing
 
-// ParseProfile is parseProfile for tests: the ID, the secret and the token of a profile.
+// ParseProfile is parseProfile for tests. It returns the ID, the secret and the token of a profile.
 func ParseProfile(data []byte, profile string) (id, secret, token string, found bool) {
 	k, found := parseProfile(data, profile)
 	return k.ID, k.Secret, k.Token, found
 }
 
-// New returns a store on a connector, with unchanged objects.
+// New returns a store that keeps objects unchanged in connector.
 func New(connector Connector, o Options) (*Store, error) { return newStore(connector, plainCodec{}, o) }
 
-// OpenRef opens the store of a reference, STORE#NAME, and returns it with a Ref. No error repeats the text.
+// OpenRef opens the store of a reference, STORE#NAME, and returns it with a Ref. No error repeats the reference.
 func OpenRef(reference string, o Options, ro RefOptions) (*Store, *Ref, error) {
 	address, name, ok := SplitReference(reference)
 	if !ok {

@@ -13,7 +13,8 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A faulty is a store with failing operations: a put fails after the object is stored, a get before it is read.
+// A faulty is a connector with failing operations: a put fails after the object is stored, and a get before the object
+// is read.
 type faulty struct {
 	store.Connector
 	objects   map[string][]byte
@@ -82,7 +83,7 @@ func (f *faulty) wantObjects(t *testing.T, want map[string][]byte) {
 	}
 }
 
-// An object with a name that leads elsewhere is copied to the same directory as all others.
+// An object with a path to another directory as its name is copied to the same directory as all others.
 func TestFetch_CopiesNothingOutsideTheDirectory(t *testing.T) {
 	f := new(faulty)
 	s, above := openFaulty(t, f), t.TempDir()
@@ -95,19 +96,19 @@ func TestFetch_CopiesNothingOutsideTheDirectory(t *testing.T) {
 		}
 	}
 	if list, err := os.ReadDir(above); err != nil || len(list) != 1 {
-		t.Errorf("entries beside the copies: %v, %v, want none", list, err)
+		t.Errorf("other entries next to the copies: %v, error %v, want none", list, err)
 	}
 }
 
-// A partial report whose put reached the store, although the response was lost, is this recording's: it is replaced,
+// If only the response to a put of a partial report was lost, the report in the store is recognized: it is replaced,
 // and deleted at the end.
-func TestPartialReport_RecognizesItsObjectAfterALostResponse(t *testing.T) {
+func TestPartialReport_RecognizesObjectAfterLostResponse(t *testing.T) {
 	for lost := range 3 {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			f := &faulty{lostPuts: lost}
 			s, p := openFaulty(t, f), store.NewPartialReport("job", "node-0")
 			for i := range 4 {
-				_ = p.Put(t.Context(), s, fmt.Appendf(nil, "part %d", i)) // a failed one is dropped
+				_ = p.Put(t.Context(), s, fmt.Appendf(nil, "part %d", i)) // the error of a failed put does not matter
 			}
 			f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("part 3")})
 			if err := p.Evict(t.Context(), s); err != nil {
@@ -119,7 +120,7 @@ func TestPartialReport_RecognizesItsObjectAfterALostResponse(t *testing.T) {
 }
 
 // A job that ends during the put of its first partial report leaves none.
-func TestPartialReport_InterruptedPutLeavesNothing(t *testing.T) {
+func TestPartialReport_EvictRemovesInterruptedPut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{lostPuts: 1, afterPuts: cancel}
 	s, p := openFaulty(t, f), store.NewPartialReport("job", "node-0")
@@ -133,8 +134,9 @@ func TestPartialReport_InterruptedPutLeavesNothing(t *testing.T) {
 	f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("of another recording")})
 }
 
-// If the object of a name cannot be read now, it may be this recording: it is not put a second time.
-func TestPutReport_LostGetCausesNoSecondObject(t *testing.T) {
+// If the object under a name cannot be read now, it may be the same recording, so the report is not put under another
+// name.
+func TestPutReport_FailedGetDoesNotDuplicateReport(t *testing.T) {
 	f := &faulty{lostGets: 1}
 	s, data := openFaulty(t, f), report(t, 0, 20)
 	f.objects["job/node-0"] = data

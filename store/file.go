@@ -17,8 +17,8 @@ import (
 // RUN-ID/node-N is DIR/RUN-ID/node-N.json.
 //
 // In the layout of ProxyStore's FileConnector (0.6.1 and later) an object is DIR/KEY, followed by the empty marker file
-// DIR/KEY.ready. The object exists if both files do, but a single one is enough to take the name. The object
-// RUN-ID/node-N has the key perfagent.RUN-ID.node-N.json; every other name is a key itself.
+// DIR/KEY.ready. The object exists if both files do, but either file alone takes the name. The object RUN-ID/node-N has
+// the key perfagent.RUN-ID.node-N.json; any other name is itself a key.
 type directory struct {
 	layout
 	dir        string
@@ -39,7 +39,7 @@ var (
 // path returns the path of the object called name.
 func (d directory) path(name string) string { return filepath.Join(d.dir, d.Key(name)) }
 
-// files returns the files of the object called name, the last one written first.
+// files returns the files of the object called name, in reverse order of writing.
 func (d directory) files(name string) []string {
 	path := d.path(name)
 	if d.proxyStore {
@@ -48,7 +48,7 @@ func (d directory) files(name string) []string {
 	return []string{path}
 }
 
-// isProxyKey reports whether key can be a key in a ProxyStore, which makes it the name of a file.
+// isProxyKey reports whether key can be a key in a ProxyStore, where it is the name of a file.
 func isProxyKey(key string) bool {
 	return key != "" && key != "." && key != ".." && len(key) <= 255-len(readySuffix) &&
 		!strings.HasSuffix(key, readySuffix) &&
@@ -63,8 +63,8 @@ func (d directory) check(ctx context.Context, name string) error {
 	return cmp.Or(ctx.Err(), CheckInside(d.dir, d.path(name)))
 }
 
-// CheckInside returns an error if a symbolic link in path, which is below dir, leads out of dir. It ignores missing
-// files and directories.
+// CheckInside returns an error if path, which is below dir, contains a symbolic link that leads out of dir. It ignores
+// missing files and directories.
 func CheckInside(dir, path string) error {
 	home, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -84,7 +84,7 @@ func CheckInside(dir, path string) error {
 	return nil
 }
 
-// Put implements Connector. A directory or a FIFO of that name takes it, too.
+// Put implements Connector. A directory or a FIFO of that name also takes the name.
 func (d directory) Put(_ context.Context, name string, data []byte) error {
 	if d.proxyStore {
 		return putWithMarker(d.path(name), data)
@@ -125,7 +125,7 @@ func (d directory) Replace(_ context.Context, name string, data []byte) error {
 	return writeFile(d.path(name), data, durable.Write)
 }
 
-// writeFile writes a file, and creates the directory if that is missing.
+// writeFile writes a file, and creates its directory if necessary.
 func writeFile(path string, data []byte, write func(string, []byte) error) error {
 	err := write(path, data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,7 @@ func (d directory) Get(_ context.Context, name string) (data []byte, err error) 
 	if err == nil {
 		data, err = durable.ReadFile(d.path(name), MaxSize)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // the object may have been evicted meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // the object may have been evicted in the meantime
 		err = ErrNotFound
 	}
 	return data, err
@@ -225,8 +225,8 @@ func (d directory) List(ctx context.Context, prefix string) ([]ObjectInfo, error
 	return list, nil
 }
 
-// listFiles returns the objects with names that begin with prefix, in the directory of run or, if that is "", in the
-// store's own directory. A ProxyStore also has objects with other keys than perfagent's, which are left out.
+// listFiles returns the objects with names that begin with prefix, in the directory of run or, if run is "", in the
+// store's own directory. Objects in a ProxyStore with other keys than perfagent's are left out.
 func (d directory) listFiles(ctx context.Context, run, prefix string) ([]ObjectInfo, error) {
 	dir := filepath.Join(d.dir, run)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// Entries that are no objects are not listed, but take their names.
-func TestStore_StrangeFilesTakeNamesButAreNotListed(t *testing.T) {
+// Directory entries that are not objects are not listed, but their names are taken.
+func TestStore_ForeignFilesTakeNamesButAreNotListed(t *testing.T) {
 	dir := t.TempDir()
 	must := func(errs ...error) {
 		t.Helper()
@@ -66,8 +66,9 @@ func TestStore_StrangeFilesTakeNamesButAreNotListed(t *testing.T) {
 	}
 }
 
-// A link out of a store is not followed: neither the object nor the run exists. A link within the store is.
-func TestStore_FollowsNoLinkOutOfTheStore(t *testing.T) {
+// A link out of a store is not followed: neither the object nor the run behind it exists. A link within the store is
+// followed.
+func TestStore_DoesNotFollowLinksOutOfStore(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "store")
 	write := func(path, words string) {
@@ -121,7 +122,7 @@ func TestStore_FollowsNoLinkOutOfTheStore(t *testing.T) {
 	}
 }
 
-// A full disk causes one error, and the put leaves nothing behind.
+// A failed put counts as one error and leaves nothing behind.
 func TestStore_FailedPutCountsOneError(t *testing.T) {
 	const full = "/dev/full" // no directory can be created below it
 	for _, address := range []string{full, "proxystore+file://" + full} {
@@ -144,9 +145,10 @@ func TestStore_FailedPutCountsOneError(t *testing.T) {
 	}
 }
 
-// If Python deletes an object before its marker exists, it is put again: a marker alone would take the name for ever.
-func TestStore_PutsAgainWhatPythonDeletesDuringPut(t *testing.T) {
-	testenv.SkipIfShort(t, "a second for its hundred races")
+// If Python deletes an object before its marker exists, the object is put again, because a marker alone would take the
+// name forever.
+func TestStore_PutRetriesIfPythonDeletesObject(t *testing.T) {
+	testenv.SkipIfShort(t, "a second for a hundred races")
 	dir := filepath.Join(t.TempDir(), "ps")
 	s := open(t, "proxystore+file://"+dir)
 	payload := filepath.Join(dir, "perfagent.job.node-0.json")
@@ -185,12 +187,12 @@ func TestStore_PutsAgainWhatPythonDeletesDuringPut(t *testing.T) {
 		}
 	}
 	if again == 0 {
-		t.Error("no object existed after it had been removed during its put, want at least one of 100")
+		t.Error("of 100 objects removed during their put, none existed afterwards, want at least one")
 	}
 }
 
-// A full or read-only disk stores no part of an object. When there is room, it stores the object.
-func TestStore_FullDiskStoresNoPart(t *testing.T) {
+// A put on a full or read-only disk leaves no part of an object. Once there is room, it succeeds.
+func TestStore_FullDiskLeavesNoPartialObject(t *testing.T) {
 	if dir := os.Getenv("STORE_TEST_DISK"); dir != "" {
 		testDisk(t, dir)
 		return
@@ -201,16 +203,16 @@ func TestStore_FullDiskStoresNoPart(t *testing.T) {
 	for _, options := range []string{"size=64k", "nr_inodes=2", "ro"} {
 		t.Run(options, func(t *testing.T) {
 			dir := t.TempDir()
-			script := `mount -t tmpfs -o "$1" tmpfs "$2" && STORE_TEST_DISK="$2" exec "$3" -test.run '^TestStore_FullDiskStoresNoPart$' -test.v`
+			script := `mount -t tmpfs -o "$1" tmpfs "$2" && STORE_TEST_DISK="$2" exec "$3" -test.run '^TestStore_FullDiskLeavesNoPartialObject$' -test.v`
 			out, err := exec.Command(unshare, "--mount", "sh", "-c", script, "sh", options, dir, os.Args[0]).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "--- PASS: TestStore_FullDiskStoresNoPart") {
+			if err != nil || !strings.Contains(string(out), "--- PASS: TestStore_FullDiskLeavesNoPartialObject") {
 				t.Errorf("the test on the mounted disk failed: %v\n%s", err, out)
 			}
 		})
 	}
 }
 
-// testDisk puts more than a disk has room for.
+// testDisk puts an object that does not fit on the disk.
 func testDisk(t *testing.T, dir string) {
 	s := open(t, "proxystore+file://"+dir)
 	large := []byte(strings.Repeat("x", 1<<20))
@@ -219,7 +221,7 @@ func testDisk(t *testing.T, dir string) {
 		t.Errorf("Put on a full or read-only disk: %v, want a permanent ENOSPC or EROFS", err)
 	}
 	if left := glob(t, dir); len(left) > 0 {
-		t.Errorf("the failed Put has left %q, want nothing", left)
+		t.Errorf("the failed Put left %q, want nothing", left)
 	}
 	if errors.Is(err, syscall.EROFS) {
 		return

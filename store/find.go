@@ -20,7 +20,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// Copies finds the runs and files that references stand for, and copies them to this machine unless the store is a
+// Copies finds the runs and files that references name, and copies them to this machine unless the store is a
 // directory. The copies exist until Remove.
 type Copies struct {
 	Warn       func(words string) // reports objects that are left out, and partial reports
@@ -29,7 +29,8 @@ type Copies struct {
 	list []localCopy
 }
 
-// A localCopy is the directory with the copies for one reference. If the store itself is a directory, it is that one.
+// A localCopy is the directory with the copies for one reference. If the store itself is a directory, dir is that
+// directory.
 type localCopy struct{ dir, store, object string }
 
 // referenceOf returns the reference of the object in the file path, which is below the directory.
@@ -69,7 +70,7 @@ func RunIDOf(object string) (run string, ok bool) {
 }
 
 // makeLocalDir returns the directory for copies from s. isDir means that s itself is a directory with the layout of
-// --out, so that nothing is copied.
+// --out, so nothing is copied.
 func (c *Copies) makeLocalDir(s *Store, object string) (in localCopy, isDir bool, err error) {
 	in = localCopy{store: s.URL(), object: object}
 	if in.dir, isDir = s.Dir(); isDir {
@@ -81,7 +82,7 @@ func (c *Copies) makeLocalDir(s *Store, object string) (in localCopy, isDir bool
 	return in, false, err
 }
 
-// Find returns the run or file that object, a name in s, stands for.
+// Find returns the run or file with the name object in s.
 func (c *Copies) Find(ctx context.Context, s *Store, object string) (*catalog.Match, error) {
 	in, isDir, err := c.makeLocalDir(s, object)
 	if err != nil {
@@ -137,8 +138,8 @@ func (c *Copies) findRun(run string, in localCopy) (*catalog.Match, error) {
 	return found, nil
 }
 
-// externalLinks returns the files of a run that are links out of the store's directory. It warns about these files,
-// which are not part of the store. It returns an error if the directory of the run is such a link.
+// externalLinks returns the files of a run that are links out of the store's directory, and warns about them: they are
+// not part of the store. It returns an error if the run's directory is such a link.
 func (c *Copies) externalLinks(object string, in localCopy) ([]string, error) {
 	run, _ := RunIDOf(object)
 	if !IsName(run + "/node-0") {
@@ -150,7 +151,7 @@ func (c *Copies) externalLinks(object string, in localCopy) ([]string, error) {
 	}
 
 	var out []string
-	entries, _ := os.ReadDir(dir) // reading the run reports its errors
+	entries, _ := os.ReadDir(dir) // reading the run later reports the error
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if _, ours := catalog.ParseFileName(e.Name()); !ours || e.Type()&os.ModeSymlink == 0 {
@@ -176,7 +177,7 @@ func (c *Copies) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 	return lost
 }
 
-// onlyPartial follows the reference of a partial report.
+// onlyPartial is the warning that follows the reference of a partial report.
 const onlyPartial = " is from before the node's end; there is no later report of it"
 
 // warnPartial warns about the nodes of l that have only a partial report.
@@ -194,14 +195,14 @@ type FetchResult struct {
 
 	Path   string // file with the report
 	Bytes  int64  // as stored
-	SHA256 string // of these bytes, hexadecimal
-	Err    error  // why the object could not be fetched; then there is no file
+	SHA256 string // of the stored bytes, hexadecimal
+	Err    error  // why the object could not be fetched; there is no file then
 }
 
 // FetchRun copies the reports of run to files DIR/RUN-ID/node-N.json, the layout of --out. If the store is a directory
-// with this layout, it reads the reports but does not copy them. It may return a partial report next to a final one of
-// the same name, because hosts without an index share names. An error is about the store or the directory; the errors
-// of single objects are in the results.
+// with this layout, it reads the reports but does not copy them. It may return both a partial and a final report of the
+// same name, because hosts without an index share names. FetchRun returns an error only if the store or the directory
+// fails; errors of single objects are in the results.
 func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, error) {
 	list, err := s.listReports(ctx, run+"/")
 	if err != nil {
@@ -228,11 +229,11 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, e
 	return out, err
 }
 
-// fetchReport fetches the report called n. An error that is about the object alone is in the result.
+// fetchReport fetches the report called n. An error that concerns only this object is in the result.
 func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (FetchResult, error) {
 	out := FetchResult{objectName: n}
 	in, isDir := s.Dir()
-	data, stored, err := s.getReport(ctx, n.String(), !isDir) // reading the report later finds other errors in the file
+	data, stored, err := s.getReport(ctx, n.String(), !isDir) // in a directory, the report is checked later
 	switch {
 	case ctx.Err() != nil:
 		return out, context.Cause(ctx)
@@ -251,7 +252,7 @@ func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (Fetc
 }
 
 // write writes the file of the object called name below dir, and returns the path. The error names dir, so that a full
-// disk is not taken for a full store.
+// disk is not mistaken for a full store.
 func write(name string, data []byte, dir string) (string, error) {
 	path := localCopy{dir: dir}.file(name)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
@@ -264,11 +265,11 @@ func write(name string, data []byte, dir string) (string, error) {
 	return path, err
 }
 
-// ObjectBaseName is the base name, without extension, of the file for an object that Python named.
+// ObjectBaseName is the base name, without extension, of the file for an object with a name from Python.
 const ObjectBaseName = "object"
 
 // Fetch copies an object to the file DIR/RUN-ID/node-N.json or, if the object's name has another form, to
-// DIR/object.json, and returns the path. If the object is not a report, the error has its reference.
+// DIR/object.json, and returns the path. If the object is not a report, the error contains its reference.
 func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err error) {
 	data, _, err := s.getReport(ctx, object, true)
 	switch {
@@ -285,8 +286,8 @@ func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err
 	return write(name, data, dir)
 }
 
-// getReport returns an object, and its bytes as stored. If check is set, an object that is not a report is an error.
-// Apart from ErrNotFound, errors do not name the object.
+// getReport returns an object, and its bytes as stored. If check is set, getReport returns an error for an object that
+// is not a report. Except for ErrNotFound, errors do not name the object.
 func (s *Store) getReport(ctx context.Context, object string, check bool) (data, stored []byte, err error) {
 	data, stored, err = s.GetStored(ctx, object)
 	switch {
@@ -299,9 +300,9 @@ func (s *Store) getReport(ctx context.Context, object string, check bool) (data,
 	return data, stored, err
 }
 
-// checkReport returns an error if data is not a report, neither of perfagent nor of perf.py.
+// checkReport returns an error if data is a report of neither perfagent nor perf.py.
 func checkReport(data []byte) error {
-	// With these options, IsValid accepts what encoding/json accepts, in a third of the time.
+	// With these options, IsValid accepts the same input as encoding/json, in a third of the time.
 	if !jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
 		return errors.New("it is not JSON, or is cut off")
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// report returns the bytes of a node's report of a number of seconds.
+// report returns the bytes of a node's report with the given number of seconds.
 func report(t *testing.T, node, seconds int) []byte {
 	t.Helper()
 	data, err := reporter.Encode(reportertest.NodeReport(node, seconds, 0, nil))
@@ -37,8 +37,8 @@ func putReport(t *testing.T, s *store.Store, run, node string, data []byte, want
 	}
 }
 
-// A recording keeps its name, another one gets the next, and the same one is stored once.
-func TestPutReport_NamesEachRecordingOnce(t *testing.T) {
+// Each recording gets its own name and keeps it, and is stored only once.
+func TestPutReport_StoresEachRecordingOnceUnderOwnName(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
 			s := open(t, address)
@@ -59,7 +59,7 @@ func TestPutReport_NamesEachRecordingOnce(t *testing.T) {
 	}
 }
 
-// PutReport executes one put and nothing else if that succeeds at once.
+// PutReport does nothing else if its first put succeeds.
 func TestPutReport_UsuallyNeedsOnePut(t *testing.T) {
 	s := open(t, t.TempDir())
 	data := report(t, 0, 20)
@@ -78,7 +78,7 @@ func TestPutReport_UsuallyNeedsOnePut(t *testing.T) {
 	}
 }
 
-// Simultaneous agents with one name: each recording is stored.
+// If several agents put a report under one name simultaneously, each recording is stored.
 func TestPutReport_StoresAllSimultaneousRecordings(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
@@ -86,7 +86,7 @@ func TestPutReport_StoresAllSimultaneousRecordings(t *testing.T) {
 		data, s := report(t, 0, 20+i), open(t, dir)
 		wg.Go(func() {
 			if _, err := s.PutReport(t.Context(), "job", "node-0", data); err != nil {
-				t.Errorf("PutReport beside seven others: %v", err)
+				t.Errorf("PutReport during seven other puts: %v", err)
 			}
 		})
 	}
@@ -98,7 +98,8 @@ func TestPutReport_StoresAllSimultaneousRecordings(t *testing.T) {
 	}
 }
 
-// Lists have runs, nodes, and the number of nodes with only a partial report, but no parts of ranks or other files.
+// Runs and Nodes include the number of nodes with only a partial report, but no reports of single ranks and no other
+// files.
 func TestRuns_CountsNodesAndPartialReports(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -136,9 +137,9 @@ func TestRuns_CountsNodesAndPartialReports(t *testing.T) {
 	}
 }
 
-// FetchRun fetches all reports of a run, and reports objects that are no reports, unless they are partial next to a
-// final one.
-func TestFetchRun_CopiesReportsAndNamesUnreadableOnes(t *testing.T) {
+// FetchRun fetches all reports of a run. The result of an unreadable object contains the error, and is left out if the
+// object is a partial report next to a final one.
+func TestFetchRun_CopiesReportsAndListsUnreadableObjects(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	ctx := t.Context()
 	putReport(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
@@ -190,8 +191,8 @@ func TestFetchRun_CopiesReportsAndNamesUnreadableOnes(t *testing.T) {
 	}
 }
 
-// If there is no room for a copy, the error names the directory of the copy and not the store.
-func TestFetch_ErrorWithoutRoomNamesTheDirectory(t *testing.T) {
+// If a copy cannot be written, the error names its directory and not the store.
+func TestFetch_WriteErrorNamesDirectory(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	putReport(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
 	const dir = "/dev/full"
@@ -204,7 +205,7 @@ func TestFetch_ErrorWithoutRoomNamesTheDirectory(t *testing.T) {
 	}
 }
 
-// A node that was recorded several times counts once, and hosts that share a name count each.
+// A node that was recorded several times counts once, but each of several hosts that share a name counts.
 func TestAwait_CountsNodesNotRecordings(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i, host := range []string{"a", "a", "b"} {
@@ -239,7 +240,8 @@ func TestAwait_CountsNodesNotRecordings(t *testing.T) {
 	}
 }
 
-// A partial report replaces its predecessor, never another recording's. A ProxyStore replaces nothing.
+// A partial report replaces its predecessor, never the report of another recording. Nothing can be replaced in a
+// ProxyStore.
 func TestPartialReport_ReplacesOnlyItsPredecessor(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)

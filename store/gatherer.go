@@ -35,7 +35,8 @@ func NewGatherer(s *Store, run string, why func(FetchResult) string) *Gatherer {
 const maxListedMissing = 20
 
 // Fetch fetches the run and returns it. If optional is set, it returns nil for a run without objects in a store that is
-// not a directory, because RUN-ID may be an object's name: in a ProxyStore any object may have such a name.
+// not a directory, because RUN-ID may be the name of an object instead: in a ProxyStore, any object may have such a
+// name.
 func (g *Gatherer) Fetch(ctx context.Context, c *Copies, optional bool) (*catalog.Match, error) {
 	in, isDir, err := c.makeLocalDir(g.Store, g.run)
 	if err != nil {
@@ -82,7 +83,7 @@ func (g *Gatherer) UnreadableError() error {
 	return fmt.Errorf("no object of run %s can be read: %s", g.run, text.List(whys, maxListedMissing))
 }
 
-// MarkFailed records that the file path could not be read after all. It returns false if the file is not from the
+// MarkFailed records that the fetched file at path could not be read. It returns false if the file is not from the
 // store.
 func (g *Gatherer) MarkFailed(path string, err error) bool {
 	f, ok := g.files[path]
@@ -94,8 +95,8 @@ func (g *Gatherer) MarkFailed(path string, err error) bool {
 	return ok
 }
 
-// Summarize returns what the merged report records about the store. nodes are the merged nodes. expected is the number
-// of all nodes, or 0 if unknown.
+// Summarize returns the information about the store for the merged report. nodes are the merged nodes. expected is the
+// number of all nodes, or 0 if unknown.
 func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.GatherResult {
 	out := &reporter.GatherResult{
 		Store: g.Store.URL(), NodesExpected: expected, Partial: []int{},
@@ -117,8 +118,8 @@ func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.Gathe
 	return out
 }
 
-// isFinal reports whether all reports of n are final. A directory of --out may also have journals and parts of ranks,
-// which are not.
+// isFinal reports whether all reports of n are final. A directory of --out may also hold journals and reports of single
+// ranks, which are not final.
 func (g *Gatherer) isFinal(n *catalog.Node) bool {
 	for _, path := range n.Paths() {
 		f, known := g.files[path]
@@ -129,8 +130,8 @@ func (g *Gatherer) isFinal(n *catalog.Node) bool {
 	return true
 }
 
-// missing returns the missing nodes, those with an unreadable object first. A node without an index is listed by the
-// name of its host.
+// missing returns the missing nodes, first the ones with an unreadable object. A node without an index is listed by its
+// host name.
 func (g *Gatherer) missing(there map[int]bool, expected int) []reporter.Missing {
 	out, left := []reporter.Missing{}, expected
 	for _, f := range g.failed {
@@ -169,8 +170,8 @@ func (g *Gatherer) Evict(ctx context.Context, nodes []catalog.Node) error {
 	return nil
 }
 
-// ResultOf returns the object that has the series of n. The second result is false if they are not in exactly one
-// object of the store.
+// ResultOf returns the object that contains the series of n. The second result is false unless exactly one object of
+// the store contains them.
 func (g *Gatherer) ResultOf(n *catalog.Node) (FetchResult, bool) {
 	paths := n.Paths()
 	if g == nil || len(paths) != 1 {

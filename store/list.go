@@ -20,7 +20,7 @@ type Run struct {
 type Node struct {
 	Reference string    `json:"reference"` // STORE#NAME
 	RunID     string    `json:"run_id"`
-	Node      string    `json:"node"`  // the node's index, or its host's name
+	Node      string    `json:"node"`  // the node's index or host name
 	Final     bool      `json:"final"` // the report is not partial
 	Bytes     int64     `json:"bytes"`
 	Modified  time.Time `json:"modified,omitzero"`
@@ -48,14 +48,14 @@ func (s *Store) listReports(ctx context.Context, prefix string) ([]listedReport,
 	return out, nil
 }
 
-// Runs returns the runs in the store, the newest first if the store has times.
+// Runs returns the runs in the store, newest first if the store records times.
 func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	list, err := s.listReports(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 
-	runs, final := make(map[string]*Run), make(map[objectName]bool) // final by the first name of each node
+	runs, final := make(map[string]*Run), make(map[objectName]bool) // final: by the name of a node's first recording
 	for _, r := range list {
 		run := runs[r.run]
 		if run == nil {
@@ -87,7 +87,7 @@ func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	return out, nil
 }
 
-// Nodes returns the reports of run in the store, sorted by name. Each recording of a node has a report.
+// Nodes returns the reports of run in the store, sorted by name. Each recording of a node is a separate report.
 func (s *Store) Nodes(ctx context.Context, run string) ([]Node, error) {
 	list, err := s.listReports(ctx, run+"/")
 	out := make([]Node, 0, len(list))

@@ -22,7 +22,7 @@ func IsName(s string) bool {
 // A layout maps the names of objects to keys.
 type layout struct {
 	prefix, separator, suffix string // around RUN-ID and node-N
-	bare                      bool   // a name of another form is a key itself
+	bare                      bool   // a name of another form is itself a key
 }
 
 // Key implements Connector.
@@ -60,7 +60,7 @@ type objectName struct {
 	partial bool   // a partial report, put while the node ran
 }
 
-// Index returns N of node-N: the node's index, or its host's name.
+// Index returns N of node-N: the node's index or host name.
 func (n objectName) Index() string { return strings.TrimPrefix(n.node, "node-") }
 
 // String returns the name of the object.
@@ -75,8 +75,8 @@ func (n objectName) String() string {
 	return out
 }
 
-// parseName parses s, the name of an object. ok is false if the object is not the report of a whole node but, for
-// instance, the part of a rank.
+// parseName parses s, the name of an object. ok is false if the object is not the report of a whole node, for instance
+// because it is the report of a single rank.
 func parseName(s string) (n objectName, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
 	of, ok := catalog.ParseFileName(base + ".json")

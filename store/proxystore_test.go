@@ -24,7 +24,7 @@ func python(t *testing.T, environment string, out any, script string, arguments 
 	variable := "PERFAGENT_TEST_" + environment
 	path := filepath.Join(os.Getenv(variable), "bin", "python")
 	if _, err := os.Stat(path); err != nil || os.Getenv(variable) == "" {
-		testenv.SkipOrFail(t, "needs ProxyStore: make test installs it; or name a venv that has it in "+variable)
+		testenv.SkipOrFail(t, "needs ProxyStore: run make test, which installs it, or name a venv with ProxyStore in "+variable)
 	}
 
 	cmd := exec.Command(path, append([]string{filepath.Join("testdata", script)}, arguments...)...)
@@ -45,7 +45,7 @@ type call struct {
 	Value string `json:"value"`
 }
 
-// randomCalls returns calls on more objects than fit into a cache. No object is put twice, as in Python, where each put
+// randomCalls returns calls on more objects than fit into a cache. No object is put twice, because in Python each put
 // creates a new key.
 func randomCalls(rng *rand.Rand, n int) []call {
 	var calls []call
@@ -68,14 +68,14 @@ func randomCalls(rng *rand.Rand, n int) []call {
 	return calls
 }
 
-// counted has the metrics that two Stores share after the same calls.
+// counted holds the metrics that must agree in two Stores after the same calls.
 type counted struct {
 	Counters   map[string]float64 `json:"counters"`
 	Attributes map[string]any     `json:"attributes"`
 	Times      map[string]float64 `json:"times"` // the counts
 }
 
-// do executes a call on our Store, and returns the result of Python's.
+// do executes a call on our Store, and returns the result in the form that Python prints.
 func do(t *testing.T, s *store.Store, c call) any {
 	t.Helper()
 	var result any
@@ -110,7 +110,7 @@ func do(t *testing.T, s *store.Store, c call) any {
 }
 
 // A random sequence of operations has the same results, counts, counters and sizes as in ProxyStore's Store.
-func TestStore_CountsAsProxyStore(t *testing.T) {
+func TestStore_CountsOperationsLikeProxyStore(t *testing.T) {
 	for seed := range uint64(testenv.Rounds(5, 1)) {
 		calls := randomCalls(rand.New(rand.NewPCG(seed, 5)), 400)
 		path := filepath.Join(t.TempDir(), "calls.json")
@@ -151,8 +151,8 @@ func TestStore_CountsAsProxyStore(t *testing.T) {
 	}
 }
 
-// Our objects equal, byte for byte, a str stored by ProxyStore's FileConnector, and Python reads them.
-func TestStore_ObjectsAreReadByProxyStore(t *testing.T) {
+// Our objects have the same bytes as a str stored by ProxyStore's FileConnector, and Python reads them.
+func TestStore_ProxyStoreReadsObjects(t *testing.T) {
 	const text = `{"schema": "é"}`
 	for _, c := range []struct{ environment, options, tag string }{{"OPS", "", "US"}, {"OPS_06", "?serializer=02", "02"}} {
 		t.Run(c.environment, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestStore_ObjectsAreReadByProxyStore(t *testing.T) {
 	}
 }
 
-// We read Python's str and bytes, and refuse a pickle with advice.
+// Get returns str and bytes stored by Python, and refuses a pickle with advice.
 func TestStore_ReadsObjectsOfProxyStore(t *testing.T) {
 	for _, environment := range []string{"OPS", "OPS_06"} {
 		t.Run(environment, func(t *testing.T) {
@@ -211,8 +211,8 @@ func TestStore_ReadsObjectsOfProxyStore(t *testing.T) {
 	}
 }
 
-// wantOfPython checks the str, the bytes and the dict that connectors.py has put under keys: the first two are read,
-// and the dict is refused with advice.
+// wantOfPython checks the str, the bytes and the dict that connectors.py has put under keys: Get returns the first two,
+// and refuses the dict with advice.
 func wantOfPython(t *testing.T, s *store.Store, keys []string) {
 	t.Helper()
 	want(t, s, keys[0], `{"a": "é"}`)
@@ -223,8 +223,8 @@ func wantOfPython(t *testing.T, s *store.Store, keys []string) {
 	}
 }
 
-// Python removes the directory of a store that it closes, unless clear=False. The next object creates it again.
-func TestStore_CreatesClearedDirectoryAgain(t *testing.T) {
+// Python removes the directory of a store that it closes, unless clear=False. The next put creates it again.
+func TestStore_RecreatesClearedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ps")
 	s := open(t, "proxystore+file://"+dir)
 	put(t, s, "job-7/node-0", "a")

@@ -14,8 +14,8 @@ const (
 	// maxRecordings limits the search for a free name.
 	maxRecordings = 1000
 
-	// maxPushStateSize limits by how many bytes a stored report of the same recording may exceed the new one. Two such
-	// reports differ only in the states of their pushes.
+	// maxPushStateSize limits by how many bytes a stored report of the same recording may exceed the new one. Two
+	// reports of one recording differ only in the states of their pushes.
 	maxPushStateSize = 1 << 20
 )
 
@@ -44,7 +44,7 @@ func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (s
 	return "", fmt.Errorf("store %s of run %s: %d names are used by other recordings", node, run, maxRecordings)
 }
 
-// Deliver is PutReport, and returns the state that the report's file records.
+// Deliver calls PutReport and returns the state to record in the report's file.
 func (s *Store) Deliver(ctx context.Context, run, node string, data []byte) (*reporter.StoreState, error) {
 	name, err := s.PutReport(ctx, run, node, data)
 	state := &reporter.StoreState{State: reporter.PushPending, URI: s.URL(), Metrics: s.Metrics()}
@@ -56,19 +56,19 @@ func (s *Store) Deliver(ctx context.Context, run, node string, data []byte) (*re
 	return state, nil
 }
 
-// A PartialReport is the report of a running node in a store. Put replaces it from time to time, so that data remains
-// if the node dies.
+// A PartialReport is the report of a running node in a store. Put replaces it from time to time, so that its data
+// survives if the node dies.
 type PartialReport struct {
 	first objectName
 	at    string // the object's name; "" until its existence is certain
 
-	// unconfirmedName is the name and unconfirmed the data of the last put, if it failed: the store may have the object
-	// if only the response was lost. unconfirmed is nil if there is no such put.
+	// unconfirmedName and unconfirmed are the name and the data of the last put if it failed: the store may hold the
+	// object if only the response was lost. unconfirmed is nil if the last put did not fail.
 	unconfirmedName string
 	unconfirmed     []byte
 }
 
-// NewPartialReport returns the partial report of a node, which is node-N. It stores nothing.
+// NewPartialReport returns the partial report of a node, which is node-N. It does not access the store.
 func NewPartialReport(run, node string) *PartialReport {
 	return &PartialReport{first: objectName{run: run, node: node, partial: true}}
 }
@@ -132,8 +132,8 @@ func (p *PartialReport) Evict(ctx context.Context, s *Store) error {
 	return s.Evict(ctx, p.at)
 }
 
-// isAnyOf reports whether the content of the object called at is one of contents. A nil content never matches. The
-// result is false for a permanently unreadable object, and an error if the store does not respond.
+// isAnyOf reports whether the content of the object called at is one of contents. A nil content never matches. It
+// returns false for an object that is permanently unreadable, and an error if the store does not respond.
 func isAnyOf(ctx context.Context, s *Store, at string, contents ...[]byte) (bool, error) {
 	had, err := s.Get(ctx, at)
 	if err != nil {

@@ -277,7 +277,7 @@ func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]Object
 
 	var header gzip.Reader
 	for i, name := range names {
-		if responses[3*i] == int64(0) { // the object was deleted meanwhile
+		if responses[3*i] == int64(0) { // the object was deleted in the meantime
 			continue
 		}
 		e := ObjectInfo{Name: name}

@@ -31,14 +31,15 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-func TestRedis_BehavesLikeADirectory(t *testing.T) {
+func TestRedis_BehavesLikeDirectory(t *testing.T) {
 	address := storetest.Redis(t)
 	for _, scheme := range []string{"redis://", "proxystore+redis://"} {
 		t.Run(scheme, func(t *testing.T) { wantAlike(t, scheme+address) })
 	}
 }
 
-// The server has the documented keys, gzip with its time, and lifetimes, and Python's key of a ProxyStore.
+// The server holds the documented keys with their lifetimes, values in gzip with the time of the put, and the key that
+// Python uses in a ProxyStore.
 func TestRedis_StoresDocumentedKeysAndLifetimes(t *testing.T) {
 	address := storetest.Redis(t)
 	begun := time.Now().Truncate(time.Second)
@@ -57,7 +58,7 @@ func TestRedis_StoresDocumentedKeysAndLifetimes(t *testing.T) {
 		t.Fatalf("the value is not gzip: %v: %q", err, stored)
 	}
 	if data, err := io.ReadAll(r); err != nil || string(data) != "text" || r.ModTime.Before(begun) {
-		t.Errorf("the value is %q of %v, %v, want text, not before %v", data, r.ModTime, err, begun)
+		t.Errorf("the value is %q with the time %v, error %v; want text, not before %v", data, r.ModTime, err, begun)
 	}
 	if ttl := raw("TTL a*b:job:node-0"); ttl != "3600" && ttl != "3599" {
 		t.Errorf("TTL with ttl=1h is %s, want 3600 or 3599", ttl)
@@ -70,9 +71,9 @@ func TestRedis_StoresDocumentedKeysAndLifetimes(t *testing.T) {
 	}
 }
 
-// A value that is empty or no string takes its name and is listed, and Get returns the reason why it is unreadable. A
-// deleted key is not listed.
-func TestRedis_ListsValuesThatItCannotRead(t *testing.T) {
+// A value that is empty or not a string takes its name and is listed, and Get returns the reason why it is unreadable.
+// A deleted key is not listed.
+func TestRedis_ListsUnreadableValues(t *testing.T) {
 	address := storetest.Redis(t)
 	raw := rawRedis(t, address)
 	raw(`SET perfagent:job:node-0 ""`)
@@ -96,7 +97,7 @@ func TestRedis_ListsValuesThatItCannotRead(t *testing.T) {
 	}
 }
 
-// rawRedis sends commands directly, and returns the output of a shell.
+// rawRedis returns a function that runs a Redis command in a shell and returns its output.
 func rawRedis(t *testing.T, address string) func(command string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -125,9 +126,8 @@ func rawRedis(t *testing.T, address string) func(command string) string {
 	}
 }
 
-// Ten thousand objects are listed, each once, with a round trip for at most a thousand: SCAN, and the sizes and times
-// of the keys.
-func TestRedis_ListsAThousandKeysPerRoundTrip(t *testing.T) {
+// All objects are listed exactly once, in far fewer SCANs than there are keys.
+func TestRedis_ListsManyKeysPerRoundTrip(t *testing.T) {
 	address := storetest.Redis(t)
 	raw := rawRedis(t, address)
 	const n = 10000
@@ -148,8 +148,8 @@ func TestRedis_ListsAThousandKeysPerRoundTrip(t *testing.T) {
 	}
 }
 
-// A password is used, taken from Credentials for the same server only, and never shown.
-func TestRedis_UsesPasswordsAndNeverShowsThem(t *testing.T) {
+// A password is used but never shown. A password from Credentials is used only for the same server.
+func TestRedis_UsesButNeverShowsPasswords(t *testing.T) {
 	const secret = "s3cr%t/w"
 	address := storetest.Redis(t, "--requirepass", secret)
 	with := "redis://:" + url.QueryEscape(secret) + "@" + address
@@ -168,7 +168,7 @@ func TestRedis_UsesPasswordsAndNeverShowsThem(t *testing.T) {
 		}
 		_, err = s.Get(t.Context(), "job/node-0")
 		if (err == nil) != ok || err != nil && (strings.Contains(err.Error(), "s3cr") || strings.Contains(err.Error(), "wrong@")) {
-			t.Errorf("Get with the Credentials %q: %v, want success: %v, and never a password", credentials, err, ok)
+			t.Errorf("Get with the Credentials %q: %v, want success %v and no password in the error", credentials, err, ok)
 		}
 		if err != nil && store.Temporary(err) {
 			t.Errorf("Temporary(%v) = true, want false", err)
@@ -177,21 +177,21 @@ func TestRedis_UsesPasswordsAndNeverShowsThem(t *testing.T) {
 	}
 }
 
-// A server without AUTH repeats its argument, and one that refuses a command may name the user. Errors contain neither,
-// but the server's code.
+// A server without AUTH repeats the command's argument, and a server that refuses a command may name the user. Errors
+// contain neither of them, only the server's code.
 func TestRedis_ErrorsHideRepeatedSecrets(t *testing.T) {
 	const user, secret = "hugo", "s3cr3t"
 	long := strings.Repeat("0123456789", 30) // more than a server repeats
 	real := storetest.Redis(t, "--rename-command", "AUTH", "")
 	for name, c := range map[string]struct{ address, words string }{
-		"no AUTH":         {user + ":" + secret + "@" + real, "ERR to the user and password"},
-		"a long password": {user + ":" + long + "@" + real, "ERR to the user and password"},
-		"no user":         {":" + secret + "@" + real, "ERR to the user and password"},
-		"only words":      {user + ":" + secret + "@" + fakeRedis(t, "-"+secret+"\r\n", true), "ERR to the user and password"},
-		"no permission": {
+		"server without AUTH": {user + ":" + secret + "@" + real, "ERR to the user and password"},
+		"long password":       {user + ":" + long + "@" + real, "ERR to the user and password"},
+		"no user name":        {":" + secret + "@" + real, "ERR to the user and password"},
+		"error without code":  {user + ":" + secret + "@" + fakeRedis(t, "-"+secret+"\r\n", true), "ERR to the user and password"},
+		"command not permitted": {
 			user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-NOPERM User hugo has no permissions to run it\r\n", true), "NOPERM",
 		},
-		"later": {user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-"+secret+" is odd\r\n", true), "ERR"},
+		"error after login": {user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-"+secret+" is odd\r\n", true), "ERR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			anew := func() *store.Store { return open(t, "redis://"+c.address) } // the fake responds once
@@ -200,12 +200,12 @@ func TestRedis_ErrorsHideRepeatedSecrets(t *testing.T) {
 				"get": second(anew().Get(t.Context(), "job/node-0")), "evict": anew().Evict(t.Context(), "job/node-0"),
 			} {
 				if err == nil || !strings.Contains(err.Error(), c.words) {
-					t.Errorf("%s: %v, want %q in it", op, err, c.words)
+					t.Errorf("%s: error %v, want one containing %q", op, err, c.words)
 					continue
 				}
 				for _, hidden := range []string{user, secret, long[:20]} {
 					if strings.Contains(err.Error(), hidden) {
-						t.Errorf("%s: %v, which has the secret %q", op, err, hidden)
+						t.Errorf("%s: error %v contains the secret %q", op, err, hidden)
 					}
 				}
 			}
@@ -216,7 +216,7 @@ func TestRedis_ErrorsHideRepeatedSecrets(t *testing.T) {
 // second returns the error of a call.
 func second[T any](_ T, err error) error { return err }
 
-// A server's messages are shown on terminals and in reports, so they are short and printable.
+// Messages of a server are shown on terminals and in reports, so they are shortened and made printable.
 func TestRedis_ErrorsAreShortAndPrintable(t *testing.T) {
 	address := fakeRedis(t, "-ERR \x1b[2J\u202e\xff"+strings.Repeat("x", 60000)+"\r\n", true)
 	_, err := open(t, "redis://"+address).Get(t.Context(), "job/node-0")
@@ -225,7 +225,7 @@ func TestRedis_ErrorsAreShortAndPrintable(t *testing.T) {
 	}
 }
 
-// TLS uses the certificates in SSL_CERT_FILE. A process reads them once, so the test starts another one.
+// TLS uses the certificates in SSL_CERT_FILE. A process reads them only once, so the test starts another process.
 func TestRedis_TLSUsesCertificatesOfSSLCertFile(t *testing.T) {
 	if port := os.Getenv("STORE_TEST_TLS"); port != "" {
 		testTLS(t, port)
@@ -277,7 +277,7 @@ func testTLS(t *testing.T, port string) {
 	}
 }
 
-// A server is used again after a restart, and after it closed the connection.
+// The store reconnects after the server has closed the connection.
 func TestRedis_ReconnectsAfterClosedConnection(t *testing.T) {
 	address := storetest.Redis(t)
 	s := open(t, "redis://"+address)
@@ -287,7 +287,8 @@ func TestRedis_ReconnectsAfterClosedConnection(t *testing.T) {
 	put(t, s, "job/node-1", "text")
 }
 
-// fakeRedis sends a text as the response to each request, and then closes the connection unless hang is set.
+// fakeRedis starts a server that sends answer as the response to each request, and then closes the connection unless
+// hang is set.
 func fakeRedis(t *testing.T, answer string, hang bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -318,7 +319,7 @@ func fakeRedis(t *testing.T, answer string, hang bool) string {
 	return l.Addr().String()
 }
 
-// A server's faults are reported within the time limit, and classified as temporary or permanent.
+// Faults of a server are reported within the time limit, and classified as temporary or permanent.
 func TestRedis_ClassifiesFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
@@ -326,19 +327,19 @@ func TestRedis_ClassifiesFaults(t *testing.T) {
 		words  string
 		passes bool
 	}{
-		"hangs":        {"", true, "deadline exceeded", true},
-		"cut":          {"$10\r\nabc", false, "unexpected EOF", true},
-		"closes":       {"", false, "unexpected EOF", true},
-		"loading":      {"-LOADING Redis is loading the dataset in memory\r\n", true, "LOADING", true},
-		"out of space": {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, "OOM", true},
-		"read only":    {"-READONLY You can't write against a read only replica.\r\n", true, "READONLY", true},
-		"cluster":      {"-MOVED 3999 127.0.0.1:6381\r\n", true, "a Redis cluster is not supported: name the node", false},
-		"password":     {"-WRONGPASS invalid username-password pair\r\n", true, "WRONGPASS", false},
-		"huge":         {"$99999999999\r\n", true, "too large", false},
-		"not Redis":    {"HTTP/1.1 400 Bad Request\r\n\r\n", true, "not from a Redis server", false},
-		"a number":     {":1\r\n", true, "not from a Redis server", false},
-		"negative":     {"$-7\r\n", true, "not from a Redis server", false},
-		"deep":         {strings.Repeat("*1\r\n", 100), true, "not from a Redis server", false},
+		"no response":       {"", true, "deadline exceeded", true},
+		"truncated":         {"$10\r\nabc", false, "unexpected EOF", true},
+		"connection closed": {"", false, "unexpected EOF", true},
+		"loading":           {"-LOADING Redis is loading the dataset in memory\r\n", true, "LOADING", true},
+		"out of memory":     {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, "OOM", true},
+		"read only":         {"-READONLY You can't write against a read only replica.\r\n", true, "READONLY", true},
+		"cluster":           {"-MOVED 3999 127.0.0.1:6381\r\n", true, "a Redis cluster is not supported: name the node", false},
+		"wrong password":    {"-WRONGPASS invalid username-password pair\r\n", true, "WRONGPASS", false},
+		"huge response":     {"$99999999999\r\n", true, "too large", false},
+		"not Redis":         {"HTTP/1.1 400 Bad Request\r\n\r\n", true, "not from a Redis server", false},
+		"number":            {":1\r\n", true, "not from a Redis server", false},
+		"negative length":   {"$-7\r\n", true, "not from a Redis server", false},
+		"deeply nested":     {strings.Repeat("*1\r\n", 100), true, "not from a Redis server", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -351,7 +352,7 @@ func TestRedis_ClassifiesFaults(t *testing.T) {
 			}
 			_, err := s.Get(ctx, "job/node-0")
 			if err == nil || !strings.Contains(err.Error(), c.words) || store.Temporary(err) != c.passes {
-				t.Errorf("Get: %v, temporary %v; want %q in it, temporary %v", err, store.Temporary(err), c.words, c.passes)
+				t.Errorf("Get: error %v, temporary %v; want one containing %q, temporary %v", err, store.Temporary(err), c.words, c.passes)
 			}
 		})
 	}
@@ -366,7 +367,7 @@ func TestRedis_ClassifiesFaults(t *testing.T) {
 
 // A put is retried until the time limit.
 func TestRedis_RetriesUntilTheDeadline(t *testing.T) {
-	testenv.SkipIfShort(t, "a second between two tries")
+	testenv.SkipIfShort(t, "a second between two attempts")
 	address := storetest.FreeAddress(t)
 	s := open(t, "redis://"+address)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -374,7 +375,7 @@ func TestRedis_RetriesUntilTheDeadline(t *testing.T) {
 	put := make(chan error, 1)
 	go func() { put <- s.Put(ctx, "job/node-0", []byte("text")) }()
 	for s.Metrics().Counters["store.put.retries"] == 0 {
-		time.Sleep(time.Millisecond) // until it has been refused once
+		time.Sleep(time.Millisecond) // until the first attempt has failed
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -407,7 +408,7 @@ func TestRedis_RefusesZipBombs(t *testing.T) {
 	}
 }
 
-// Python's RedisConnector finds our objects, and we find its.
+// Python's RedisConnector reads our objects, and we read the objects that it stored.
 func TestRedis_SharesObjectsWithPython(t *testing.T) {
 	address := storetest.Redis(t)
 	_, port, _ := net.SplitHostPort(address)
@@ -432,8 +433,8 @@ func TestRedis_SharesObjectsWithPython(t *testing.T) {
 	}
 }
 
-// The size of a response is limited, whatever lists it has.
-func TestRedis_LimitsSizeOfResponses(t *testing.T) {
+// The size of a response is limited, however its lists are nested.
+func TestRedis_LimitsResponseSize(t *testing.T) {
 	const most = 1 << 16
 	for name, value := range map[string]string{
 		"strings": "$1000\r\n" + strings.Repeat("x", 1000) + "\r\n", "lines": "+" + strings.Repeat("x", 1000) + "\r\n",
@@ -442,12 +443,12 @@ func TestRedis_LimitsSizeOfResponses(t *testing.T) {
 		all := "*1000\r\n" + strings.Repeat(value, 100)
 		in := bufio.NewReader(strings.NewReader(all))
 		if answer, err := store.ReadAnswer(in, most); answer != nil || err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%s: read a %T, error %v, want only an error, not from the end of the input", name, answer, err)
+			t.Errorf("%s: read a %T, error %v, want nil and an error other than ErrUnexpectedEOF", name, answer, err)
 		}
 	}
 }
 
-// Any response is read or refused, without a panic.
+// Any response is either read or refused, without a panic.
 func FuzzRedis(f *testing.F) {
 	for _, s := range []string{
 		"$4\r\ntext\r\n", "$-1\r\n", "-ERR x\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$5\r\nab:cd\r\n", ":1\r\n", "+OK\r\n", "*-1\r\n",

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Resolver fetches the series of nodes that were merged without them. It is safe for concurrent use.
+// A Resolver fetches the series of nodes that were merged without series. It is safe for concurrent use.
 type Resolver struct {
 	Open func(address string) (*Store, error)
 	Warn func(words string) // reports series that cannot be fetched
@@ -18,8 +18,8 @@ type Resolver struct {
 	stores map[string]*Store // by address
 }
 
-// Resolve returns n with its series, and with the reference to them. If the series cannot be fetched, it adds them to
-// the node's Missing, and warns with one line.
+// Resolve returns n with its series and their reference. If the series cannot be fetched, Resolve adds them to the
+// node's Missing and issues a one-line warning.
 func (r *Resolver) Resolve(n *reporter.Node) *reporter.Node {
 	if n.Reference == "" {
 		return n
@@ -75,7 +75,7 @@ func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 	return nil, fmt.Errorf("it has %d nodes", len(report.Nodes))
 }
 
-// open returns the store at address, which it opens only once.
+// open returns the store at address, which is opened only once.
 func (r *Resolver) open(address string) (*Store, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

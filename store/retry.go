@@ -45,14 +45,15 @@ const (
 	minRetryWait = 500 * time.Millisecond
 	maxRetryWait = 5 * time.Second
 
-	maxRetryAfter = time.Minute // limit of the wait that the server asks for
+	maxRetryAfter = time.Minute // limit of a wait requested by the server
 )
 
 // maxBusyAttempts limits how often an operation is tried on a busy server if the context has no deadline.
 const maxBusyAttempts = 4
 
-// withRetries calls try until that succeeds, fails permanently, or ctx ends. If ctx has no deadline, it calls try once,
-// or a few times if the server responds that it is busy. op and name are for the check of the name and for metrics.
+// withRetries calls try until try succeeds or fails permanently, or ctx ends. If ctx has no deadline, it calls try
+// once, or a few times if the server responds that it is busy. op and name are used to check the name and to record
+// metrics.
 func (s *Store) withRetries(ctx context.Context, op, name string, try func() error) error {
 	if c, ok := s.connector.(checker); ok && op != "list" {
 		if err := c.check(ctx, name); err != nil {
@@ -81,7 +82,7 @@ func (s *Store) withRetries(ctx context.Context, op, name string, try func() err
 	}
 }
 
-// retryAfter returns the wait that the server has asked for, or 0.
+// retryAfter returns the wait requested by the server in the response err, or 0.
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*s3Error](err); ok {
 		return min(e.after, maxRetryAfter)

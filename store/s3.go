@@ -30,7 +30,7 @@ import (
 // has the key PREFIX/RUN-ID/node-N.json.
 type s3 struct {
 	layout
-	url         url.URL // as given
+	url         url.URL // the store's address
 	endpoint    url.URL // scheme and host; with style=host, the bucket's host
 	bucket      string  // "" if the host includes the bucket
 	region      string
@@ -40,7 +40,7 @@ type s3 struct {
 	unconditional atomic.Bool // an object was put without a condition, because the server does not support conditions
 }
 
-// defaultRegion is the region for which requests are signed if none is set.
+// defaultRegion is the region for which requests are signed if no region is set.
 const defaultRegion = "us-east-1"
 
 // newS3 returns the connector for u, an s3: URL. It sends no request.
@@ -93,7 +93,7 @@ func (s *s3) setEndpoint(options url.Values) error {
 		return errors.New("open store: endpoint and region must not be empty")
 	case given == "":
 		s.endpoint = url.URL{Scheme: "https", Host: "s3." + s.region + ".amazonaws.com"}
-		if style == "" && !strings.Contains(s.bucket, ".") { // certificates with * match one label only
+		if style == "" && !strings.Contains(s.bucket, ".") { // wildcard certificates match only one label
 			style = "host"
 		}
 	default:
@@ -123,11 +123,11 @@ func (s *s3) check(_ context.Context, name string) error {
 type request struct {
 	method, key string
 	query       url.Values
-	onlyNew     bool // a PUT succeeds only if there is no object
+	onlyNew     bool // a PUT succeeds only if the object does not exist
 	body        []byte
 }
 
-// do signs and sends q. A response without a status of success becomes an *s3Error.
+// do signs and sends q. A response with an error status becomes an *s3Error.
 func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 	k, err := s.credentials.get(ctx)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	to := s.endpoint
 	to.Path = "/" + strings.TrimPrefix(s.bucket+"/"+q.key, "/")
 	to.RawPath = escape(to.Path, true)
-	to.RawQuery = strings.ReplaceAll(q.query.Encode(), "+", "%20") // as signed
+	to.RawQuery = strings.ReplaceAll(q.query.Encode(), "+", "%20") // as in the signed form
 
 	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		response.Body.Close()
 		return ErrExists
 	}
-	if busy, answered := serverBusy(err); busy || !answered { // without the right to list, it is not a 404
+	if busy, answered := serverBusy(err); busy || !answered { // without permission to list, the status is not 404
 		return err
 	}
 
@@ -361,12 +361,12 @@ func (s *s3) Close() error {
 	return nil
 }
 
-// An s3Error is a response without a status of success.
+// An s3Error is a response with an error status.
 type s3Error struct {
 	status        int
 	code, message string        // from the server; "" if none
 	region        string        // region of the bucket, if that is not the region of the request
-	after         time.Duration // wait that the server asks for, or 0
+	after         time.Duration // wait requested by the server, or 0
 }
 
 // Error implements error.
@@ -390,13 +390,13 @@ func (e *s3Error) isTemporary() bool {
 	return e.status >= 500 && e.status != http.StatusNotImplemented || e.status == http.StatusTooManyRequests
 }
 
-// newS3Error returns the error for resp, a response without a status of success. A message that repeats the credentials
-// k is left out.
+// newS3Error returns the error for resp, a response with an error status. The message is left out if it
+// repeats the credentials k.
 func newS3Error(resp *http.Response, k credentials) error {
 	var said struct{ Code, Message string }
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxLine))
 	if err == nil {
-		_ = xml.Unmarshal(data, &said) // the response may be a proxy's
+		_ = xml.Unmarshal(data, &said) // the response may be from a proxy
 	}
 
 	e := &s3Error{status: resp.StatusCode, code: said.Code, message: said.Message, after: retry.After(resp.Header)}
@@ -417,14 +417,14 @@ func isStatus(err error, status int) bool {
 	return ok && e.status == status
 }
 
-// isNoObject reports whether err means that the requested object does not exist. If the response has no code, it may be
-// the bucket that does not exist.
+// isNoObject reports whether err means that the requested object does not exist. A response without a code may mean
+// that the bucket does not exist.
 func isNoObject(err error) bool {
 	e, ok := errors.AsType[*s3Error](err)
 	return ok && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
 }
 
-// isMetadataHost reports whether host may be a service that gives credentials to this machine, because it is a
+// isMetadataHost reports whether host may be a service that provides this machine's credentials, because it is a
 // loopback, link-local, or private IPv6 address.
 func isMetadataHost(host string) bool {
 	ip := net.ParseIP(host)
@@ -449,7 +449,7 @@ const (
 	amzAlgorithm = "AWS4-HMAC-SHA256"
 )
 
-// sign signs r, including all its headers, with Signature Version 4. body is the body of r.
+// sign signs r and all its headers with Signature Version 4. body is the body of r.
 func sign(r *http.Request, body []byte, k credentials, region, service string, at time.Time) {
 	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
 	r.Header.Set("X-Amz-Content-Sha256", sha256Hex(body))

@@ -24,7 +24,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// setKeys sets the credentials of the servers of storetest, and unsets the machine's.
+// setKeys sets the credentials for the servers of storetest, and unsets those of the machine.
 func setKeys(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
@@ -32,7 +32,7 @@ func setKeys(t *testing.T) {
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 		"AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_EC2_METADATA_SERVICE_ENDPOINT",
 	} {
-		t.Setenv(name, "") // restores it after the test
+		t.Setenv(name, "") // restores the variable after the test
 		os.Unsetenv(name)
 	}
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -41,7 +41,7 @@ func setKeys(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", storetest.S3Secret)
 }
 
-func TestS3_BehavesLikeADirectory(t *testing.T) {
+func TestS3_BehavesLikeDirectory(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
 	for _, folder := range []string{"", "a folder/of+signs%25"} {
@@ -54,8 +54,8 @@ func TestS3_BehavesLikeADirectory(t *testing.T) {
 	}
 }
 
-// One request lists a thousand objects. Other names are left out.
-func TestS3_ListsAThousandObjectsPerRequest(t *testing.T) {
+// One request lists a thousand objects. Objects with other names are left out.
+func TestS3_ListsThousandObjectsPerRequest(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
 	s := open(t, server.Address("many"))
@@ -83,9 +83,9 @@ func TestS3_ListsAThousandObjectsPerRequest(t *testing.T) {
 	}
 }
 
-// A key that XML cannot represent does not make the others unreadable: the request asks for encoded keys, which a
-// server may not support.
-func TestS3_ListsBesideKeysThatXMLCannotHold(t *testing.T) {
+// A key that XML cannot represent does not make the others unreadable: the request asks for encoded keys, although a
+// server may not support that.
+func TestS3_ListToleratesKeysInvalidInXML(t *testing.T) {
 	setKeys(t)
 	for _, knows := range []bool{true, false} {
 		address := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
@@ -106,12 +106,12 @@ func TestS3_ListsBesideKeysThatXMLCannotHold(t *testing.T) {
 	}
 }
 
-// Amazon's Python library reads our objects, and we read its.
+// Amazon's Python library reads our objects, and we read the objects that it stored.
 func TestS3_SharesObjectsWithBoto3(t *testing.T) {
 	setKeys(t)
 	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
 	if _, err := os.Stat(python); err != nil {
-		testenv.SkipOrFail(t, "needs boto3: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
+		testenv.SkipOrFail(t, "needs boto3: run make test, which installs it, or name a venv with boto3 in PERFAGENT_TEST_OPS")
 	}
 	server := storetest.S3(t)
 	s := open(t, server.Address("p"))
@@ -129,7 +129,7 @@ s3.put_object(Bucket="runs", Key="p/job/node-1.json", Body=b"theirs")
 	want(t, s, "job/node-1", "theirs")
 }
 
-// Refusals of a real server are reported, permanent, and free of credentials.
+// Refusals by a real server are permanent errors without credentials.
 func TestS3_RefusalsArePermanentAndHideKeys(t *testing.T) {
 	server := storetest.S3(t)
 	for words, wrong := range map[string]func(t *testing.T) string{
@@ -155,12 +155,12 @@ func TestS3_RefusalsArePermanentAndHideKeys(t *testing.T) {
 				"list": second(s.List(t.Context(), "")),
 			} {
 				if err == nil || !strings.Contains(err.Error(), words) || store.Temporary(err) {
-					t.Errorf("%s: %v, temporary %v; want %q in a permanent error", op, err, store.Temporary(err), words)
+					t.Errorf("%s: error %v, temporary %v; want a permanent one containing %q", op, err, store.Temporary(err), words)
 					continue
 				}
 				for _, hidden := range []string{storetest.S3Secret, "wrong-s3cr3t", storetest.S3KeyID, "n0b0dy"} {
 					if strings.Contains(err.Error(), hidden) {
-						t.Errorf("%s: %v, which has the key %q", op, err, hidden)
+						t.Errorf("%s: error %v contains the key %q", op, err, hidden)
 					}
 				}
 			}
@@ -168,7 +168,7 @@ func TestS3_RefusalsArePermanentAndHideKeys(t *testing.T) {
 	}
 }
 
-// A fakeS3 sends responses that a real server does not send on demand.
+// fakeS3 starts a server for responses that a real server does not send on demand.
 func fakeS3(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -176,9 +176,9 @@ func fakeS3(t *testing.T, answer http.HandlerFunc) string {
 	return "s3://runs?endpoint=" + server.URL
 }
 
-// A server's faults are reported within the time limit, and classified as temporary or permanent.
+// Faults of a server are reported within the time limit, and classified as temporary or permanent.
 func TestS3_ClassifiesFaults(t *testing.T) {
-	testenv.SkipIfShort(t, "seconds between its tries")
+	testenv.SkipIfShort(t, "seconds between attempts")
 	setKeys(t)
 	status := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); io.WriteString(w, body) }
@@ -188,34 +188,34 @@ func TestS3_ClassifiesFaults(t *testing.T) {
 		words  string
 		passes bool
 	}{
-		"500":           {status(500, "<Error><Code>InternalError</Code><Message>We are sorry</Message></Error>"), "500 InternalError: We are sorry", true},
-		"502":           {status(502, "<html>bad gateway"), "502 Bad Gateway", true},
-		"denied":        {status(403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"), "403 AccessDenied", false},
-		"keys repeated": {status(403, "<Error><Code>X</Code><Message>"+storetest.S3Secret+"</Message></Error>"), "403 Forbidden", false},
-		"clock": {
+		"500":               {status(500, "<Error><Code>InternalError</Code><Message>We are sorry</Message></Error>"), "500 InternalError: We are sorry", true},
+		"502":               {status(502, "<html>bad gateway"), "502 Bad Gateway", true},
+		"access denied":     {status(403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"), "403 AccessDenied", false},
+		"secret in message": {status(403, "<Error><Code>X</Code><Message>"+storetest.S3Secret+"</Message></Error>"), "403 Forbidden", false},
+		"wrong clock": {
 			status(403, "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large</Message></Error>"),
 			"RequestTimeTooSkewed", false,
 		},
-		"elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
+		"wrong region": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Amz-Bucket-Region", "eu-west-9")
 			w.Header().Set("Location", "http://127.0.0.1:1/")
 			w.WriteHeader(301)
 		}, "add region=eu-west-9", false},
-		"too much to say": {status(400, "<Error><Code>"+strings.Repeat("\x1b[2Jx", 9000)+"</Code></Error>"), "400", false},
-		"cut": {func(w http.ResponseWriter, _ *http.Request) {
+		"long message": {status(400, "<Error><Code>"+strings.Repeat("\x1b[2Jx", 9000)+"</Code></Error>"), "400", false},
+		"truncated body": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			io.WriteString(w, "{")
 		}, "unexpected EOF", true},
-		"closes": {func(w http.ResponseWriter, _ *http.Request) {
+		"connection closed": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			conn.Close()
 		}, "EOF", true},
-		"huge": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
-		"large head": {func(w http.ResponseWriter, _ *http.Request) {
+		"huge body": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
+		"large headers": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-A", strings.Repeat("a", 200000))
 		}, "headers exceeded", false},
-		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded", true},
-		"drips": {func(w http.ResponseWriter, r *http.Request) {
+		"no response": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded", true},
+		"slow body": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100000")
 			for r.Context().Err() == nil {
 				io.WriteString(w, "x")
@@ -230,10 +230,10 @@ func TestS3_ClassifiesFaults(t *testing.T) {
 			defer cancel()
 			_, err := s.Get(ctx, "job/node-0")
 			if err == nil || !strings.Contains(err.Error(), c.words) || store.Temporary(err) != c.passes {
-				t.Errorf("Get: %v, temporary %v; want %q in it, temporary %v", err, store.Temporary(err), c.words, c.passes)
+				t.Errorf("Get: error %v, temporary %v; want one containing %q, temporary %v", err, store.Temporary(err), c.words, c.passes)
 			}
 			if err != nil && (len(err.Error()) > 500 || strings.Contains(err.Error(), "\x1b") || strings.Contains(err.Error(), storetest.S3Secret)) {
-				t.Errorf("the error is %q, want at most 500 bytes, without control characters and key", err)
+				t.Errorf("the error is %q, want at most 500 bytes without control characters or the key", err)
 			}
 		})
 	}
@@ -247,8 +247,8 @@ func TestS3_ClassifiesFaults(t *testing.T) {
 	}
 }
 
-// A server without conditions gets the object without one, and the store reports it.
-func TestS3_PutsWithoutConditionIfServerHasNone(t *testing.T) {
+// On a server without support for conditions, an object is put without a condition, and Unconditional reports this.
+func TestS3_PutsWithoutConditionIfUnsupported(t *testing.T) {
 	setKeys(t)
 	objects := make(map[string]string)
 	address := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
@@ -273,7 +273,7 @@ func TestS3_PutsWithoutConditionIfServerHasNone(t *testing.T) {
 	}
 }
 
-// A busy server gets another request, not before the time that it asks for.
+// A request to a busy server is repeated, but not before the time that the server asks for.
 func TestS3_HonorsRetryAfter(t *testing.T) {
 	testenv.SkipIfShort(t, "the second that the server asks for")
 	setKeys(t)
@@ -296,8 +296,8 @@ func TestS3_HonorsRetryAfter(t *testing.T) {
 	}
 }
 
-// Addresses lead to the documented hosts.
-func TestS3_AddressesLeadToDocumentedHosts(t *testing.T) {
+// Requests go to the hosts documented for each form of address.
+func TestS3_SendsRequestsToDocumentedHosts(t *testing.T) {
 	setKeys(t)
 	for address, words := range map[string]string{
 		"s3://": "s3://BUCKET", "s3://b:80": "s3://BUCKET", "s3://u:s3cr3t@b": "AWS_ACCESS_KEY_ID", "s3://b+c": "s3://BUCKET",
@@ -306,7 +306,7 @@ func TestS3_AddressesLeadToDocumentedHosts(t *testing.T) {
 		"s3://b/../c": "must not have parts", "s3://b/a//b": "must not have parts",
 	} {
 		if _, err := store.Open(address, store.Options{}); err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "s3cr3t") {
-			t.Errorf("Open(%s): %v, want %q in it, and no secret", address, err, words)
+			t.Errorf("Open(%s): error %v, want one containing %q and no secret", address, err, words)
 		}
 	}
 
@@ -338,8 +338,8 @@ func TestS3_AddressesLeadToDocumentedHosts(t *testing.T) {
 	}
 }
 
-// Credentials are found in the places that Amazon's tools use, in the same order.
-func TestS3_FindsCredentialsAsAWSToolsDo(t *testing.T) {
+// Credentials are looked up in the same places and order as by Amazon's tools.
+func TestS3_FindsCredentialsLikeAWSTools(t *testing.T) {
 	asked := make(chan string, 10)
 	s3 := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
 		id, _, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="), "/")
@@ -401,13 +401,13 @@ func TestS3_FindsCredentialsAsAWSToolsDo(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			s := open(t, s3)
-			for range 2 { // they are requested once
+			for range 2 { // the credentials are requested only once
 				if _, err := s.Get(t.Context(), "job/node-0"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if got := <-asked; got != c.want {
-				t.Errorf("the request has the keys %q, want %q", got, c.want)
+				t.Errorf("the request is signed with the keys %q, want %q", got, c.want)
 			}
 		})
 		for len(asked) > 0 {
@@ -423,11 +423,11 @@ func TestS3_FindsCredentialsAsAWSToolsDo(t *testing.T) {
 	}
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", service.URL+"/hangs")
 	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "get the credentials of this machine") {
-		t.Errorf("Get with a service that refuses: %v, want \"get the credentials of this machine\"", err)
+		t.Errorf("Get if the credentials service refuses: %v, want \"get the credentials of this machine\"", err)
 	}
 }
 
-// Any list of objects is read or refused.
+// Any list of objects is either read or refused.
 func FuzzListing(f *testing.F) {
 	for _, s := range []string{
 		"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key>" +
@@ -444,14 +444,14 @@ func FuzzListing(f *testing.F) {
 	})
 }
 
-// Any credentials file is read, or has no credentials.
+// Any credentials file is either read or contains no credentials.
 func FuzzProfile(f *testing.F) {
 	f.Add([]byte("[default]\naws_access_key_id = a\naws_secret_access_key=b=\n[other]\n"), "default")
 	f.Add([]byte("aws_access_key_id = a"), "")
 	f.Fuzz(func(t *testing.T, data []byte, profile string) {
 		id, secret, token, found := store.ParseProfile(data, profile)
 		if !found && id+secret+token != "" {
-			t.Errorf("ParseProfile has keys %q, %q, %q, want none: the profile was not found", id, secret, token)
+			t.Errorf("ParseProfile returned %q, %q, %q without finding the profile, want none", id, secret, token)
 		}
 	})
 }

@@ -23,13 +23,13 @@ type Options struct {
 	CacheSize int  // number of recently used objects in the cache; 0: none
 	Metrics   bool // count and time the operations
 
-	// Debug, if not nil, gets a line for each successful operation, as ProxyStore's class Store logs it. Name is the
-	// name of the store in these lines.
+	// Debug, if not nil, receives a line for each successful operation, in the format of the log of ProxyStore's class
+	// Store. Name is the name of the store in these lines.
 	Debug func(line string)
 	Name  string
 
-	// Credentials is an address with user and password. A store on the same server uses them if its own address has
-	// none, as in references, which may be shown.
+	// Credentials is an address with user and password. A store on the same server uses them if its own address
+	// contains none. References contain none, because they may be shown.
 	Credentials string
 }
 
@@ -44,7 +44,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	ledger *opstats.KeyedMetrics // nil without metrics
-	last   map[string]any        // the last value of each attribute, of whatever object
+	last   map[string]any        // the last value of each attribute, for any object
 }
 
 // Open opens the store at address; the package comment describes addresses. Open only parses the address: if the store
@@ -75,15 +75,15 @@ func newStore(connector Connector, coding codec, o Options) (*Store, error) {
 // URL returns an address of the store, without user and password.
 func (s *Store) URL() string { return s.connector.URL() }
 
-// Dir returns the directory of the store, and whether the store is a directory with the layout of --out, where each
-// object is a plain file.
+// Dir returns the directory of the store, and reports whether the store is a directory with the layout of --out, in
+// which each object is a plain file.
 func (s *Store) Dir() (string, bool) {
 	d, ok := s.connector.(directory)
 	return d.dir, ok && !d.proxyStore
 }
 
-// Unconditional reports whether an object was put although the server could not check, in the same step, whether the
-// name was free. Of two simultaneous puts, one may be lost then.
+// Unconditional reports whether an object was put on a server that cannot check in the same step whether the name is
+// free. One of two simultaneous puts may then be lost.
 func (s *Store) Unconditional() bool {
 	c, ok := s.connector.(*s3)
 	return ok && c.unconditional.Load()
@@ -106,8 +106,8 @@ func (e *MissingKeyError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
 
-// finish records an operation that has succeeded since start, and logs it in the words of ProxyStore. note ends the
-// line.
+// finish records an operation that has succeeded since start, and logs it in ProxyStore's wording. note is appended to
+// the line.
 func (s *Store) finish(op, name string, start time.Time, note string) {
 	took := time.Since(start)
 	s.recordTime("store."+op, name, took)
@@ -117,7 +117,7 @@ func (s *Store) finish(op, name string, start time.Time, note string) {
 	}
 }
 
-// maxKey limits the bytes of a key that are shown.
+// maxKey limits how many bytes of a key are shown.
 const maxKey = 200
 
 // opError wraps err with the operation and the object, and counts the failure, unless the name was taken.
@@ -132,7 +132,7 @@ func (s *Store) opError(op, name string, err error) error {
 	return fmt.Errorf("%s%s in %s: %w", op, what, s.URL(), err)
 }
 
-// key returns the key of the object called name. A name that is a prefix, as of List, is returned unchanged.
+// key returns the key of the object called name. A prefix, as passed to List, is returned unchanged.
 func (s *Store) key(name string) string {
 	if name == "" || strings.HasSuffix(name, "/") {
 		return name
@@ -145,8 +145,8 @@ func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 	return s.put(ctx, name, data, s.connector.Put)
 }
 
-// Replace stores an object under name, taken or not. A replaced object is never cached, because other processes may
-// replace it as well. In the layouts of ProxyStore the error is errors.ErrUnsupported.
+// Replace stores an object under name, whether or not the name is taken. A replaced object is never cached, because
+// other processes may replace it as well. In the layouts of ProxyStore the error is errors.ErrUnsupported.
 func (s *Store) Replace(ctx context.Context, name string, data []byte) error {
 	s.cache.drop(name, true)
 	return s.put(ctx, name, data, s.connector.Replace)
@@ -169,8 +169,8 @@ func (s *Store) put(
 	return nil
 }
 
-// Get returns the object called name. The caller must not change it, because other callers may get the same slice. If
-// there is no object, the error is a *MissingKeyError.
+// Get returns the object called name. The caller must not change the object, because other callers may get the same
+// slice. If it does not exist, the error is a *MissingKeyError.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	start := time.Now()
 	if data, ok := s.cache.get(name); ok {
@@ -225,7 +225,7 @@ func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, er
 	return data, stored, nil
 }
 
-// Exists reports whether there is an object called name. A cached object counts as existing, even if another process
+// Exists reports whether there is an object called name. It returns true for a cached object, even if another process
 // has evicted it.
 func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 	start := time.Now()
@@ -259,8 +259,8 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 	return nil
 }
 
-// List returns the objects with names that begin with prefix, sorted by name. It does not fetch them. Objects with a
-// name of another form than RUN-ID/node-N are left out.
+// List returns the objects with names that begin with prefix, sorted by name. It does not fetch them. Objects with
+// names of any other form than RUN-ID/node-N are left out.
 func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	start := time.Now()
 	var list []ObjectInfo
@@ -279,7 +279,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	return list, nil
 }
 
-// A cache holds the most recently used objects. They are few, so a list is enough.
+// A cache holds the most recently used objects. A list is enough, because there are few objects.
 type cache struct {
 	size int
 
@@ -293,7 +293,7 @@ type cacheEntry struct {
 	data []byte
 }
 
-// get returns the object called name, and makes it the most recently used one.
+// get returns the object called name, and makes it the most recently used object.
 func (c *cache) get(name string) (data []byte, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -306,7 +306,7 @@ func (c *cache) get(name string) (data []byte, ok bool) {
 	return data, true
 }
 
-// has reports whether there is an object called name.
+// has reports whether the object called name is cached.
 func (c *cache) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -322,7 +322,7 @@ func (c *cache) put(name string, data []byte) {
 	}
 }
 
-// drop removes an object. If it was replaced, it is never added again.
+// drop removes an object. If replaced is set, the object is never added again.
 func (c *cache) drop(name string, replaced bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -349,12 +349,12 @@ func (c *cache) index(name string) int {
 // maxMetrics limits the number of metrics that a store keeps. It is enough for about ten thousand objects.
 const maxMetrics = 1 << 17
 
-// record calls add with the key of the object called name, if the store has metrics.
+// record calls add with the key of the object called name if the store records metrics.
 func (s *Store) record(name string, add func(l *opstats.KeyedMetrics, key string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ledger != nil {
-		_ = add(s.ledger, s.key(name)) // fails when the ledger is full
+		_ = add(s.ledger, s.key(name)) // fails if the ledger is full
 	}
 }
 
@@ -378,8 +378,8 @@ func (s *Store) recordSize(attribute, name string, bytes int) {
 	})
 }
 
-// Metrics returns the metrics of the store, or nil if it was opened without them. The names are ProxyStore's, except
-// store.list and the counters store.OP.errors and store.OP.retries.
+// Metrics returns the metrics of the store, or nil if it was opened without them. The metrics have ProxyStore's names,
+// except store.list and the counters store.OP.errors and store.OP.retries.
 func (s *Store) Metrics() *opstats.StoreMetrics {
 	if s.ledger == nil {
 		return nil
@@ -401,8 +401,8 @@ func (s *Store) Metrics() *opstats.StoreMetrics {
 	return m
 }
 
-// A Ref refers to an object. It corresponds to a proxy in ProxyStore, but only Resolve fetches the object. It is safe
-// for concurrent use.
+// A Ref refers to an object. It corresponds to a proxy in ProxyStore, but the object is fetched only by Resolve. It is
+// safe for concurrent use.
 type Ref struct {
 	name    string
 	store   *Store
@@ -433,21 +433,22 @@ func (s *Store) ProxyFromKey(name string, o RefOptions) *Ref {
 	return &Ref{name: name, store: s, options: o, turn: make(chan struct{}, 1)}
 }
 
-// Reference returns the text of a Ref to the object called name: STORE#NAME.
+// Reference returns the reference of the object called name: STORE#NAME.
 func (s *Store) Reference(name string) string { return s.URL() + "#" + name }
 
 // Name returns the object's name.
 func (r *Ref) Name() string { return r.name }
 
-// String returns the reference, STORE#NAME, without user and password. Two references are equal if their texts are.
+// String returns the reference, STORE#NAME, without user and password. Two Refs refer to the same object if their
+// references are equal.
 func (r *Ref) String() string { return r.store.Reference(r.name) }
 
 // MarshalText implements encoding.TextMarshaler. The text is the reference.
 func (r *Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // Resolve returns the object, which the caller must not change. It fetches the object only once for all callers, unless
-// that fails. If there is no object, the error is a *MissingKeyError. If the object is to be evicted and that fails,
-// Resolve returns both the object and the error.
+// fetching fails. If the object does not exist, the error is a *MissingKeyError. If the object cannot be evicted as
+// requested, Resolve returns both the object and the error.
 func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
 	start := time.Now()
 	select {

@@ -45,13 +45,13 @@ func want(t *testing.T, s *store.Store, name, data string) {
 	}
 }
 
-// addresses returns addresses of empty stores, one of each kind.
+// addresses returns the addresses of empty stores, one of each kind, by kind.
 func addresses(t *testing.T) map[string]string {
 	return map[string]string{"directory": t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir()}
 }
 
-// The metrics equal those recorded from ProxyStore 1.1.0.
-func TestStore_HasTheMetricsOfProxyStore(t *testing.T) {
+// The metrics equal the recorded metrics of ProxyStore 1.1.0.
+func TestStore_HasSameMetricsAsProxyStore(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	const name = "job-7/node-0"
 	put(t, s, name, "v")
@@ -99,7 +99,7 @@ func TestStore_HasTheMetricsOfProxyStore(t *testing.T) {
 }
 
 // All kinds of stores behave alike.
-func TestStore_EveryKindBehavesAlike(t *testing.T) {
+func TestStore_AllKindsBehaveAlike(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
 			wantAlike(t, address)
@@ -108,7 +108,8 @@ func TestStore_EveryKindBehavesAlike(t *testing.T) {
 	}
 }
 
-// wantAlike checks what all kinds of stores have in common. The store must be empty, and is so afterwards.
+// wantAlike checks the behaviour that all kinds of stores have in common. The store must be empty, and is empty
+// afterwards.
 func wantAlike(t *testing.T, address string) {
 	t.Helper()
 	s, ctx := open(t, address), t.Context()
@@ -136,7 +137,7 @@ func wantAlike(t *testing.T, address string) {
 		names = append(names, e.Name)
 		want(t, again, e.Name, all[e.Name])
 		if told := !strings.HasPrefix(address, "proxystore+redis:"); e.Size < 3 || time.Since(e.Modified) < time.Minute != told {
-			t.Errorf("listed %+v, want a size of at least 3 and, unless it is a ProxyStore's Redis, the time of the put", e)
+			t.Errorf("listed %+v, want a size of at least 3 and the time of the put (none for a ProxyStore on Redis)", e)
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(all)), names); err != nil || diff != "" {
@@ -159,7 +160,7 @@ func wantAlike(t *testing.T, address string) {
 	}
 	for name := range all {
 		if err := errors.Join(s.Evict(ctx, name), s.Evict(ctx, name)); err != nil {
-			t.Errorf("Evict of %s twice: %v", name, err)
+			t.Errorf("Evict of %s, twice in a row: %v", name, err)
 		}
 	}
 	if list, err := s.List(ctx, ""); err != nil || len(list) != 0 {
@@ -179,7 +180,7 @@ func wantOnePut(t *testing.T, address string) {
 			err := s.Put(t.Context(), "job/node-0", []byte(data))
 			switch {
 			case err == nil && !won.CompareAndSwap(nil, &data):
-				t.Error("two stores have put job/node-0, want one")
+				t.Error("two stores put job/node-0, want one")
 			case err != nil && !errors.Is(err, store.ErrExists):
 				t.Errorf("simultaneous Put: %v, want nil or ErrExists", err)
 			}
@@ -190,7 +191,7 @@ func wantOnePut(t *testing.T, address string) {
 }
 
 // A replaced object is not cached.
-func TestStore_CachesNoReplacedObject(t *testing.T) {
+func TestStore_DoesNotCacheReplacedObjects(t *testing.T) {
 	dir := t.TempDir()
 	s, other := open(t, dir), open(t, dir)
 	put(t, s, "job/node-0.partial", "1")
@@ -206,11 +207,11 @@ func TestStore_CachesNoReplacedObject(t *testing.T) {
 	}
 	want(t, s, "job/node-0.partial", "4")
 	if s.IsCached("job/node-0.partial") {
-		t.Error("a replaced object is cached, want none in the cache")
+		t.Error("a replaced object is cached, want it not cached")
 	}
 }
 
-// The cache has the most recently used objects.
+// The cache holds the most recently used objects.
 func TestStore_CachesMostRecentlyUsedObjects(t *testing.T) {
 	s, err := store.Open(t.TempDir(), store.Options{CacheSize: 2})
 	if err != nil {
@@ -247,7 +248,7 @@ func TestStore_CachesMostRecentlyUsedObjects(t *testing.T) {
 	}
 }
 
-// No name leads out of a store.
+// No name gives access to files outside a store.
 func TestStore_RefusesInvalidNames(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "store")
@@ -281,11 +282,11 @@ func TestStore_RefusesInvalidNames(t *testing.T) {
 	}
 
 	if list, err := os.ReadDir(outside); err != nil || len(list) > 1 {
-		t.Errorf("entries beside the store: %v, %v, want none", list, err)
+		t.Errorf("entries next to the store: %v, error %v, want none", list, err)
 	}
 }
 
-// A list is counted under its prefix, and the error for a missing object limits and escapes its name.
+// List is counted under its prefix. The error for a missing object contains a shortened and escaped name.
 func TestStore_CountsListsByPrefix(t *testing.T) {
 	for kind, address := range addresses(t) {
 		s := open(t, address)
@@ -306,8 +307,8 @@ func TestStore_CountsListsByPrefix(t *testing.T) {
 	}
 }
 
-// An object larger than any report is not read.
-func TestStore_RefusesTooLargeObjects(t *testing.T) {
+// An object larger than MaxSize is not read.
+func TestStore_RefusesObjectsOverMaxSize(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	put(t, s, "job/node-0", "x")
@@ -319,7 +320,7 @@ func TestStore_RefusesTooLargeObjects(t *testing.T) {
 	}
 }
 
-// Resolve fetches the object once for all callers. Nothing else fetches it.
+// Resolve fetches the object once for all callers, and nothing else fetches it.
 func TestRef_FetchesOnceForAllCallers(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -404,9 +405,9 @@ func TestOpen_RefusesInvalidAddressesWithoutRepeatingThem(t *testing.T) {
 	} {
 		s, err := store.Open(address, store.Options{})
 		if err == nil {
-			t.Errorf("Open(%q) is a store at %s, want an error", address, s.URL())
+			t.Errorf("Open(%q) opened a store at %s, want an error", address, s.URL())
 		} else if strings.Contains(err.Error(), secret) {
-			t.Errorf("Open(%q): %v, which has the secret", address, err)
+			t.Errorf("Open(%q): error %v contains the secret", address, err)
 		}
 		if _, _, err := store.OpenRef(address+"#job/node-0", store.Options{}, store.RefOptions{}); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("OpenRef(%q): %v, want an error without %q", address+"#job/node-0", err, secret)
@@ -414,8 +415,8 @@ func TestOpen_RefusesInvalidAddressesWithoutRepeatingThem(t *testing.T) {
 	}
 }
 
-// URL returns an address of the same place.
-func TestOpen_URLLeadsToTheSamePlace(t *testing.T) {
+// URL returns an address of the same store.
+func TestOpen_URLOpensSameStore(t *testing.T) {
 	for address, want := range map[string]string{
 		"/a dir/b":                            "file:///a%20dir/b",
 		"file:///a/../b/":                     "file:///b",
@@ -443,7 +444,7 @@ func TestOpen_URLLeadsToTheSamePlace(t *testing.T) {
 	}
 }
 
-func TestSplitReference(t *testing.T) {
+func TestSplitReference_SplitsAtLastHash(t *testing.T) {
 	for text, want := range map[string][]string{
 		"/dir#job-7": {"/dir", "job-7"}, "./dir#job-7/node-0": {"./dir", "job-7/node-0"}, "s3://b/p?x=1#job@2": {"s3://b/p?x=1", "job@2"},
 		"/a#b#job": {"/a#b", "job"}, "job-7": nil, "/dir": nil, "/dir#": nil, "#job": nil, "dir#job": nil,
@@ -455,7 +456,8 @@ func TestSplitReference(t *testing.T) {
 	}
 }
 
-// Open never panics for a reference, and its error does not repeat the address. If a store opens, so does its URL.
+// Open never panics, and its error does not repeat the address. If a store can be opened, so can the address from its
+// URL method.
 func FuzzOpen(f *testing.F) {
 	for _, s := range []string{
 		"/dir", "./dir", "file:///dir", "proxystore+file:///d?serializer=02", "proxystore+file:///d?serializer=03", "a:b@c", "file://%",
@@ -469,12 +471,13 @@ func FuzzOpen(f *testing.F) {
 		}
 		again, err := store.Open(s.URL(), store.Options{})
 		if err != nil || again.URL() != s.URL() {
-			t.Errorf("Open(%q).URL() is %q, and opening that gives %v, %v: want the same URL", address, s.URL(), again, err)
+			t.Errorf("Open(%q).URL() = %q; opening that gives %v, error %v; want the same URL", address, s.URL(), again, err)
 		}
 	})
 }
 
-// A reference is its store's address and its object's name, and only an address that opens alone opens as part of it.
+// A reference consists of its store's address and its object's name. It can be opened only if the address alone can be
+// opened.
 func FuzzReference(f *testing.F) {
 	for _, s := range []string{"/dir#job-7", "./d#a#job/node-0", "redis://u:p@h:1/2?ttl=0#job@2", "#", "/#", "a#b", "://#x", "/d#\x00"} {
 		f.Add(s)
@@ -482,20 +485,20 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		address, name, ok := store.SplitReference(text)
 		if ok && (address+"#"+name != text || name == "" || strings.Contains(name, "#") || !store.IsAddress(address)) {
-			t.Errorf("SplitReference(%q) = %q, %q: joined they are not the text, or a part is invalid", text, address, name)
+			t.Errorf("SplitReference(%q) = %q, %q, want two valid parts that form the text", text, address, name)
 		}
 		_, errOpen := store.Open(address, store.Options{})
 		s, ref, err := store.OpenRef(text, store.Options{}, store.RefOptions{})
 		if (err == nil) != (ok && errOpen == nil) {
-			t.Errorf("OpenRef(%q): %v, but SplitReference has ok %v, and Open of the address alone: %v", text, err, ok, errOpen)
+			t.Errorf("OpenRef(%q): error %v, although SplitReference returned ok %v, and Open of the address: error %v", text, err, ok, errOpen)
 		}
 		if err == nil && (ref.Name() != name || ref.String() != s.URL()+"#"+name) {
-			t.Errorf("OpenRef(%q) is %s, want %s#%s", text, ref, s.URL(), name)
+			t.Errorf("OpenRef(%q) = %s, want %s#%s", text, ref, s.URL(), name)
 		}
 	})
 }
 
-// Any object of a ProxyStore is read or refused.
+// Any object of a ProxyStore is either decoded or refused.
 func FuzzProxyStore(f *testing.F) {
 	for _, s := range []string{"US\nx", " BS \nx", "02\n", "PK\n\x80", "XX\nx", "US", "", "\n", strings.Repeat(" ", 30) + "US\nx"} {
 		f.Add([]byte(s))
@@ -510,7 +513,7 @@ func FuzzProxyStore(f *testing.F) {
 		}
 		tag, rest, _ := strings.Cut(string(stored), "\n")
 		if rest != string(data) || !slices.Contains([]string{"US", "BS", "01", "02"}, strings.TrimSpace(tag)) {
-			t.Errorf("%q is decoded as %q, want an error, or all after a known tag", stored, data)
+			t.Errorf("%q was decoded as %q, want an error or the bytes after a known tag", stored, data)
 		}
 	})
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The reported CPU time agrees with the kernel's counter of a control group around perfagent and all its children.
+// The reported CPU time agrees with the kernel's counter for a control group that contains perfagent and all its
+// children.
 func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 	for _, c := range []struct{ name, job string }{
 		{"children", clitest.ManyChildren}, {"daemon", clitest.DaemonBurns}, {"thread", clitest.ThreadForks}, {"sharing", clitest.Sharing},
@@ -57,18 +58,18 @@ func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 					wantSource(t, n, "tree")
 				}
 				if got := n.Job.CPUSeconds; math.Abs(got-truth) > 0.01*truth+0.02 {
-					t.Errorf("%.3f s of CPU, want %.3f (wait4: %.3f)", got, truth, n.Job.UserSeconds+n.Job.SystemSeconds)
+					t.Errorf("CPU time = %.3f s, want %.3f (wait4 reports %.3f)", got, truth, n.Job.UserSeconds+n.Job.SystemSeconds)
 				}
 				if v := n.Metrics["job_cpu_seconds"]; v != n.Job.CPUSeconds {
-					t.Errorf("job_cpu_seconds is %v, want job.cpu_seconds, %v", v, n.Job.CPUSeconds)
+					t.Errorf("job_cpu_seconds = %v, want %v, as in job.cpu_seconds", v, n.Job.CPUSeconds)
 				}
 				if c.name == "sharing" {
 					if n.Job.PeakMemoryMB < 300 || n.Job.PeakMemoryMB > 345 {
-						t.Errorf("four processes that share 300 MiB: peak %v MiB (%s), want 300 to 345; missing %v",
+						t.Errorf("peak memory of four processes that share 300 MiB = %v MiB (%s), want 300 to 345; missing: %v",
 							n.Job.PeakMemoryMB, n.Job.MemoryKind, n.Missing)
 					}
 					if got := n.Metrics["max_t_job_processes"]; got != 4 {
-						t.Errorf("%v processes, want 4", got)
+						t.Errorf("max_t_job_processes = %v, want 4", got)
 					}
 				}
 			})
@@ -76,8 +77,8 @@ func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 	}
 }
 
-// If perfagent runs alone in a group without limits, the job gets the group's counters.
-func TestE2E_Account_OwnGroupWithoutLimits_JobGetsItsCounters(t *testing.T) {
+// If perfagent is alone in a control group without limits, it reports the group's counters for the job.
+func TestE2E_Account_ReportsCountersOfOwnGroupWithoutLimits(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--"}, clitest.Python(t, clitest.ManyChildren)...)...)
 	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	o, own := performAlone(t, cmd)
@@ -86,31 +87,31 @@ func TestE2E_Account_OwnGroupWithoutLimits_JobGetsItsCounters(t *testing.T) {
 	wantSource(t, n, "cgroup")
 	truth := usage() - own
 	if math.Abs(n.Job.CPUSeconds-truth) > 0.01*truth+0.02 {
-		t.Errorf("%.3f s of CPU, want %.3f", n.Job.CPUSeconds, truth)
+		t.Errorf("CPU time = %.3f s, want %.3f s", n.Job.CPUSeconds, truth)
 	}
 }
 
-// If the final sample hangs in the kernel, perfagent leaves the group, which may be read at the time, and reports that;
-// the journal has the run.
-func TestE2E_Account_HangingFinalSampleKeepsJournalAndGroup(t *testing.T) {
+// If the final sample hangs in the kernel, perfagent does not remove the control group, which the sample may be
+// reading. It prints the name of the group, and the journal of the run remains.
+func TestE2E_Account_KeepsJournalAndGroupIfFinalSampleHangs(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
 	found := regexp.MustCompile(`:cpuacct:.*/(perfagent-hangs\.0\.\d+)\n`).FindStringSubmatch(o.Out)
 	if found == nil {
-		t.Skipf("no control group of v1 can be made here: %s%s", o.Out, o.Err)
+		t.Skipf("cannot create a cgroup v1 group here: %s%s", o.Out, o.Err)
 	}
 	if groups := stays(t, found[1]); len(groups) == 0 {
-		t.Errorf("no group %q is left, want it kept: the hanging sample may be reading it", found[1])
+		t.Errorf("group %q was removed, want it kept: the hanging sample may be reading it", found[1])
 	}
 	o.WantLine(t, "final sample", "journal", found[1]+" is left", "rmdir")
 	if !clitest.Exists(filepath.Join(o.Dir, "perfagent-out/hangs/node-0.jsonl")) {
-		t.Error("the directory has no journal perfagent-out/hangs/node-0.jsonl, want it kept for the run")
+		t.Error("journal perfagent-out/hangs/node-0.jsonl does not exist, want it kept")
 	}
 }
 
-// A removal of the group that hangs in the kernel does not keep perfagent.
+// perfagent exits even if the removal of the control group hangs in the kernel.
 func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
@@ -118,49 +119,49 @@ func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 	o.Want(t, 7)
 	n := o.Report(t).Nodes["0"]
 	if n.Job.Source != "created" {
-		t.Skipf("no control group can be made here: %v", n.Missing)
+		t.Skipf("cannot create a control group here: %v", n.Missing)
 	}
 	if len(stays(t, filepath.Base(n.Job.Cgroup))) == 0 || !n.Job.CgroupStays {
-		t.Errorf("group %q: cgroup_stays %v, want true and the group left in place", n.Job.Cgroup, n.Job.CgroupStays)
+		t.Errorf("group %q: cgroup_stays = %v, want true and the group kept", n.Job.Cgroup, n.Job.CgroupStays)
 	}
 	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return m.What == "cgroup" && strings.Contains(m.Why, "no response within")
 	}) {
-		t.Errorf("missing %v, want an entry cgroup with the reason \"no response within\"", n.Missing)
+		t.Errorf("missing: %v, want an entry for cgroup with the reason \"no response within\"", n.Missing)
 	}
 }
 
-// A GPU driver that does not respond, in three ways, does not affect the job, and the report has the reason.
+// A GPU driver that fails in one of three ways does not affect the job, and the report gives the reason.
 func TestE2E_Account_FailingGPUDriverDoesNotAffectJob(t *testing.T) {
 	for name, c := range map[string]struct{ program, why string }{
-		"no driver": {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
-		"hangs":     {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 60\n", ""},
-		"no format": {"#!/no/such/interpreter\n", "nvidia-smi"},
+		"no driver":      {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
+		"hangs":          {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 60\n", ""},
+		"no interpreter": {"#!/no/such/interpreter\n", "nvidia-smi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env, _ := withGPUs(t, c.program)
-			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; sleep 1; exit 3` // after its output
-			if name == "no format" {
-				job = "sleep 1; exit 3" // it is never started
+			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; sleep 1; exit 3` // after nvidia-smi has started
+			if name == "no interpreter" {
+				job = "sleep 1; exit 3" // nvidia-smi never starts
 			}
 			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", job)
 			cmd.Env = append(cmd.Env, env...)
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 3)
 			r := o.Report(t)
-			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // a hanging one takes 60 s
+			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // a hanging nvidia-smi sleeps for 60 s
 				t.Errorf("the job took %v s, want at most 30; GPUs %v, want none", r.Run.WallSeconds, r.Nodes["0"].GPUs)
 			}
 			if c.why != "" && !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool {
 				return strings.Contains(m.What, "gpu") && strings.Contains(m.Why, c.why)
 			}) {
-				t.Errorf("missing %v, want an entry about the GPU with the reason %q", r.Nodes["0"].Missing, c.why)
+				t.Errorf("missing: %v, want an entry for the GPU with the reason %q", r.Nodes["0"].Missing, c.why)
 			}
 		})
 	}
 }
 
-// Children of a job that ignores SIGCHLD are counted, although the kernel discards their accounts.
+// Children of a job that ignores SIGCHLD are counted, although the kernel discards their resource usage.
 func TestE2E_Account_CountsChildrenOfJobIgnoringSIGCHLD(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, clitest.Burn+`
 import signal
@@ -168,7 +169,7 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for i in range(2):
     if os.fork() == 0:
         burn(1)
-        time.sleep(0.6) # what is used after the last look is not known
+        time.sleep(0.6) # CPU time used after the last sample is not counted
         os._exit(0)
     try: os.wait()
     except ChildProcessError: pass
@@ -176,12 +177,13 @@ for i in range(2):
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	if cpu := n.Job.CPUSeconds; cpu < 1.5 || cpu > 2.3 {
-		t.Errorf("CPU time %v s, want 1.5 to 2.3 (2 s were used); the kernel accounts %v",
+		t.Errorf("CPU time = %v s, want 1.5 to 2.3 (the children used 2 s); wait4 reports %v s",
 			cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
 	}
 }
 
-// With perfagent alone in a group, a wrapped nvidia-smi that uses a CPU and 60 MiB is not counted as the job's.
+// If perfagent is alone in its control group, an nvidia-smi that uses a whole CPU and 60 MiB is not counted as part of
+// the job, even if a wrapper script started it.
 func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
 	busy := "#!/bin/sh\n" + `"$0.real" "$@" | cat` + "\n"
 	env, pidFile := withGPUs(t, busy)
@@ -199,20 +201,20 @@ func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
 	wantSource(t, n, "cgroup")
 	memory, processes := n.Samples.Column("job_memory_mb"), n.Envelope["job_processes"].Max
 	if len(memory) < 4 || len(processes) != len(memory) {
-		t.Fatalf("%d samples of memory, %d of processes, want at least 4 of both", len(memory), len(processes))
+		t.Fatalf("%d memory and %d process samples, want at least 4 of each, equally many", len(memory), len(processes))
 	}
-	half := len(memory) / 2 // before that, processes of nvidia-smi end while they are counted
+	half := len(memory) / 2 // in the first half, processes of nvidia-smi end while they are being counted
 	low := slices.ContainsFunc(memory[half:len(memory)-1], func(v float64) bool { return v <= 30 })
 	if n.Job.CPUSeconds > 0.3 || !low || slices.Max(processes[half:]) > 1 {
-		t.Errorf("source %s: CPU time %v s, memory %v MiB, processes %v; want none of nvidia-smi's",
+		t.Errorf("source %s: CPU time %v s, memory %v MiB, processes %v; want them without nvidia-smi",
 			n.Job.Source, n.Job.CPUSeconds, memory, processes)
 	}
 	if len(n.GPUs) != 2 {
-		t.Errorf("%d GPUs, want 2; missing %v", len(n.GPUs), n.Missing)
+		t.Errorf("%d GPUs, want 2; missing: %v", len(n.GPUs), n.Missing)
 	}
 }
 
-// Zombies are neither processes nor threads of the job, with every source of the numbers.
+// Zombies are not included in the job's processes and threads, whatever the source of the numbers.
 func TestE2E_Account_ZombiesAreNotProcessesOfJob(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, clitest.Python(t, `
@@ -225,15 +227,15 @@ time.sleep(1.5)
 		n := o.Report(t).Nodes["0"]
 		for _, key := range []string{"job_processes", "job_threads"} {
 			most := n.Envelope[key].Max
-			if len(most) < 4 || most[len(most)/2] != 1 { // the zombie may be gone in the last samples
-				t.Errorf("%s, source %s: %s %v, want 1", mode, n.Job.Source, key, most)
+			if len(most) < 4 || most[len(most)/2] != 1 { // the zombies may be gone by the last samples
+				t.Errorf("--cgroup %s, source %s: %s = %v, want 1 in the middle", mode, n.Job.Source, key, most)
 			}
 		}
 	}
 }
 
-// CPU time that the clock ticks of many processes cut off does not appear in the last window.
-func TestE2E_Account_LastWindowLacksCPUTimeCutOffEarlier(t *testing.T) {
+// CPU time that many processes lose by rounding to clock ticks does not appear in the last window.
+func TestE2E_Account_LastWindowExcludesCPUTimeRoundedOffEarlier(t *testing.T) {
 	t.Parallel()
 	const many = `
 import os, time
@@ -254,7 +256,7 @@ os.killpg(0, 9)
 	if last < 5 {
 		t.Fatalf("the report has %d windows, want at least 6", len(cores))
 	}
-	// 0.76 s are cut off. Ending many processes takes CPU, too. NaN: the window was too short.
+	// Rounding hides 0.76 s. Ending many processes takes some CPU time. NaN means that the window was too short.
 	if spent := cores[last] * (times[last] - times[last-1]); spent > 0.4 {
 		t.Errorf("the last window has %.2f s of CPU time, want at most 0.4: the job slept; CPUs by window %v",
 			spent, cores)

@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// parting starts two processes that share 300 MiB until one of them writes to all of it, prints the kernel's figures of
-// both, and lives until its stdin ends.
+// parting starts two processes that share 300 MiB until one of them writes to all of it. It then prints the sum of
+// their PSS in MiB, and runs until its stdin is closed.
 const parting = `
 import os, time
 memory = bytearray(300 << 20)
@@ -40,8 +40,8 @@ if os.fork() == 0:
 os.wait()
 `
 
-// The job's peak memory is measured when one of two processes has unshared their common pages, although the resident
-// pages of both stay the same.
+// The peak memory includes pages that two processes stop sharing, although the resident set of each process stays the
+// same size.
 func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "off", "--run-id", "r", "--"}, clitest.Python(t, parting)...)...)
 	stdin, hold := clitest.Pipe(t)
@@ -53,7 +53,7 @@ func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
 		t.Fatalf("the job printed %q (%v), want at least 600 MiB", line, err)
 	}
 
-	// On a busy machine the memory of all processes is read less often.
+	// On a busy machine, perfagent reads the memory of the processes less often.
 	clitest.WaitUntil(t, "the peak is in the journal", func() bool {
 		r, err := reportfile.Read(filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl"), 0)
 		return err == nil && slices.ContainsFunc(r.Nodes["0"].Envelope["job_memory_mb"].Max, func(v float64) bool { return v > 0.98*truth })
@@ -68,7 +68,8 @@ func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
 	}
 }
 
-// performAlone runs cmd and also returns the CPU seconds of its process until its very end, without its children's.
+// performAlone runs cmd. It returns the outcome, and the CPU time of the process itself in seconds, without its
+// children.
 func performAlone(t *testing.T, cmd *exec.Cmd) (clitest.Outcome, float64) {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -89,15 +90,15 @@ func performAlone(t *testing.T, cmd *exec.Cmd) (clitest.Outcome, float64) {
 	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: cmd.ProcessState.ExitCode(), Dir: cmd.Dir}, time.Duration(own.Nano()).Seconds()
 }
 
-// accountGroup makes a v1 group for a shell that becomes the command. It returns a function that returns the CPU time
-// of the group while it exists.
+// accountGroup creates a cgroup v1 group. It sets path and out to a shell that enters the group and then executes args.
+// It returns a function that returns the group's CPU time in seconds.
 func accountGroup(t *testing.T, args []string, path *string, out *[]string) func() float64 {
 	t.Helper()
 	name, enter := fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), filepath.Base(filepath.Dir(t.TempDir()))), ""
 	for _, controller := range []string{"cpuacct", "memory"} {
 		dir := filepath.Join("/sys/fs/cgroup", controller, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Skipf("no control group of version 1 for CPU time and memory can be made here (run as root on such a system): %v", err)
+			t.Skipf("cannot create cgroup v1 groups for CPU time and memory (run as root on a system with cgroup v1): %v", err)
 		}
 		t.Cleanup(func() {
 			clitest.WaitUntil(t, "the group is empty", func() bool {
@@ -124,12 +125,12 @@ func accountGroup(t *testing.T, args []string, path *string, out *[]string) func
 func wantSource(t *testing.T, n *reporter.Node, source string) {
 	t.Helper()
 	if n.Job.Source != source {
-		t.Errorf("job.source %q, want %q; missing: %v", n.Job.Source, source, n.Missing)
+		t.Errorf("job.source = %q, want %q; missing: %v", n.Job.Source, source, n.Missing)
 	}
 }
 
-// The group made for the job stays as long as a daemon is in it.
-func TestAccount_MadeGroupStaysWhileDaemonIsInIt(t *testing.T) {
+// The control group created for the job is kept while a daemon runs in it.
+func TestAccount_KeepsCreatedGroupWhileDaemonRunsInIt(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, clitest.DaemonBurns)...)...)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -142,10 +143,10 @@ func TestAccount_MadeGroupStaysWhileDaemonIsInIt(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	groups := groupsNamed(t, filepath.Base(n.Job.Cgroup))
 	if !n.Job.CgroupStays || len(groups) == 0 {
-		t.Errorf("cgroup_stays %v, groups %v; want true and a group with the daemon in it", n.Job.CgroupStays, groups)
+		t.Errorf("cgroup_stays = %v, groups %v; want true and a group that contains the daemon", n.Job.CgroupStays, groups)
 	}
 	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "not empty") }) {
-		t.Errorf("missing %v, want an entry cgroup with the reason \"not empty\"", n.Missing)
+		t.Errorf("missing: %v, want an entry for cgroup with the reason \"not empty\"", n.Missing)
 	}
 	w.Close() // the daemon ends
 	clitest.WaitUntil(t, "the groups are gone", func() bool {
@@ -156,7 +157,7 @@ func TestAccount_MadeGroupStaysWhileDaemonIsInIt(t *testing.T) {
 	})
 }
 
-// groupsNamed returns the groups of a name in all hierarchies.
+// groupsNamed returns the directories of the control groups with the given name in all hierarchies.
 func groupsNamed(t *testing.T, name string) []string {
 	t.Helper()
 	var found []string
@@ -167,29 +168,29 @@ func groupsNamed(t *testing.T, name string) []string {
 		return nil
 	})
 	if err != nil || name == "" || name == "/" {
-		t.Fatalf("find groups named %q: error %v, want a name other than / and no error", name, err)
+		t.Fatalf("groupsNamed(%q): error %v; want no error, and a name other than /", name, err)
 	}
 	return found
 }
 
-// The group made for the job is removed after its end.
-func TestAccount_MadeGroupIsRemovedAfterJob(t *testing.T) {
+// The control group created for the job is removed after the job has ended.
+func TestAccount_RemovesCreatedGroupAfterJob(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	wantSource(t, n, "created")
 	name := filepath.Base(n.Job.Cgroup)
 	if !strings.HasPrefix(name, "perfagent-") || !strings.Contains(o.Out, "/"+name+"\n") {
-		t.Errorf("the job was in the group %q, want a perfagent- group; it saw:\n%s", n.Job.Cgroup, o.Out)
+		t.Errorf("group of the job = %q, want a perfagent- group; its /proc/self/cgroup:\n%s", n.Job.Cgroup, o.Out)
 	}
 	if left := groupsNamed(t, name); len(left) > 0 || n.Job.CgroupStays {
-		t.Errorf("groups left %v, cgroup_stays %v; want none, false", left, n.Job.CgroupStays)
+		t.Errorf("groups left: %v, cgroup_stays = %v; want none and false", left, n.Job.CgroupStays)
 	}
 }
 
-// hanging runs a command in a new mount namespace where a FUSE file system, which this program never serves, hides a
-// path. For the path "" the command does that itself: it has the FUSE descriptor in $FUSE. hanging prints whether the
-// command could be run.
+// hanging covers a path with a FUSE file system that it never serves, so every access to the path hangs, and runs a
+// command. If the path is "", the command can mount the file system itself, with the FUSE descriptor in $FUSE. hanging
+// needs its own mount namespace, and exits with the exit code of the command.
 const hanging = `
 import ctypes, os, subprocess, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -206,7 +207,7 @@ if "FUSE" not in os.environ:
     sys.exit(subprocess.call(sys.argv[2:], pass_fds=[fd]))
 `
 
-// hangingGroup is a job that makes its control group hang where processes are counted.
+// hangingGroup is a job that mounts such a file system over its control group in the pids hierarchy, and exits with 7.
 const hangingGroup = hanging + `
 import time
 time.sleep(0.3)
@@ -215,11 +216,11 @@ for line in open("/proc/self/cgroup"):
 sys.exit(7)
 `
 
-// underHanging prepares perfagent in a namespace where a path hangs.
+// underHanging returns a perfagent command for a mount namespace in which every access to path hangs.
 func underHanging(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		testenv.SkipOrFail(t, "a file system that hangs cannot be made here: run the tests as root where /dev/fuse is (modprobe fuse)")
+		testenv.SkipOrFail(t, "cannot mount a file system that hangs: run the tests as root with /dev/fuse (modprobe fuse)")
 	}
 	cmd := clitest.Perfagent(t, args...)
 	cmd.Args = append(append([]string{testenv.NeedsTool(t, "unshare", "install util-linux"), "-m"}, clitest.Python(t, hanging)...), append([]string{path}, cmd.Args...)...)
@@ -227,7 +228,8 @@ func underHanging(t *testing.T, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// stays removes a group that perfagent left, which must exist and be empty, and returns its paths.
+// stays waits until the control groups of the given name, which perfagent left, are empty. It removes them and returns
+// their paths.
 func stays(t *testing.T, name string) []string {
 	t.Helper()
 	groups := groupsNamed(t, name)
@@ -237,7 +239,7 @@ func stays(t *testing.T, name string) []string {
 	return groups
 }
 
-// Without permission to make a control group, or without control groups at all, perfagent falls back to processes.
+// Without permission to create a control group, or without control groups at all, perfagent measures the process tree.
 func TestAccount_FallsBackToProcessesWithoutCgroups(t *testing.T) {
 	for name, prepare := range map[string]string{
 		"read-only": `for m in /sys/fs/cgroup/*; do mount --bind $m $m && mount -o remount,bind,ro $m; done; mount -o remount,bind,ro /sys/fs/cgroup 2>/dev/null`,
@@ -249,13 +251,13 @@ func TestAccount_FallsBackToProcessesWithoutCgroups(t *testing.T) {
 			n := o.Report(t).Nodes["0"]
 			wantSource(t, n, "tree")
 			if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "--cgroup create") }) {
-				t.Errorf("missing %v, want an entry cgroup that names --cgroup create", n.Missing)
+				t.Errorf("missing: %v, want an entry for cgroup that names --cgroup create", n.Missing)
 			}
 		})
 	}
 }
 
-// An unknown value of --cgroup is refused on the command line and in the variable.
+// An unknown value is refused in --cgroup and in PERFAGENT_CGROUP.
 func TestRun_RefusesUnknownCgroupValue(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "make", "--", "true")
 	o.Want(t, 125)
@@ -267,8 +269,8 @@ func TestRun_RefusesUnknownCgroupValue(t *testing.T) {
 	o.WantLine(t, "PERFAGENT_CGROUP", `"make"`)
 }
 
-// smi is an nvidia-smi with two devices that writes its process ID to $SMI_PID, reports its first output, and
-// continues. It knows only the fields and flags that perfagent uses.
+// smi is a fake nvidia-smi with two GPUs. It writes its process ID to $SMI_PID, and adds a line to a second file after
+// each output. It accepts only the fields and flags that perfagent uses.
 const smi = `#!/bin/bash
 echo $$ > "$SMI_PID"
 for a in "$@"; do
@@ -296,7 +298,8 @@ while :; do
 done
 `
 
-// withGPUs puts the fake nvidia-smi on a command's PATH.
+// withGPUs installs program as nvidia-smi. It returns the variables that put it on a command's PATH, and the file for
+// its process ID.
 func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -307,13 +310,14 @@ func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
 	return []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SMI_PID=" + pidFile}, pidFile
 }
 
-// besideGPUs runs a command with a job that ends with its stdin: after nvidia-smi has printed twice, and longer.
+// besideGPUs runs cmd and closes its stdin, which ends the job, after nvidia-smi has printed twice and the time longer
+// has passed.
 func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duration) clitest.Outcome {
 	t.Helper()
 	r, w := clitest.Pipe(t)
 	cmd.Stdin = r
 	l := clitest.StartProcess(t, cmd)
-	clitest.WaitUntil(t, "nvidia-smi has answered twice", func() bool {
+	clitest.WaitUntil(t, "nvidia-smi has printed twice", func() bool {
 		data, _ := os.ReadFile(pidFile + ".said")
 		return len(data) >= 2
 	})
@@ -323,7 +327,7 @@ func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duratio
 	return o
 }
 
-func TestAccount_ReportsGPUsOfJobWithoutNvidiaSMI(t *testing.T) {
+func TestAccount_ReportsGPUsAndDoesNotCountNvidiaSMI(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "cat")
 	cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
@@ -332,19 +336,19 @@ func TestAccount_ReportsGPUsOfJobWithoutNvidiaSMI(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	if len(n.GPUs) != 2 || n.GPUs[0].OfJob || !n.GPUs[1].OfJob || n.GPUs[1].Index != 1 || n.GPUs[1].MemoryMB != 81920 ||
 		n.GPUs[1].PowerLimitWatts != 400 || !strings.HasPrefix(n.GPUs[1].UUID, "GPU-a1b2c301") {
-		t.Errorf("GPUs %+v, want 2, only GPU 1 (GPU-a1b2c301, 81920 MiB, 400 W) used by the job", n.GPUs)
+		t.Errorf("GPUs %+v; want 2, with only GPU 1 (GPU-a1b2c301, 81920 MiB, 400 W) used by the job", n.GPUs)
 	}
 	for name, want := range map[string]float64{"gpu_0_avg_utilization_pct": 75, "gpu_1_avg_utilization_pct": 75,
 		"max_t_gpu_1_memory_used_mb": 40960, "max_t_gpu_0_power_watts": 300.5, "max_t_gpu_1_temperature_celsius": 61} {
 		if got, ok := n.Metrics[name]; !ok || math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s %v (%v), want %v", name, got, ok, want)
+			t.Errorf("%s = %v (present: %v), want %v", name, got, ok, want)
 		}
 	}
 	if band := n.Envelope["gpu_1_power_watts"]; len(band.Max) != n.Samples.Len() || !slices.Contains(band.Max, 300.5) {
 		t.Errorf("envelope of gpu_1_power_watts %v, want %d values with a maximum of 300.5", band.Max, n.Samples.Len())
 	}
 	if n.Job.Orphans != 0 || n.Job.CPUSeconds > 0.1 || n.Metrics["max_t_job_processes"] != 1 {
-		t.Errorf("%d orphans, %v s of CPU time, %v processes; want 0, at most 0.1, 1 without nvidia-smi",
+		t.Errorf("%d orphans, %v s of CPU time, %v processes; want 0, at most 0.1 and 1, without nvidia-smi",
 			n.Job.Orphans, n.Job.CPUSeconds, n.Metrics["max_t_job_processes"])
 	}
 	wantGone(t, pidFile)
@@ -369,10 +373,10 @@ func TestAccount_NvidiaSMIEndsWithKilledPerfagent(t *testing.T) {
 	wantGone(t, pidFile)
 }
 
-// An nvidia-smi that ignores TERM does not outlive perfagent, even as a child of a script that handles TERM or ignores
-// it.
+// An nvidia-smi that ignores TERM does not outlive perfagent, whether or not the script that started it ignores TERM as
+// well.
 func TestAccount_StubbornNvidiaSMIDoesNotOutlivePerfagent(t *testing.T) {
-	for name, trap := range map[string]string{"heeds": "", "does not heed": "trap '' TERM\n"} {
+	for name, trap := range map[string]string{"script dies of TERM": "", "script ignores TERM": "trap '' TERM\n"} {
 		t.Run(name, func(t *testing.T) {
 			env, pidFile := withGPUs(t, "#!/bin/sh\n"+trap+"\"$0.real\" \"$@\"\nexit\n")
 			real := "#!/bin/sh\ntrap '' TERM\necho $$ > \"$SMI_PID\"\nwhile :; do sleep 1; done\n"
@@ -395,7 +399,7 @@ func TestAccount_StubbornNvidiaSMIDoesNotOutlivePerfagent(t *testing.T) {
 	}
 }
 
-// wantGone waits until the process with the ID in a file is gone.
+// wantGone waits until the process with the ID in pidFile has ended.
 func wantGone(t *testing.T, pidFile string) {
 	t.Helper()
 	data, err := os.ReadFile(pidFile)
@@ -406,21 +410,21 @@ func wantGone(t *testing.T, pidFile string) {
 	clitest.WaitUntil(t, "nvidia-smi is gone", func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" })
 }
 
-// Processes in a /proc of another PID namespace are not counted as the job's.
+// If /proc shows another PID namespace, its processes are not counted as the job's.
 func TestAccount_DoesNotCountProcessesOfAnotherPIDNamespace(t *testing.T) {
 	o := clitest.RunCommand(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	if _, there := n.Metrics["max_t_job_processes"]; there || n.Job.PeakMemoryMB > 100 {
-		t.Errorf("max_t_job_processes %v, peak %v MiB; want no count, at most 100: the host's processes do not count",
+		t.Errorf("max_t_job_processes = %v, peak memory %v MiB; want no count and at most 100, without the host's processes",
 			n.Metrics["max_t_job_processes"], n.Job.PeakMemoryMB)
 	}
 	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "job" && strings.Contains(m.Why, "PID namespace") }) {
-		t.Errorf("missing %v, want an entry job with the reason \"PID namespace\"", n.Missing)
+		t.Errorf("missing: %v, want an entry for job with the reason \"PID namespace\"", n.Missing)
 	}
 }
 
-// A sample after the end of the job is not reported as zeros.
+// A sample taken after the job has ended is not reported as zeros.
 func TestAccount_SampleAfterEndIsNotReportedAsZero(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
@@ -428,7 +432,7 @@ func TestAccount_SampleAfterEndIsNotReportedAsZero(t *testing.T) {
 		n := o.Report(t).Nodes["0"]
 		for _, name := range []string{"max_t_job_processes", "max_t_job_threads", "job_peak_memory_mb"} {
 			if v, there := n.Metrics[name]; there && v == 0 {
-				t.Errorf("%s: %s is 0, want a value or none", mode, name)
+				t.Errorf("--cgroup %s: %s = 0, want a positive value or no metric", mode, name)
 			}
 		}
 	}
@@ -449,24 +453,25 @@ ctypes.CDLL(None).pthread_exit(None)
 	n := o.Report(t).Nodes["0"]
 	memory := n.Envelope["job_memory_mb"].Max
 	if len(memory) < 4 || memory[len(memory)-2] < 100 || n.Job.PeakMemoryMB < 100 || n.Job.MemoryKind != "pss" {
-		t.Errorf("memory %v MiB, peak %v MiB (%s); want 4 samples or more with at least 100 MiB, as pss",
+		t.Errorf("memory %v MiB, peak %v MiB (%s); want at least 4 samples, and at least 100 MiB as pss",
 			memory, n.Job.PeakMemoryMB, n.Job.MemoryKind)
 	}
 }
 
-// A sample after the end of the job does not count as one without processes.
-func TestAccount_SampleAfterEndDoesNotCountAsNoProcesses(t *testing.T) {
+// A sample taken after the job has ended does not report zero processes.
+func TestAccount_SampleAfterEndDoesNotReportZeroProcesses(t *testing.T) {
 	for range 4 {
 		n := inside(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
 		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
 			if v, there := n.Metrics[metric]; there && v < 1 {
-				t.Errorf("%s is %v, want at least 1 or none", metric, v)
+				t.Errorf("%s = %v, want at least 1 or no metric", metric, v)
 			}
 		}
 	}
 }
 
-// The calls of a child are counted with its parent after wait. The rule ends the job once they are counted.
+// After a parent has waited for a child, the child's system calls are counted for the parent. The stop rule ends the
+// job once they are counted.
 func TestAccount_CountsReadAndWriteCallsOfReapedChild(t *testing.T) {
 	t.Parallel()
 	const calls = 20000
@@ -476,17 +481,17 @@ func TestAccount_CountsReadAndWriteCallsOfReapedChild(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	for _, name := range []string{"total_job_read_calls", "total_job_write_calls"} {
 		if v := clitest.Metric(t, n, name); v < calls || v > calls+500 {
-			t.Errorf("%s is %v, want %d to %d: dd alone makes %[3]d calls", name, v, calls, calls+500)
+			t.Errorf("%s = %v, want %d to %d: dd alone makes %[3]d calls", name, v, calls, calls+500)
 		}
 	}
 }
 
-// rusage has no I/O calls: they are missing for a job that ended before its first sample.
+// rusage does not count I/O calls, so they are missing for a job that ends before its first sample.
 func TestAccount_IOCallsAreMissingForShortJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100")
 	o.Want(t, 0)
 	if v, known := o.Report(t).Nodes["0"].Metrics["total_job_read_calls"]; known && v < 100 {
-		t.Errorf("total_job_read_calls is %v, want at least 100, which dd made, or none", v)
+		t.Errorf("total_job_read_calls = %v, want no metric, or at least the 100 calls that dd makes", v)
 	}
 }

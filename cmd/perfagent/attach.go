@@ -49,7 +49,8 @@ report.`,
 	return cmd
 }
 
-// attach records the given processes until all have ended, a signal asks for the report, or the time of --for is over.
+// attach records the given processes until all of them have ended, a signal requests the report, or the time given with
+// --for has passed.
 func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err := o.prepare(cmd); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	// The process that started this one may be gone and its end of the pipes closed. The report is written anyway.
+	// The parent may have exited and closed its ends of the pipes. The report must be written anyway.
 	signal.Ignore(syscall.SIGPIPE)
 
 	ctx, stop := o.signalContext()
@@ -91,7 +92,7 @@ func processIDs(args []string) ([]int, error) {
 
 // printReady prints r as one line of JSON on stdout.
 func (o *recordOptions) printReady(r agent.ReadyInfo) {
-	line, _ := json.Marshal(r) // r has only strings and a number
+	line, _ := json.Marshal(r) // cannot fail: r has only strings and a number
 	fmt.Fprintf(o.streams.out, "%s\n", line)
 }
 
@@ -100,7 +101,8 @@ func (o *recordOptions) addFor(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.length, "for", 0, "stop recording after `TIME` (default: never)")
 }
 
-// signalContext returns a context that ends at the first signal that asks for the report, or after the time of --for.
+// signalContext returns a context that is canceled by the first signal that requests the report, or after the time
+// given with --for.
 func (o *recordOptions) signalContext() (context.Context, func()) {
 	ctx, stop := signalContext()
 	if o.length == 0 {

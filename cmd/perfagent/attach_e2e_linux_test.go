@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The CPU time since the attachment counts, with children and later orphans; earlier CPU time does not.
+// CPU time used after attaching is counted, including children and later orphans. CPU time used before is not.
 func TestE2E_Attach_CountsCPUTimeSinceAttachment(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
@@ -47,12 +47,12 @@ func TestE2E_Attach_CountsCPUTimeSinceAttachment(t *testing.T) {
 		t.Errorf("marks %+v, want only \"begun\"", n.Marks)
 	}
 	if most := n.Metrics["max_t_job_processes"]; most != 3 {
-		t.Errorf("at most %v processes, want 3", most)
+		t.Errorf("max_t_job_processes = %v, want 3", most)
 	}
 }
 
-// Processes in a control group without others are counted by the group, wherever perfagent runs.
-func TestE2E_Attach_CountsByGroupOfProcesses(t *testing.T) {
+// If the attached processes have a control group to themselves, or share it only with perfagent, its counters are used.
+func TestE2E_Attach_UsesCountersOfDedicatedGroup(t *testing.T) {
 	t.Parallel()
 	_, dirs := findingGroups(t, "cpuacct/notify_on_release=0", "memory/notify_on_release=0")
 	enter := ""
@@ -87,7 +87,7 @@ func TestE2E_Attach_CountsByGroupOfProcesses(t *testing.T) {
 			}
 			wantCPU(t, r, 0.3)
 			if mb := n.Metrics["job_peak_memory_mb"]; mb < 60 || mb > 110 {
-				t.Errorf("peak memory %v MiB, want 64 and Python", mb)
+				t.Errorf("peak memory = %v MiB, want 60 to 110: 64 MiB and Python itself", mb)
 			}
 		})
 	}

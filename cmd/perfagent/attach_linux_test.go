@@ -44,7 +44,7 @@ def orphan(seconds):
     r, w = os.pipe()
     if os.fork() == 0:
         if os.fork() == 0:
-            time.sleep(0.3) # so that it is seen with its parents
+            time.sleep(0.3) # until a sample has included it with its parent
             burn(seconds)
             time.sleep(0.5)
             os.close(w)
@@ -76,7 +76,7 @@ func startTold(t *testing.T, wrap func(*exec.Cmd)) *told {
 	return p
 }
 
-// do has the process execute a line, and waits for the end of it.
+// do makes the process execute a line and waits until it is done.
 func (p *told) do(line string) {
 	p.T.Helper()
 	p.tell(line)
@@ -98,27 +98,28 @@ func attach(t *testing.T, args ...string) (*clitest.Process, agent.ReadyInfo) {
 	return readyOf(t, clitest.Perfagent(t, append([]string{"attach", "--ready", "--interval", "50ms", "--quiet"}, args...)...))
 }
 
-// attachedReport returns the report after perfagent has ended by itself.
+// attachedReport waits until perfagent has ended by itself, checks that it succeeded without output, and returns its
+// report.
 func attachedReport(t *testing.T, l *clitest.Process) *reporter.Report {
 	t.Helper()
 	o, _ := l.End()
 	o.Want(t, 0)
 	if o.Out != "" || o.Err != "" {
-		t.Errorf("stdout %q, stderr %q; want none", o.Out, o.Err)
+		t.Errorf("stdout %q, stderr %q; want no output", o.Out, o.Err)
 	}
 	return o.Report(t)
 }
 
-// wantCPU checks the job's CPU time: seconds plus Python's startup.
+// wantCPU checks that the job used about the given seconds of CPU time, or a little more for Python itself.
 func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
 	t.Helper()
 	if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > seconds-0.03 && got < seconds+0.12) {
-		t.Errorf("job_cpu_seconds %v, want %v", got, seconds)
+		t.Errorf("job_cpu_seconds = %v, want about %v", got, seconds)
 	}
 }
 
-// readyOf waits until the recording has begun and has recorded a mark. From then on the journal has the growth in each
-// sample.
+// readyOf starts cmd, which records processes, and waits until a mark has been recorded. Each later sample in the
+// journal contains the growth since the previous one.
 func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	t.Helper()
 	l := clitest.StartProcess(t, cmd)
@@ -134,8 +135,8 @@ func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	return l, ready
 }
 
-// untilCounted waits until the samples contain that much CPU time. The usage of a process after its last sample is lost
-// if another process waits for it.
+// untilCounted waits until the samples add up to the given seconds of CPU time. CPU time that a process uses after its
+// last sample is lost if another process reaps it.
 func untilCounted(t *testing.T, ready agent.ReadyInfo, seconds float64) {
 	t.Helper()
 	part := regexp.MustCompile(`"job_cpu_s": ?([0-9.e-]+)`)
@@ -173,12 +174,12 @@ func TestAttach_EndsWithItsProcessAndReportsSignal(t *testing.T) {
 	p.Signal(syscall.SIGKILL)
 	p.End()
 	if r := attachedReport(t, l); exited(r) != 137 || r.Run.Signal != "SIGKILL" || r.Run.Verdict.Cause != "signal" {
-		t.Errorf("run %+v, want exit code 137, SIGKILL and a verdict with the cause signal", r.Run)
+		t.Errorf("run %+v; want exit code 137, SIGKILL and a verdict with the cause signal", r.Run)
 	}
 }
 
-// With two processes perfagent stays until both have ended, and the usage of the first one stays counted.
-func TestAttach_StaysUntilAllProcessesEnded(t *testing.T) {
+// With two processes, perfagent records until both have ended, and the total includes the usage of the first.
+func TestAttach_RecordsUntilAllProcessesEnd(t *testing.T) {
 	t.Parallel()
 	a, b := startTold(t, nil), startTold(t, nil)
 	l, ready := attach(t, a.pid(), b.pid(), a.pid())
@@ -205,7 +206,7 @@ func TestAttach_SignalEndsRecordingButNotProcesses(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, 0} {
 		var args []string
 		if sig == 0 {
-			args = []string{"--for", "2s"} // attach makes a mark first, which takes time on a busy machine
+			args = []string{"--for", "2s"} // attach waits for a mark first, which takes time on a busy machine
 		}
 		l, _ := attach(t, append(args, p.pid())...)
 		if sig != 0 {
@@ -220,14 +221,14 @@ func TestAttach_SignalEndsRecordingButNotProcesses(t *testing.T) {
 	p.do("pass")
 }
 
-func TestAttach_RefusesMissingProcess(t *testing.T) {
+func TestAttach_RefusesInvalidProcessIDs(t *testing.T) {
 	t.Parallel()
 	zombie := clitest.Command(t, "true")
 	if err := zombie.Start(); err != nil {
 		t.Fatal(err)
 	}
 	dead := strconv.Itoa(zombie.Process.Pid)
-	clitest.WaitUntil(t, "it has ended", func() bool { return clitest.ProcessState(zombie.Process.Pid) == "Z" })
+	clitest.WaitUntil(t, "the child is a zombie", func() bool { return clitest.ProcessState(zombie.Process.Pid) == "Z" })
 	thread := ""
 	tasks, _ := os.ReadDir("/proc/self/task")
 	for _, task := range tasks {
@@ -260,10 +261,10 @@ func TestAttach_RefusesMissingProcess(t *testing.T) {
 	_ = zombie.Wait()
 }
 
-// For a process of another user PSS and I/O are missing, with the reason.
+// For a process of another user, PSS and I/O are missing, and the report gives the reason.
 func TestAttach_ReportsWhyMemoryOfAnotherUserIsMissing(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsRoot(t, "to start a process that an ordinary user looks at")
+	testenv.NeedsRoot(t, "to attach as an ordinary user to a process of root")
 	p := startTold(t, nil)
 	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "attach", "--ready", "--interval", "50ms", "--quiet", p.pid()))
 	l, ready := readyOf(t, cmd)
@@ -282,7 +283,7 @@ func TestAttach_ReportsWhyMemoryOfAnotherUserIsMissing(t *testing.T) {
 	if m := missingOf(r, "job"); !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return strings.Contains(m.Why, "smaps_rollup")
 	}) {
-		t.Errorf("missing %+v, want a reason with smaps_rollup; the one of job is %+v", n.Missing, m)
+		t.Errorf("missing: %+v, want a reason that names smaps_rollup; the entry for job is %+v", n.Missing, m)
 	}
 	wantCPU(t, r, 0.3)
 	if exited(r) != 143 {
@@ -302,25 +303,25 @@ func TestAttach_DoesNotCountItselfAsChildOfJob(t *testing.T) {
 		exit 5`))
 	o.Want(t, 5)
 	var r *reporter.Report
-	clitest.WaitUntil(t, "the report is there", func() bool {
+	clitest.WaitUntil(t, "the report exists", func() bool {
 		paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
 		return len(paths) == 1 && filepath.Ext(paths[0]) == ".json"
 	})
 	r = o.Report(t)
-	// The shell, its sleep, and the other perfagent, which counts like any process.
+	// The shell, its sleep, and the other perfagent, which is counted like any other process.
 	if most := r.Nodes["0"].Metrics["max_t_job_processes"]; most > 3 || exited(r) != 5 {
-		t.Errorf("at most %v processes, want at most 3; run %+v, want exit code 5", most, r.Run)
+		t.Errorf("max_t_job_processes = %v, want at most 3; run %+v, want exit code 5", most, r.Run)
 	}
-	clitest.WaitUntil(t, "the other report is there", func() bool {
+	clitest.WaitUntil(t, "the other report exists", func() bool {
 		return clitest.Exists(filepath.Join(o.Dir, "other/b/node-0.json"))
 	})
 }
 
-// Without pidfds the end of a process is noticed, but its exit code is unknown.
+// Without pidfds, perfagent notices the end of a process, but its exit code is unknown.
 func TestAttach_WithoutPidfd_NoticesEndButNotExitCode(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
-		t.Skip("the filter is for amd64")
+		t.Skip("the seccomp filter is written for amd64")
 	}
 	p := startTold(t, nil)
 	cmd := clitest.Command(t, os.Args[0], clitest.Binary(t), "attach", "--ready", "--interval", "50ms", "--quiet", p.pid())
@@ -339,7 +340,7 @@ func TestAttach_WithoutPidfd_NoticesEndButNotExitCode(t *testing.T) {
 	}
 	wantCPU(t, r, 0.2)
 
-	// The test waits for the process, so the sampled figure replaces wait4's.
+	// The test reaps the process, so perfagent reports the sampled peak instead of wait4's.
 	n := r.Nodes["0"]
 	if heaviest, _ := n.LargestProcess(); !(heaviest.PeakMemoryMB > 1) || n.Metrics["job_max_rss_mb"] != heaviest.PeakMemoryMB {
 		t.Errorf("job_max_rss_mb %v, want the peak of the largest process, above 1 MiB: %+v",
@@ -347,7 +348,7 @@ func TestAttach_WithoutPidfd_NoticesEndButNotExitCode(t *testing.T) {
 	}
 	o := clitest.Run(t, "ls", "--json", ready.Dir)
 	if !strings.Contains(o.Out, `"failed_nodes": []`) {
-		t.Errorf("perfagent ls --json prints no empty failed_nodes: %s", o.Out)
+		t.Errorf("perfagent ls --json lacks an empty failed_nodes: %s", o.Out)
 	}
 }
 
@@ -373,13 +374,13 @@ func withoutPidfd() {
 	panic(err)
 }
 
-// A sidecar ends when the time of --for has passed.
+// A sidecar ends after the time given with --for.
 func TestSidecar_EndsAfterFor(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	o := clitest.Run(t, "sidecar", "--interval", "20ms", "--for", "200ms")
 	o.Want(t, 0)
 	if r := o.Report(t); r.Run.WallSeconds <= 0 || r.Run.End.Sub(begin) < 200*time.Millisecond {
-		t.Errorf("run %+v began at %v, want a length of at least 200ms", r.Run, begin)
+		t.Errorf("run %+v, test began at %v; want a run of at least 200ms", r.Run, begin)
 	}
 }

@@ -33,7 +33,7 @@ func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 	return path, data
 }
 
-// A file that is not a report gives exit code 1 and one line with its name.
+// For a file that is not a report, the exit code is 1, and one line names the file.
 func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 	t.Parallel()
 	_, good := sampleReport(t)
@@ -52,7 +52,7 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 		{"null", "null"},
 		{"a list", "[]"},
 		{"an empty object", "{}"},
-		{"another object", `{"name":"x"}`},
+		{"an unrelated object", `{"name":"x"}`},
 		{"HTML", "<html></html>"},
 		{"noise", "\xff\xfe\x00\x1b[31m\r\n"},
 		{"another schema", edit(`"perfagent.report/1"`, `"something.else/1"`)},
@@ -62,18 +62,18 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 		{"a schema that is a number", edit(`"perfagent.report/1"`, `1`)},
 		{"only a schema", `{"schema":"perfagent.report/1"}`},
 		{"no nodes", `{"schema":"perfagent.report/1","run":{},"nodes":{}}`},
-		{"nothing for a node", `{"schema":"perfagent.report/1","run":{},"nodes":{"0":null}}`},
-		{"a node without a number", `{"schema":"perfagent.report/1","run":{},"nodes":{"a":{}}}`},
+		{"null for a node", `{"schema":"perfagent.report/1","run":{},"nodes":{"0":null}}`},
+		{"a node name that is not a number", `{"schema":"perfagent.report/1","run":{},"nodes":{"a":{}}}`},
 		{"NaN", edit(`"exit_code": 3`, `"exit_code": NaN`)},
-		{"an envelope too short", edit(`"envelope": {`, `"envelope": {"short":{"min":[1],"mean":[1],"max":[1]},`)},
-		{"text for a time", edit(`"start": "`, `"start": "soon`)},
-		{"text for samples", edit(`"samples": [`, `"samples": "x", "other": [`)},
-		{"something after its end", string(good) + "{}"},
-		{"perf.py's with NaN", `{"0": [{"timestamp": 1.0, "mem_percent": NaN}]}`},
-		{"perf.py's with a list of numbers", `{"0": [1, 2]}`},
-		{"perf.py's with text", `{"0": [{"mem_percent": "high"}]}`},
-		{"perf.py's with an odd node", `{"0": [], "x": []}`},
-		{"perf.py's torn", `{"0": [{"timestamp": 1.0, "mem_`},
+		{"an envelope with too few values", edit(`"envelope": {`, `"envelope": {"short":{"min":[1],"mean":[1],"max":[1]},`)},
+		{"a malformed time", edit(`"start": "`, `"start": "soon`)},
+		{"samples that are a string", edit(`"samples": [`, `"samples": "x", "other": [`)},
+		{"text after the end", string(good) + "{}"},
+		{"perf.py report with NaN", `{"0": [{"timestamp": 1.0, "mem_percent": NaN}]}`},
+		{"perf.py report with a list of numbers", `{"0": [1, 2]}`},
+		{"perf.py report with a string for a number", `{"0": [{"mem_percent": "high"}]}`},
+		{"perf.py report with a node name that is not a number", `{"0": [], "x": []}`},
+		{"perf.py report cut off", `{"0": [{"timestamp": 1.0, "mem_`},
 		{"deep nesting", strings.Repeat("[", 100_000)},
 		{"deep objects", strings.Repeat(`{"0":`, 100_000)},
 	} {
@@ -91,7 +91,7 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 		t.Parallel()
 		wantRefused(t, t.TempDir())
 	})
-	t.Run("a file for a directory", func(t *testing.T) {
+	t.Run("a file as parent directory", func(t *testing.T) {
 		t.Parallel()
 		wantRefused(t, filepath.Join(clitest.Write(t, filepath.Join(t.TempDir(), "f"), "", 0o644), "some report.json"))
 	})
@@ -103,12 +103,12 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 		}
 		wantRefused(t, path)
 	})
-	t.Run("without end", func(t *testing.T) {
+	t.Run("an endless device", func(t *testing.T) {
 		testenv.SkipIfShort(t, "a second of CPU")
 		t.Parallel()
 		wantRefused(t, "/dev/zero")
 	})
-	t.Run("a device without anything", func(t *testing.T) {
+	t.Run("an empty device", func(t *testing.T) {
 		t.Parallel()
 		wantRefused(t, "/dev/null")
 	})
@@ -121,7 +121,7 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 	})
 }
 
-// wantRefused checks that every command that reads reports refuses a file in one line.
+// wantRefused checks that show and merge refuse the file in one line and write nothing.
 func wantRefused(t *testing.T, path string) {
 	t.Helper()
 	merged := filepath.Join(t.TempDir(), "merged.json")
@@ -138,7 +138,7 @@ func wantRefused(t *testing.T, path string) {
 	}
 }
 
-// A report that is cut off anywhere is refused in one line with its name.
+// A report that is cut off anywhere is refused in one line that names the file.
 func TestShow_RefusesReportCutOffAnywhere(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	path, good := sampleReport(t)
@@ -227,7 +227,7 @@ func TestCommand_EscapesControlCharacters(t *testing.T) {
 	check("a log in JSON", unread.perform(t), 0)
 }
 
-// hostileIn replaces every text of a report by hostile, except those that are needed to interpret it.
+// hostileIn replaces every string of a report with hostile, except the strings that are needed to interpret the report.
 func hostileIn(v any, key string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -264,8 +264,8 @@ func hostileIn(v any, key string) any {
 	return v
 }
 
-// All output about a hostile report is escaped, and it can be merged.
-func TestShow_EscapesHostileReport(t *testing.T) {
+// Control characters in a report are escaped in all output, and the report can be merged.
+func TestShow_EscapesControlCharactersOfReport(t *testing.T) {
 	_, good := sampleReport(t)
 	var doc any
 	if err := json.Unmarshal(good, &doc); err != nil {
@@ -293,7 +293,7 @@ func TestShow_EscapesHostileReport(t *testing.T) {
 	}
 }
 
-// A failed write to stdout is an error of every command but run.
+// Every command except run fails if it cannot write to stdout.
 func TestCommand_FailedWriteToStdoutIsAnError(t *testing.T) {
 	path, _ := sampleReport(t)
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
@@ -336,7 +336,7 @@ func TestShow_DoesNotCrashOnAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// numberOf replaces the first number of a key.
+// numberOf replaces the first value of key in text with number.
 func numberOf(t *testing.T, text, key, number string) string {
 	t.Helper()
 	before, after, ok := strings.Cut(text, fmt.Sprintf("%q: ", key))

@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// monitored is a job under MLflow's own monitor. It ends with its stdin and prints how many seconds the end of the run
-// took.
+// monitored is a job with MLflow's own monitor. It ends when its stdin is closed, and prints how many seconds the end
+// of the run took.
 const monitored = `
 import sys, time
 import mlflow
@@ -34,11 +34,11 @@ mlflow.end_run()
 print("delay", time.perf_counter() - begin, file=sys.stderr)
 `
 
-// timed is a job that prints when it ended.
+// timed is a job that prints the time at which it ends.
 const timed = `echo ready; cat; date +%s.%N`
 
-// BenchmarkMLflow measures a job of two minutes or more that pushes to a real server, and at the same time MLflow's own
-// monitor with the same server: CPU time and requests per hour in steady state, and the delay at the end of the job.
+// BenchmarkMLflow compares a job that pushes to a real server with MLflow's own monitor, which uses the same server at
+// the same time. It measures CPU time and requests per hour in steady state, and the delay at the end of the job.
 func BenchmarkMLflow(b *testing.B) {
 	server := mlflowtest.Start(b, mlflowtest.Options{})
 	ours, theirs := newFront(b, server.URL), newFront(b, server.URL)
@@ -46,7 +46,7 @@ func BenchmarkMLflow(b *testing.B) {
 		monitor := held(b, exec.Command(server.Python, "-c", monitored), server.Env("MLFLOW_TRACKING_URI="+theirs.URL))
 		pushing := held(b, exec.Command(clitest.Binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="+ours.URL))
 		plain := held(b, exec.Command(clitest.Binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="))
-		time.Sleep(32 * time.Second) // until the run is known
+		time.Sleep(32 * time.Second) // perfagent waits 30 s for the job's own run
 		all := []*heldJob{monitor, pushing, plain}
 		from, before := time.Now(), [3]time.Duration{}
 		requests := [2]int{len(ours.answered), len(theirs.answered)}
@@ -54,7 +54,7 @@ func BenchmarkMLflow(b *testing.B) {
 			before[i] = cpuTime(b, j.Cmd.Process.Pid)
 		}
 		time.Sleep(2 * time.Minute)
-		var cpu [3]float64 // seconds an hour
+		var cpu [3]float64 // seconds per hour
 		hours := time.Since(from).Hours()
 		for i, j := range all {
 			cpu[i] = (cpuTime(b, j.Cmd.Process.Pid) - before[i]).Seconds() / hours
@@ -93,7 +93,8 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 	return j
 }
 
-// release ends the job and returns the milliseconds from the time that it printed last to the end of the process.
+// release ends the job and returns the milliseconds between the time that the job printed and the end of the process.
+// It returns 0 if the job printed no time.
 func (j *heldJob) release(b *testing.B) float64 {
 	b.Helper()
 	j.stdin.Close()
@@ -153,13 +154,13 @@ func BenchmarkPushHour(b *testing.B) {
 	b.ReportMetric(clitest.Median(took), "s/push")
 }
 
-// BenchmarkPushNodes pushes a merged report of sixty nodes of 1000 seconds each to a real server, as perfagent push
+// BenchmarkPushNodes pushes a merged report of sixty nodes with 1,000 samples each to a real server, as perfagent push
 // RUN-ID does.
 func BenchmarkPushNodes(b *testing.B) {
 	const nodes = 60
 	server := mlflowtest.Start(b, mlflowtest.Options{})
 	path := mergedReport(b, nodes, 1000)
-	for b.Loop() { // once: the server would have everything for a second push
+	for b.Loop() { // run once, because a second push would find everything on the server
 		begin := time.Now()
 		out := clitest.Run(b, "push", "--mlflow", server.URL, path)
 		took := time.Since(begin)
@@ -204,13 +205,13 @@ func mergedReport(b *testing.B, nodes, seconds int) (path string) {
 	return path
 }
 
-// hourReport returns the report of a simulated hour; each k is a different run.
+// hourReport returns the report of a simulated hour. Each k gives a different run.
 func hourReport(tb testing.TB, k int) *reporter.Report {
 	tb.Helper()
 	return madeUp(tb, 3600, k)
 }
 
-// madeUp returns the report of a simulated run of some seconds; each k is a different run.
+// madeUp returns the report of a simulated run of the given number of seconds. Each k gives a different run.
 func madeUp(tb testing.TB, seconds, k int) *reporter.Report {
 	tb.Helper()
 	start := host.Instant{Wall: time.Now().Add(-time.Duration(seconds+k) * time.Second)}

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// BenchmarkRanks measures the total CPU time per second of the perfagents of 64 ranks of a host at 1 Hz. The jobs
-// sleep: jobs of 38 s minus jobs of 8 s.
+// BenchmarkRanks measures the total CPU time per second of 64 perfagents on one host, one for each rank, that sample at
+// 1 Hz. The jobs sleep. To exclude the start, it subtracts the cost of jobs of 8 s from the cost of jobs of 38 s.
 func BenchmarkRanks(b *testing.B) {
 	testenv.SkipIfShort(b, "64 ranks for a minute")
 	const short, long = 8, 38

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// BenchmarkSize measures commands on 1,000 nodes with 1,000 samples and 78 series each, 1 GB of JSON: as one run, and
-// as 1,000 runs of one node.
+// BenchmarkSize measures commands on the reports of 1,000 nodes, each with 1,000 samples of 78 series (1 GB of JSON in
+// total), stored as one run and as 1,000 runs of one node.
 func BenchmarkSize(b *testing.B) {
 	testenv.SkipIfShort(b, "1,000 reports of 1 MB")
 	bin, dir := clitest.Binary(b), b.TempDir()
@@ -43,7 +43,7 @@ func BenchmarkSize(b *testing.B) {
 				}
 				wall = append(wall, time.Since(start).Seconds())
 				cpu = append(cpu, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
-				// The kernel also counts the memory of this process, from which the child was forked.
+				// The kernel includes the memory of this process, from which the child was forked.
 				usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 				memory = append(memory, float64(usage.Maxrss)/1024)
 			}
@@ -54,7 +54,7 @@ func BenchmarkSize(b *testing.B) {
 	}
 }
 
-// largeRuns writes the run large below dir/out, and each of its nodes as a run below dir/runs.
+// largeRuns writes a run named large below dir/out, and each of its nodes as a separate run below dir/runs.
 func largeRuns(b *testing.B, dir string, nodes int) {
 	b.Helper()
 	for i := range nodes {

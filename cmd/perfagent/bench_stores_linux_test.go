@@ -16,8 +16,9 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// BenchmarkStores measures 1,000 nodes with 1,000 samples each, 1 MB a report, with a directory, a Redis server and an
-// S3 server on the same machine: putting one, gathering all, merging them by reference, and using the result.
+// BenchmarkStores measures stores with the reports of 1,000 nodes, each of 1,000 samples and 1 MB: a directory, and a
+// Redis server and an S3 server on this machine. It puts single reports, merges all of them in full and by reference,
+// and reads the result.
 func BenchmarkStores(b *testing.B) {
 	testenv.SkipIfShort(b, "1,000 reports of 1 MB in three stores")
 	const nodes = 1000
@@ -51,7 +52,7 @@ func BenchmarkStores(b *testing.B) {
 	}
 }
 
-// benchmarkPut puts the reports of all nodes as one run, and a byte each as 1,000 other runs.
+// benchmarkPut stores the reports of all nodes as one run, and one byte for each of 1,000 other runs.
 func benchmarkPut(b *testing.B, address, dir string, nodes int) {
 	s, err := store.Open(address, store.Options{})
 	if err != nil {
@@ -80,7 +81,7 @@ func benchmarkPut(b *testing.B, address, dir string, nodes int) {
 	b.ReportMetric(took[len(took)*9/10], "p90-ms")
 }
 
-// benchmarkCommand runs a command on existing input.
+// benchmarkCommand measures the wall time and peak memory of a command.
 func benchmarkCommand(b *testing.B, args []string) {
 	bin := clitest.Binary(b)
 	var wall, memory []float64

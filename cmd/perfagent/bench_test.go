@@ -65,8 +65,8 @@ func milliseconds(tb testing.TB, dir string, args ...string) float64 {
 	return float64(time.Since(start)) / 1e6
 }
 
-// BenchmarkSamplingCost measures the CPU time of sampling in steady state, journal included, and at the same time that
-// of perf.py's method with psutil.
+// BenchmarkSamplingCost compares the CPU time of sampling in steady state, including the journal, with perf.py's psutil
+// method, which runs at the same time.
 func BenchmarkSamplingCost(b *testing.B) {
 	for _, interval := range []string{"1s", "100ms"} {
 		b.Run(interval, func(b *testing.B) {
@@ -80,7 +80,7 @@ func BenchmarkSamplingCost(b *testing.B) {
 	}
 }
 
-// samplingCost returns milliseconds of CPU time per second.
+// samplingCost returns the CPU time of perfagent and of perf.py's method, in milliseconds per second.
 func samplingCost(b *testing.B, interval string, window time.Duration) (ours, theirs float64) {
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" {
@@ -130,7 +130,7 @@ func cpuTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	used, ok := clitest.ThreadTime(b, pid)
 	if !ok {
-		b.Skipf("no schedstat of process %d: a kernel without CONFIG_SCHED_INFO", pid)
+		b.Skipf("process %d has no schedstat: the kernel lacks CONFIG_SCHED_INFO", pid)
 	}
 	return used
 }
@@ -180,7 +180,7 @@ func outputSeconds(b *testing.B, to string, args []string) float64 {
 	}
 	n, _ := io.Copy(io.Discard, pipe)
 	if err := cmd.Wait(); err != nil || n != 2<<30 {
-		b.Fatalf("%d bytes (%v), want %d", n, err, 2<<30)
+		b.Fatalf("read %d bytes (%v), want %d", n, err, 2<<30)
 	}
 	return time.Since(start).Seconds()
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// make install installs the release build in the given directory, with its commit.
-func TestE2E_Make_InstallsTheReleasedProgram(t *testing.T) {
+// make install puts the release build into the given directory, and its version names the commit.
+func TestE2E_Make_InstallsReleaseBuild(t *testing.T) {
 	t.Parallel()
 	mk := testenv.NeedsTool(t, "make", "apt-get install make")
 	dir := t.TempDir()
@@ -26,11 +26,11 @@ func TestE2E_Make_InstallsTheReleasedProgram(t *testing.T) {
 
 	got, err := exec.Command(filepath.Join(dir, "opt/some/bin/perfagent"), "version").Output()
 	if err != nil || strings.Contains(string(got), "plain go build") {
-		t.Errorf("version of the installed program: %q, %v; want no plain go build", got, err)
+		t.Errorf("version of the installed program = %q, %v; want a release build", got, err)
 	}
 	head, err := exec.Command("git", "rev-parse", "--verify", "HEAD").Output()
 	if err != nil {
-		t.Logf("the commit is not looked at: needs a checkout that git reads: %v", err)
+		t.Logf("the commit is not checked, because git cannot read this checkout: %v", err)
 	} else if !strings.Contains(string(got), "("+strings.TrimSpace(string(head))) {
 		t.Errorf("version %q lacks the commit %s", got, head)
 	}

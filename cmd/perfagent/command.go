@@ -25,7 +25,8 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	return command, nil
 }
 
-// setTitle replaces the command line that other processes see (ps). It does nothing if the command line is embedded.
+// setTitle replaces the command line that other processes see (ps). It does nothing if perfagent runs inside another
+// program.
 func (s streams) setTitle(text string) {
 	if !s.embedded {
 		job.SetTitle(text)
@@ -33,7 +34,7 @@ func (s streams) setTitle(text string) {
 }
 
 // runCommand runs command and waits for its end. It handles signals and streams as perfagent run does, but writes no
-// report. name is the perfagent command that the title names.
+// report. name is the perfagent command to show in the process title.
 func (s streams) runCommand(name string, command job.Command) (job.Status, error) {
 	var signals *job.Signals
 	if s.embedded {

@@ -23,13 +23,13 @@ func output(t *testing.T, args ...string) string {
 	t.Helper()
 	o := call(args...)
 	if o.Code != 0 || o.Err != "" {
-		t.Fatalf("%v: exit code %d, stderr %q; want 0 and none", args, o.Code, o.Err)
+		t.Fatalf("%v: exit code %d, stderr %q; want 0 and an empty stderr", args, o.Code, o.Err)
 	}
 	return o.Out
 }
 
 // The help texts equal the golden files. -update rewrites them.
-func TestHelp_Golden(t *testing.T) {
+func TestHelp_MatchesGoldenFiles(t *testing.T) {
 	t.Parallel()
 	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
 	help := make(map[string][]string) // arguments by name of the golden file
@@ -73,9 +73,9 @@ func TestHelp_Golden(t *testing.T) {
 	}
 }
 
-// -h of run has the flags that most people need, on one screen; the other flags are in --help, and the hidden command in
-// neither.
-func TestHelp_BriefHasFlagsThatPeopleNeed(t *testing.T) {
+// run -h shows the flags that most people need, on one screen. run --help shows all flags. No help lists the hidden
+// command.
+func TestHelp_BriefHelpHasCommonFlags(t *testing.T) {
 	t.Parallel()
 	brief, all := output(t, "run", "-h"), output(t, "run", "--help")
 	if lines := strings.Count(brief, "\n"); lines > 38 {
@@ -97,7 +97,7 @@ func TestHelp_BriefHasFlagsThatPeopleNeed(t *testing.T) {
 	_, experts, _ := strings.Cut(all, "\nFor experts:\n")
 	for _, flag := range []string{"--compat", "--reader", "--log-format"} {
 		if !strings.Contains(experts, flag) || strings.Contains(brief, flag) {
-			t.Errorf("%s is not only in the last group of --help", flag)
+			t.Errorf("flag %s must be in the last group of --help, and not in -h", flag)
 		}
 	}
 	if strings.Contains(output(t, "--help"), "install") {
@@ -105,13 +105,13 @@ func TestHelp_BriefHasFlagsThatPeopleNeed(t *testing.T) {
 	}
 }
 
-// Only the called command is constructed, because the others would delay a job.
+// Only the called command is constructed, because constructing the others would delay a job.
 func TestNewRoot_MakesOnlyTheCalledCommand(t *testing.T) {
 	t.Parallel()
 	s := streams{out: io.Discard, err: io.Discard}
 	for _, all := range []string{"", "help", "completion", "rnu", "--version", "--", "__complete"} {
 		if called := calledIn([]string{all, "run"}); called != "" {
-			t.Errorf("args %q, run: calledIn returns %q, want all commands made", all, called)
+			t.Errorf("calledIn([%q run]) = %q, want none: all commands must be made", all, called)
 		}
 	}
 
@@ -133,7 +133,7 @@ func TestNewRoot_MakesOnlyTheCalledCommand(t *testing.T) {
 	}
 }
 
-// The help fits a terminal of 80 columns and has no text of the library.
+// The help fits a terminal of 80 columns and contains no default text of cobra.
 func TestHelp_FitsATerminal(t *testing.T) {
 	t.Parallel()
 	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
@@ -152,17 +152,17 @@ func TestHelp_FitsATerminal(t *testing.T) {
 			}
 		}
 		if cmd.HasParent() && cmd.GroupID == "" {
-			t.Errorf("command %s has no group, so that help does not list it", cmd.Name())
+			t.Errorf("command %s has no group, so help does not list it", cmd.Name())
 		}
 		for _, foreign := range []string{"[command]", "help for", "Available Commands", "Global Flags"} {
 			if strings.Contains(out.String(), foreign) {
-				t.Errorf("help of %s has %q, a word of cobra", cmd.Name(), foreign)
+				t.Errorf("help of %s contains %q, a default text of cobra", cmd.Name(), foreign)
 			}
 		}
 	}
 }
 
-// metricOrder is the order of the table, which is a contract.
+// metricOrder is the order of the first metrics in the table. Users rely on it.
 var metricOrder = []string{
 	"max_t_cpu_pct_per_cpu_avg", "cpu_avg_utilization_pct", "cpu_avg_utilization_at100_pct", "cpu_avg_utilization_over80_pct",
 	"cpu_avg_utilization_over40_pct", "cpu_avg_utilization_over20_pct", "max_t_cpu_pct_per_cpu_min", "max_t_cpu_pct_per_cpu_max",
@@ -181,7 +181,7 @@ func TestMetrics_ListsTheMetricsInOrder(t *testing.T) {
 	for _, m := range table {
 		names = append(names, m.Name)
 		if m.Unit == "" || m.Meaning == "" || m.How == "" {
-			t.Errorf("metric lacks a unit, a meaning or how it is computed: %+v", m)
+			t.Errorf("metric lacks a unit, a meaning or a method: %+v", m)
 		}
 	}
 	if diff := cmp.Diff(metricOrder, names[:min(len(metricOrder), len(names))]); diff != "" {
@@ -189,16 +189,16 @@ func TestMetrics_ListsTheMetricsInOrder(t *testing.T) {
 	}
 	rest := names[len(metricOrder):]
 	if len(rest) < 30 || !strings.HasPrefix(rest[0], "boot_") || !strings.Contains(rest[len(rest)-1], "gpu_{i}_") {
-		t.Errorf("metrics after the ordered ones: %q; want at least 30, from boot_ to gpu_{i}_", rest)
+		t.Errorf("metrics after those in metricOrder: %q; want at least 30, from boot_ to gpu_{i}_", rest)
 	}
 	all := allMetrics()
-	slices.SortStableFunc(all, reporter.ByGroup) // the order for people
+	slices.SortStableFunc(all, reporter.ByGroup) // the order of the printed table
 	printed := output(t, "metrics")
 	at := 0
 	for _, m := range all {
 		next := strings.Index(printed[at:], "\n"+m.Name+" ")
 		if next < 0 {
-			t.Fatalf("metric %s is missing from, or not in order in:\n%s", m.Name, printed)
+			t.Fatalf("metric %s is missing or out of order in:\n%s", m.Name, printed)
 		}
 		at += next
 	}
@@ -209,7 +209,7 @@ func TestCompletion_ScriptOfEveryShellIsValid(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		script := output(t, "completion", shell)
 		if !strings.Contains(script, "perfagent") || output(t, "completion", shell, "--no-descriptions") == script {
-			t.Errorf("script for %s lacks perfagent, or has descriptions with --no-descriptions: %q", shell, script)
+			t.Errorf("script for %s lacks perfagent, or --no-descriptions does not change it: %q", shell, script)
 		}
 		if path, err := exec.LookPath(shell); err == nil && shell != "powershell" && !testing.Short() {
 			cmd := exec.Command(path, "-n")
@@ -219,7 +219,7 @@ func TestCompletion_ScriptOfEveryShellIsValid(t *testing.T) {
 			}
 		}
 	}
-	// __complete also writes to stderr.
+	// output requires an empty stderr, but __complete writes to stderr.
 	if got := call("__complete", "sh"); got.Code != 0 || !strings.HasPrefix(got.Out, "show\t") {
 		t.Errorf("\"sh\" completes to %+v, want show first", got)
 	}

@@ -79,7 +79,7 @@ func flagValues() map[string][]string {
 }
 
 // registerCompletions sets the completions of the arguments and flags of all commands. It does nothing unless a shell
-// asks for completions, because that would delay the start of a job.
+// requests completions, because the work would delay the start of a job.
 func (s streams) registerCompletions(root *cobra.Command, args []string) {
 	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return
@@ -134,7 +134,7 @@ func registerFlagCompletions(cmd *cobra.Command) {
 	})
 }
 
-// completeMetric completes the name of a metric and appends behind.
+// completeMetric returns a function that completes the names of metrics and appends the text behind to each.
 func completeMetric(behind string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var names []string

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// shellsOnTerminals are the shells under test: how to start each without the user's settings, and how to load the
-// completion.
+// shellsOnTerminals are the shells under test. Each has the arguments that start it without the user's settings, and
+// the commands that load the completion.
 var shellsOnTerminals = []struct {
 	name, install string
 	args          []string

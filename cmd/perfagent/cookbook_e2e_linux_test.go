@@ -24,7 +24,7 @@ const (
 	pythonDoc   = "../../docs/python.md"
 )
 
-// recipes has the recipes that need more than a shell, by title.
+// recipes maps the titles of the recipes that need more than a shell to functions that test them.
 var recipes = map[string]func(t *testing.T, r recipe){
 	"Snakemake":                cookSnakemake,
 	"Dask":                     cookDask,
@@ -34,14 +34,14 @@ var recipes = map[string]func(t *testing.T, r recipe){
 	"multiprocessing, joblib, DataLoader: which worker took the memory": cookPool,
 }
 
-// testedElsewhere is the recipe that TestDeploy_GrafanaHasData tests.
+// testedElsewhere is the recipe that TestE2E_Deploy_GrafanaHasData tests.
 const testedElsewhere = "Prometheus and Grafana"
 
 // A recipe is a section of the cookbook.
 type recipe struct{ blocks []block }
 
-// The recipes of the cookbook work with the tools that they name. A recipe is marked as tested exactly if a test runs
-// it.
+// The recipes of the cookbook work with the tools that they name. A recipe is marked as tested if and only if a test
+// runs it.
 func TestE2E_Docs_CookbookRecipesWork(t *testing.T) {
 	t.Parallel()
 	parts := strings.Split(clitest.Read(t, cookbookDoc), "\n## ")[1:]
@@ -55,7 +55,7 @@ func TestE2E_Docs_CookbookRecipesWork(t *testing.T) {
 		commands := slices.ContainsFunc(r.blocks, func(b block) bool { return b.language == "sh" })
 		marked := strings.Contains(strings.ToLower(text), "*tested")
 		if tested := cook != nil || commands || title == testedElsewhere; marked != tested {
-			t.Errorf("recipe %s: marked as tested %v, but run by a test %v", title, marked, tested)
+			t.Errorf("recipe %s: marked as tested is %v, but run by a test is %v", title, marked, tested)
 		}
 		if cook != nil {
 			t.Run(title, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestE2E_Docs_PythonBlocksRun(t *testing.T) {
 		cmd := withModule(t, clitest.Command(t, python, "-c", b.text))
 		cmd.Dir = dir
 		if o := clitest.RunCommand(t, cmd); o.Code != 0 || o.Err != "" {
-			t.Errorf("block in line %d: exit code %d, stderr %q; want 0 and none", b.line, o.Code, o.Err)
+			t.Errorf("block at line %d: exit code %d, stderr %q; want 0 and an empty stderr", b.line, o.Code, o.Err)
 		}
 	}
 
@@ -91,7 +91,7 @@ func TestE2E_Docs_PythonBlocksRun(t *testing.T) {
 	reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/notebook/node-0.json"))
 }
 
-// block returns the text of the only block of a language.
+// block returns the text of the only block in the given language.
 func (r recipe) block(t *testing.T, language string) string {
 	t.Helper()
 	found := slices.DeleteFunc(slices.Clone(r.blocks), func(b block) bool { return b.language != language })
@@ -101,12 +101,13 @@ func (r recipe) block(t *testing.T, language string) string {
 	return found[0].text
 }
 
-// environmentOf returns the directory of the programs of a Python environment made by scripts/test-tools.sh.
+// environmentOf returns the bin directory of a Python environment that scripts/test-tools.sh installs. variable is the
+// environment variable that holds its path.
 func environmentOf(t *testing.T, variable, tools string) string {
 	t.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" || !clitest.Exists(filepath.Join(dir, "bin", "python")) {
-		testenv.SkipOrFail(t, "needs "+tools+": make e2e installs them, "+variable+" names the environment")
+		testenv.SkipOrFail(t, "needs "+tools+": make e2e installs them and sets "+variable)
 	}
 	return filepath.Join(dir, "bin")
 }
@@ -121,7 +122,7 @@ func perform(t *testing.T, dir, bin, script string, env ...string) clitest.Outco
 		"PATH="+strings.Join([]string{bin, filepath.Dir(clitest.Binary(t)), os.Getenv("PATH")}, ":"))
 	o := clitest.RunCommand(t, cmd)
 	if o.Code != 0 {
-		t.Fatalf("exit code %d, want 0, of the script\n%s\nstdout %s\nstderr %s", o.Code, script, o.Out, o.Err)
+		t.Fatalf("exit code of the script = %d, want 0\n%s\nstdout %s\nstderr %s", o.Code, script, o.Out, o.Err)
 	}
 	return o
 }
@@ -137,7 +138,7 @@ func cookPandas(t *testing.T, r recipe) {
 	}
 }
 
-// cookSnakemake runs a workflow of one rule.
+// cookSnakemake runs a workflow with one rule.
 func cookSnakemake(t *testing.T, r recipe) {
 	bin := environmentOf(t, "PERFAGENT_TEST_WORKFLOWS", "Snakemake and Dask")
 	dir := clitest.OpenTemp(t)
@@ -150,7 +151,7 @@ func cookSnakemake(t *testing.T, r recipe) {
 	}
 }
 
-// daskWork is a program that uses a worker and ends it.
+// daskWork is a program that runs a task on a Dask worker and shuts down the cluster.
 const daskWork = `
 from dask.distributed import Client
 if __name__ == "__main__":
@@ -173,7 +174,7 @@ func cookDask(t *testing.T, r recipe) {
 			code, report.Nodes["0"].Processes)
 	}
 	if !strings.Contains(o.Out, "dask worker tcp://") {
-		t.Errorf("show prints %q, want a line of \"dask worker tcp://\"", o.Out)
+		t.Errorf("show prints %q, want a line with \"dask worker tcp://\"", o.Out)
 	}
 }
 
@@ -190,7 +191,7 @@ client.stop_channels()
 manager.shutdown_kernel()
 `
 
-// cookJupyter measures a kernel from start to end.
+// cookJupyter measures a kernel from its start to its end.
 func cookJupyter(t *testing.T, r recipe) {
 	bin := environmentOf(t, "PERFAGENT_TEST_JUPYTER", "Jupyter's kernel")
 	dir := clitest.OpenTemp(t)
@@ -203,11 +204,11 @@ func cookJupyter(t *testing.T, r recipe) {
 	perform(t, dir, bin, "python session.py", "JUPYTER_PLATFORM_DIRS=1", "JUPYTER_PATH="+dir, "PERFAGENT_RUN_ID=kernel")
 	report := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/kernel/node-0.json"))
 	if exited(report) != 0 || !slices.Contains(report.Run.Command, "ipykernel_launcher") {
-		t.Errorf("run %+v, want exit code 0 of ipykernel_launcher", report.Run)
+		t.Errorf("run %+v; want exit code 0 and the command ipykernel_launcher", report.Run)
 	}
 }
 
-// The commands of the pipelines in docs/ci.md run in their order, except the installation.
+// The commands of each pipeline in docs/ci.md work in the given order. The installation is not run.
 func TestE2E_Docs_PipelinesWork(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsTool(t, "make", "apt-get install make")
@@ -230,7 +231,7 @@ func TestE2E_Docs_PipelinesWork(t *testing.T) {
 				commands = append(commands, strings.ReplaceAll(m[1], ".env/bin/", ""))
 			}
 			if len(commands) != 3 || !strings.Contains(commands[0], "pip install ") {
-				t.Fatalf("commands of the pipeline %q, want 3, first pip install", commands)
+				t.Fatalf("commands of the pipeline: %q, want 3 that begin with pip install", commands)
 			}
 
 			dir := clitest.OpenTemp(t)
@@ -241,13 +242,13 @@ func TestE2E_Docs_PipelinesWork(t *testing.T) {
 				text = clitest.Read(t, filepath.Join(dir, test.summary))
 			}
 			if !strings.Contains(text, "make test") {
-				t.Errorf("summary %q, want make test", text)
+				t.Errorf("summary %q does not name make test", text)
 			}
 		})
 	}
 }
 
-// cookMessage sends the summary to a server.
+// cookMessage sends the summary of a run to a server.
 func cookMessage(t *testing.T, r recipe) {
 	testenv.NeedsTool(t, "curl", "apt-get install curl")
 	bodies := make(chan []byte, 1)
@@ -268,14 +269,14 @@ func cookMessage(t *testing.T, r recipe) {
 			ExitCode *int   `json:"exit_code"`
 		}
 		if err := json.Unmarshal(body, &summary); err != nil || summary.Schema != "perfagent.summary/1" || summary.ExitCode == nil {
-			t.Errorf("the server got %s (%v), want a perfagent.summary/1 with an exit code", body, err)
+			t.Errorf("the server received %s (%v), want a perfagent.summary/1 with an exit code", body, err)
 		}
 	default:
-		t.Error("the server got no request, want the summary of the run")
+		t.Error("the server received no request, want the summary of the run")
 	}
 }
 
-// poolWork prints which worker takes the memory.
+// poolWork is a program with three workers. It prints the process ID of the worker that takes 200 MiB.
 const poolWork = `
 import multiprocessing, os, time
 def work(size):
@@ -287,7 +288,7 @@ if __name__ == "__main__":
         print("large", pool.map(work, [10, 200, 20], chunksize=1)[1])
 `
 
-// cookPool looks for the worker with the memory.
+// cookPool finds the worker that takes the most memory.
 func cookPool(t *testing.T, r recipe) {
 	dir := clitest.OpenTemp(t)
 	clitest.Write(t, filepath.Join(dir, "train.py"), poolWork, 0o644)

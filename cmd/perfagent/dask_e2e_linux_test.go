@@ -15,13 +15,13 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// daskDoc is docs/dask.md with a directory of the test for /shared.
+// daskDoc runs parts of docs/dask.md, with a temporary directory in place of /shared.
 type daskDoc struct {
 	bin, dir string
 	words    *strings.Replacer
 }
 
-// block returns a part of the document.
+// block returns the first block of the document that is fenced as name, with directories and ports of the test.
 func (d *daskDoc) block(t *testing.T, name string) string {
 	t.Helper()
 	return d.words.Replace(fenced(t, "../../docs/dask.md", name)[0].text)
@@ -46,7 +46,7 @@ func (d *daskDoc) env() []string {
 	}
 }
 
-// sh prepares a part of the document as a shell script, with perfagent on PATH.
+// sh starts text as a shell script, with perfagent on PATH.
 func (d *daskDoc) sh(t *testing.T, text string) *clitest.Process {
 	t.Helper()
 	cmd := clitest.Script(t, "sh", `PATH=${P%/*}:$PATH; `+text)
@@ -98,11 +98,11 @@ func TestE2E_Docs_DaskOnOneMachineWorks(t *testing.T) {
 	}
 }
 
-// The commands of docs/dask.md for a cluster started by hand, with each perfagent on another machine, give one page.
-// The programs that read its reports by reference work, with the counters of ProxyStore.
+// The commands in docs/dask.md for a cluster started by hand, with each perfagent on its own machine, produce one page.
+// The programs that read the reports by reference work, and the counters of ProxyStore match.
 func TestE2E_Docs_DaskClusterGivesOnePage(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsRoot(t, "for machines made of namespaces")
+	testenv.NeedsRoot(t, "to simulate machines with namespaces")
 	d := newDaskDoc(t)
 	machine := func(i int, script string) *clitest.Process {
 		script = strings.Replace(script, "--node 1 ", fmt.Sprintf("--node %d ", i), 1)
@@ -127,7 +127,7 @@ if __name__ == "__main__":
 	for _, p := range append(workers, head) {
 		p.Signal(syscall.SIGTERM)
 		if o, _ := p.End(); o.Code != 0 && o.Code != 128+int(syscall.SIGTERM) {
-			t.Errorf("exit code %d, want 0 or that of TERM: %s", o.Code, o.Err)
+			t.Errorf("exit code %d, want 0 or 143: %s", o.Code, o.Err)
 		}
 	}
 
@@ -146,7 +146,7 @@ if __name__ == "__main__":
 	out := d.python(t, "refer.py")
 	said := regexp.MustCompile(`^job CPU [\d.]+ s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: (\d{3})\n$`).FindStringSubmatch(out)
 	if said == nil {
-		t.Errorf("refer.py printed %q, want CPU seconds of the job, one get per task and the bytes of a task", out)
+		t.Errorf("refer.py printed %q, want CPU seconds of the job, one get per task and the bytes per task", out)
 	}
 	if out := d.python(t, "proxies.py"); out != "gets: client 4\n" {
 		t.Errorf("proxies.py printed %q, want \"gets: client 4\\n\"", out)

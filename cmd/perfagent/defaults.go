@@ -32,7 +32,7 @@ const (
 	// defaultsTimeout is how long the start of a job waits for the defaults files, because a home directory may hang.
 	defaultsTimeout = time.Second
 
-	// maxWarnedLines is how many bad lines of one file get a warning each.
+	// maxWarnedLines is the maximum number of bad lines of one file that get a warning each.
 	maxWarnedLines = 8
 )
 
@@ -42,7 +42,7 @@ type setting struct {
 	where           string // "/etc/perfagent.env:3"; "" for an environment variable
 }
 
-// source names the origin of the setting in messages: FILE:LINE: VARIABLE or, for an environment variable, VARIABLE.
+// source returns the origin of the setting for messages: FILE:LINE: VARIABLE or, for an environment variable, VARIABLE.
 func (s setting) source() string {
 	if s.where == "" {
 		return s.variable
@@ -58,8 +58,8 @@ type defaults struct {
 }
 
 // readDefaults starts reading the defaults files and returns a function that waits for the result. The files are read
-// while the command line is parsed, because the job would have to wait until the thread that reads them has started. A
-// missing file is not an error.
+// while the command line is parsed, so the job does not wait for the reading thread to start. A missing file is not an
+// error.
 func readDefaults(site string) (wait func() defaults) {
 	result := make(chan defaults, 1)
 	go func() {
@@ -122,7 +122,7 @@ func (d *defaults) read(path string) {
 			wrong[s.Line] = unknownVariable(s.Name, flagVariables(), "perfagent run --help")
 			continue
 		}
-		if s.Value != "" { // an empty value counts as unset, as in the environment
+		if s.Value != "" { // an empty value means unset, as in the environment
 			d.settings = append(d.settings, setting{s.Name, s.Value, fmt.Sprintf("%s:%d", path, s.Line)})
 		}
 	}
@@ -167,7 +167,7 @@ func (d defaults) of(variable string) []setting {
 }
 
 // defaultOf returns the setting of the given variable that has the highest precedence, or the zero setting if there is
-// none. It is for values that need no check: it prints no warning about bad lines.
+// none. Use it only for values that need no check: it prints no warnings about bad lines.
 func (s streams) defaultOf(variable string) setting {
 	if found := s.defaults().of(variable); len(found) > 0 {
 		return found[0]
@@ -202,9 +202,9 @@ func (o *recordOptions) applyDefaults(cmd *cobra.Command) error {
 	return nil
 }
 
-// applySetting sets flag to the first valid one of settings. A bad value in a file is skipped with a warning; in a
-// variable it is an error. Flags are set in the order of environment, so the check of a flag must not depend on a later
-// one.
+// applySetting sets flag to the first valid setting. A bad value in a file is skipped with a warning; in a variable it
+// is an error. Flags are set in the order of the table environment, so the check of a flag must not depend on a later
+// flag.
 func (o *recordOptions) applySetting(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
 	reset := resetter(flag)
 	for _, s := range settings {
@@ -245,8 +245,8 @@ func resetter(flag *pflag.Flag) func() {
 	return func() { _, flag.Changed = flag.Value.Set(before), false }
 }
 
-// set sets flag to value, which a variable or a file has. A list is split like PATH for --disk-path, at semicolons and
-// newlines for --stop-if, and at white space for the other flags.
+// set sets flag to value, which comes from a variable or a file. A list is split like PATH for --disk-path, at
+// semicolons and newlines for --stop-if, and at white space for the other flags.
 func (o *recordOptions) set(cmd *cobra.Command, flag *pflag.Flag, value string) error {
 	list, isList := flag.Value.(pflag.SliceValue)
 	flag.Changed = flag.Changed || isList
@@ -278,7 +278,7 @@ func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 	}
 	o.PushTimeout = cmp.Or(o.pushTimeout, -1) // 0: no push
 	o.StoreEvery = cmp.Or(o.storeEvery, -1)   // 0: never
-	o.StopGrace = cmp.Or(o.stopGrace, -1)     // 0: SIGKILL at once
+	o.StopGrace = cmp.Or(o.stopGrace, -1)     // 0: SIGKILL immediately
 	if flag, err := o.check(); err != nil {
 		return flag, err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// Every query of the dashboards returns data from a real Prometheus that has scraped a run; for the GPUs, a run with a
-// fake nvidia-smi.
+// Every query of the dashboards returns data from a real Prometheus that has scraped a run. The run for the GPU
+// dashboard uses a fake nvidia-smi.
 func TestE2E_Deploy_GrafanaHasData(t *testing.T) {
 	t.Parallel()
 	listenTool(t, "prometheus")
@@ -18,7 +18,7 @@ func TestE2E_Deploy_GrafanaHasData(t *testing.T) {
 			t.Parallel()
 			queries := readDashboard(t, name).queries(t)
 			if len(queries) < 8 {
-				t.Fatalf("the dashboards have %d queries, want at least 8", len(queries))
+				t.Fatalf("the dashboard has %d queries, want at least 8", len(queries))
 			}
 
 			cmd := clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0", "--interval", "200ms"}, holdOpen...)...)

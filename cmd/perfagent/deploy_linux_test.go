@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A dashboard is the part of Grafana's JSON with queries to Prometheus.
+// A dashboard is the part of a Grafana dashboard's JSON that contains the queries to Prometheus.
 type dashboard struct {
 	Title  string
 	Panels []struct {
@@ -43,7 +43,7 @@ func readDashboard(t *testing.T, name string) dashboard {
 	return d
 }
 
-// queries returns Grafana's queries for all runs, by location.
+// queries returns the queries of the dashboard for all runs, by location.
 func (d dashboard) queries(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -73,7 +73,7 @@ func (d dashboard) queries(t *testing.T) map[string]string {
 	return all
 }
 
-// The batch script of Slurm is a task without a step ID. The folder of its report has sacct's name for it.
+// Slurm runs a batch script as a task without a step ID. The directory of its report has the name that sacct shows.
 func TestDeploy_SlurmBatchScriptReportsUnderItsStepName(t *testing.T) {
 	t.Parallel()
 	task := startTold(t, nil)
@@ -86,7 +86,7 @@ func TestDeploy_SlurmBatchScriptReportsUnderItsStepName(t *testing.T) {
 		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 0)
 		if o.Out+o.Err != "" {
-			t.Errorf("%s prints %q on stdout and %q on stderr, want nothing", name, o.Out, o.Err)
+			t.Errorf("%s prints %q on stdout and %q on stderr, want no output", name, o.Out, o.Err)
 		}
 	}
 

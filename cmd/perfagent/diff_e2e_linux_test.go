@@ -11,13 +11,14 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// Of three sets of ten real runs, run in turn, two are of one job and one is of a job that does 20 % more. The gate
-// only fires for the latter.
+// The test makes three sets of ten real runs in turn. Two sets run the same job, and one runs a job that does 20 % more
+// work. The gate fires only for the slower job.
 //
-// By definition of the test, equal sets look changed one time in twenty. On two CPUs with five other busy programs, the
-// CPU time of equal jobs varied by 2 to 40 %, and one change of 20 % in six was not found. So the test repeats a failed
-// comparison with fresh runs, fifteen times at most: a wrong diff fails each time, a right one fails them all once in
-// millions of runs, whatever the machine. TestCompare_LevelAndPower of comparer proves the same without noise.
+// At the significance level of 5 %, one comparison of equal sets in twenty shows a change. On two CPUs with five other
+// busy programs, the CPU time of equal jobs varied by 2 to 40 %, and one of six changes of 20 % was not found. So the
+// test repeats a failed comparison with new runs, at most 15 times. A broken diff fails every attempt, and a correct
+// one fails all of them only once in millions of test runs, on any machine. The tests of package comparer check the
+// same without noise.
 func TestE2E_Diff_GateFiresOnlyForSlowerJob(t *testing.T) {
 	clitest.Binary(t)
 	const runs, attempts = 10, 16
@@ -51,7 +52,7 @@ func TestE2E_Diff_GateFiresOnlyForSlowerJob(t *testing.T) {
 			}
 			return
 		}
-		t.Logf("attempt %d did not come out", attempt+1)
+		t.Logf("attempt %d failed", attempt+1)
 	}
-	t.Errorf("no attempt of %d told the slower job from equal ones", attempts)
+	t.Errorf("diff did not distinguish the slower job from an equal job in %d attempts", attempts)
 }

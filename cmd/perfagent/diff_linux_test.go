@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
-// diffWork is the variable with the rounds of arithmetic of the helper.
+// diffWork is the environment variable that holds the helper's number of rounds.
 const diffWork = "E2E_WORK"
 
 // diffBurn is a helper that uses a fixed amount of CPU time.
@@ -47,7 +47,7 @@ func diffRounds(n uint64) uint64 {
 	return x
 }
 
-// diffRoundsOf returns the number of rounds with that CPU time on this machine.
+// diffRoundsOf returns the number of rounds that take the given CPU time on this machine.
 func diffRoundsOf(t *testing.T, cpu time.Duration) uint64 {
 	t.Helper()
 	runtime.LockOSThread()
@@ -85,7 +85,7 @@ type diffJSON struct {
 	Notes []string              `json:"notes"`
 }
 
-// diffOutput parses stdout, which contains nothing else.
+// diffOutput parses stdout, which must be a single JSON value, and checks the names of its metrics.
 func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(o.Out))
@@ -96,7 +96,7 @@ func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 	for _, m := range d.Metrics {
 		names = append(names, m.Name)
 	}
-	// The metrics of devices only exist on nodes with such devices.
+	// The metrics of a device exist only on nodes that have the device.
 	everywhere := slices.DeleteFunc(comparer.MetricNames(), func(name string) bool {
 		m, ok := reporter.MetricByName(name)
 		return ok && m.OfDevice() && !slices.Contains(names, name)
@@ -119,8 +119,8 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 	return 0, false
 }
 
-// diffSets writes reports derived from a real one with the given CPU times of the job: a directory per set, a file per
-// run.
+// diffSets writes copies of a real report with the given CPU times of the job: one directory for each set, and one file
+// for each run. It returns their parent directory.
 func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -151,7 +151,7 @@ func diffIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 	return insideIn(t, dir, append([]string{"diff"}, args...)...)
 }
 
-func TestDiff_ExitCodes(t *testing.T) {
+func TestDiff_ExitCodeReportsOutcome(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
@@ -176,7 +176,7 @@ func TestDiff_ExitCodes(t *testing.T) {
 		lines int      // on stderr
 		words []string // on stderr
 	}{
-		{"equal", []string{"fast", "fast"}, 0, 0, nil},
+		{"equal runs", []string{"fast", "fast"}, 0, 0, nil},
 		{"with --", []string{"fast", "--", "slow"}, 0, 0, nil},
 		{"gate passes", gate("job_cpu_seconds > +10%", "slow", "fast"), 0, 0, nil},
 		{"gate fires", gate("job_cpu_seconds > +10%", "fast", "slow"), 1, 1, []string{"gate 'job_cpu_seconds > +10%' FAILED: +20.00 %"}},
@@ -184,20 +184,20 @@ func TestDiff_ExitCodes(t *testing.T) {
 		{"gate fires, as Markdown", gate("job_cpu_seconds > +10%", "--format=md", "fast", "slow"), 1, 1, []string{"FAILED"}},
 		{"two gates fire", append(gate("job_cpu_seconds > +10%"), gate("job_cpu_seconds>=1.2", "fast", "slow")...), 1, 2, []string{"+20.00 %", "B has 1.2 s"}},
 		{"few runs", gate("job_cpu_seconds > +10%", "one", "other"), 1, 1, []string{"too few runs", "plain difference"}},
-		{"few runs, not beyond", gate("job_cpu_seconds > +30%", "one", "other"), 0, 0, nil},
+		{"few runs, change below the limit", gate("job_cpu_seconds > +30%", "one", "other"), 0, 0, nil},
 		{"gate without its metric", gate("job_cpu_seconds > +10%", "fast", "nojob.json"), 2, 1, []string{"cannot be judged", "B does not have the metric"}},
 		{"one fires, one cannot be judged", append(gate("job_cpu_seconds > 1"), gate("wall_seconds > +1%", "nojob.json", "slow")...), 2, 2, []string{"FAILED", "cannot be judged: A does not have"}},
 		{"one cannot be judged, one fires", append(gate("wall_seconds > +1%"), gate("job_cpu_seconds > 1", "nojob.json", "slow")...), 2, 2, []string{"FAILED", "cannot be judged: A does not have"}},
 		{"no arguments", nil, 2, 1, []string{"not 0"}},
 		{"one argument", []string{"fast"}, 2, 1, []string{"not 1"}},
-		{"three without --", []string{"fast", "slow", "one"}, 2, 1, []string{"--", "not 3"}},
+		{"three names without --", []string{"fast", "slow", "one"}, 2, 1, []string{"--", "not 3"}},
 		{"nothing before --", []string{"--", "fast", "slow"}, 2, 1, []string{"before the --"}},
 		{"nothing after --", []string{"fast", "slow", "--"}, 2, 1, []string{"after the --"}},
 		{"no such file", []string{"fast", "gone.json"}, 2, 1, []string{"gone.json"}},
 		{"flag after --", []string{"fast", "--", "slow", "--format"}, 2, 1, []string{"flags go before the --"}},
-		{"broken", []string{"fast", "broken.json"}, 2, 1, []string{"broken.json", "cut off"}},
-		{"empty", []string{"empty.json", "fast"}, 2, 1, []string{"empty.json", "empty"}},
-		{"a list", []string{"list.json", "fast"}, 2, 1, []string{"list.json"}},
+		{"report cut off", []string{"fast", "broken.json"}, 2, 1, []string{"broken.json", "cut off"}},
+		{"empty file", []string{"empty.json", "fast"}, 2, 1, []string{"empty.json", "empty"}},
+		{"JSON list", []string{"list.json", "fast"}, 2, 1, []string{"list.json"}},
 		{"newer schema", []string{"newer.json", "fast"}, 2, 1, []string{"newer.json", "report/2"}},
 		{"directory without reports", []string{"nothing", "fast"}, 2, 1, []string{"nothing", "node-*.json", "*.json in it"}},
 		{"directory with JSON that is not a report", []string{"fast", "mixed"}, 2, 1, []string{"mixed/list.json"}},
@@ -207,8 +207,8 @@ func TestDiff_ExitCodes(t *testing.T) {
 		{"bad number of CPUs", []string{"--cpus", "-1", "fast", "slow"}, 2, 1, []string{"--cpus"}},
 		{"bad condition", gate("job_cpu_seconds + 10%", "fast", "slow"), 2, 1, []string{"--fail-if", "METRIC OP VALUE"}},
 		{"unknown metric", gate("cpu > 10%", "fast", "slow"), 2, 1, []string{"--fail-if", `"cpu"`, "did you mean"}},
-		{"unlike any metric", gate("zzz > 10%", "fast", "slow"), 2, 1, []string{"--fail-if", `"zzz"`, "perfagent metrics"}},
-		{"hostile name", []string{"fast", "\x1b[31m\n"}, 2, 1, []string{`\x1b[31m\n`}},
+		{"no similar metric", gate("zzz > 10%", "fast", "slow"), 2, 1, []string{"--fail-if", `"zzz"`, "perfagent metrics"}},
+		{"name with control characters", []string{"fast", "\x1b[31m\n"}, 2, 1, []string{`\x1b[31m\n`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := diffIn(t, dir, test.args...)
@@ -247,7 +247,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 		t.Errorf("link to a directory: exit code %d, want 0 with 4 runs of link\n%s%s", o.Code, o.Out, o.Err)
 	}
 
-	// A directory without node-*.json stands for all its reports of other names.
+	// A directory without node-*.json stands for all *.json files in it.
 	if err := os.Mkdir(filepath.Join(dir, "named"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
 	}
 	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json below it; took all *.json in it: 4") {
-		t.Errorf("reports of other names: exit code %d, want 0 with 4 runs and a note\n%s%s", o.Code, o.Out, o.Err)
+		t.Errorf("reports with other names: exit code %d, want 0 with 4 runs and a note\n%s%s", o.Code, o.Out, o.Err)
 	}
 
 	sample := func(second int) string {
@@ -279,12 +279,12 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 			}
 		case "total_disk_io_read_mb":
 			if m.A != nil || m.Changed != nil {
-				t.Errorf("total since boot of perf.py: %+v, want no value and no comparison", m)
+				t.Errorf("total_disk_io_read_mb of perf.py, which counts from boot: %+v, want no value and no comparison", m)
 			}
 		}
 	}
 
-	// Two nodes of one run are one run, merged or not.
+	// The reports of two nodes of one run are compared as one run, merged or not.
 	for _, node := range []string{"0", "1"} {
 		inside(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true").Want(t, 0)
 	}
@@ -292,19 +292,19 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 	o = diffIn(t, dir, "--all", "two", "two.json")
 	if !strings.HasPrefix(o.Out, "B took as long as A.\nWith one run on each side, this may be noise: ") ||
 		strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, " 0 %") {
-		t.Errorf("two nodes and the same merged: want no change\n%s%s", o.Out, o.Err)
+		t.Errorf("two nodes compared with their merged report: want no change\n%s%s", o.Out, o.Err)
 	}
 }
 
-// diff skips the journals in a directory, which belong to unfinished runs; a named journal is compared.
-func TestDiff_LeavesJournalsOut(t *testing.T) {
+// diff skips the journals in a directory, because their runs are unfinished, but compares a journal that is named.
+func TestDiff_SkipsJournalsInDirectories(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1}})
 	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	journal := filepath.Join(dir, "a", "node-1.jsonl")
-	clitest.WaitUntil(t, "a sample in the journal", func() bool {
+	clitest.WaitUntil(t, "a sample is in the journal", func() bool {
 		data, err := os.ReadFile(journal)
 		return err == nil && bytes.Contains(data, []byte(`{"sample"`))
 	})
@@ -322,7 +322,7 @@ func TestDiff_LeavesJournalsOut(t *testing.T) {
 	}
 }
 
-// Only a terminal gets colours, and not with NO_COLOR.
+// Output has colours only on a terminal, and not with NO_COLOR or TERM=dumb.
 func TestDiff_ColorsOnlyOnTerminalWithoutNoColor(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	for _, test := range []struct {
@@ -343,6 +343,6 @@ func TestDiff_ColorsOnlyOnTerminalWithoutNoColor(t *testing.T) {
 		}
 	}
 	if o := diffIn(t, dir, "a", "b"); strings.Contains(o.Out, "\x1b") {
-		t.Errorf("a pipe got colours: %q", o.Out)
+		t.Errorf("output to a pipe has colours: %q", o.Out)
 	}
 }

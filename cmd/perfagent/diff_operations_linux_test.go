@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// workSets writes two sets of four runs on three nodes. In the second set store.get is slower by a quarter, one counter
-// is lower, and one operation is new. A third set has no operations.
+// workSets writes two sets of four runs on three nodes. In the second set, store.get takes 25 % longer, one counter is
+// lower, and one operation is new. A third set has no operations.
 func workSets(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -74,17 +74,17 @@ func TestDiff_ComparesOperations(t *testing.T) {
 		o := diffIn(t, dir, "--fail-if", c.gate, "before", c.b)
 		o.Want(t, c.code)
 		if !strings.Contains(o.Err, c.words) || (c.words == "") != (o.Err == "") {
-			t.Errorf("%s: stderr %q, want %q", c.gate, o.Err, c.words)
+			t.Errorf("gate %s: stderr %q, want it to contain %q", c.gate, o.Err, c.words)
 		}
 	}
 	if o := diffIn(t, dir, "--fail-if", "op.a.count > 1", "bare", "bare"); o.Code != 2 || !strings.Contains(o.Err, "operations were not recorded: perfagent run --ops on") {
-		t.Errorf("gate on operations that no run has: exit code %d, stderr %q; want 2 and the hint --ops on",
+		t.Errorf("gate on operations that no run recorded: exit code %d, stderr %q; want 2 and the hint --ops on",
 			o.Code, o.Err)
 	}
 }
 
-// An operation that only one side has is null on the other, with the reason.
-func TestDiff_JSON_OperationOnOneSideOnlyIsNullWithReason(t *testing.T) {
+// An operation that only one side has is null on the other side, with the reason.
+func TestDiff_JSON_GivesReasonForOperationOnOneSide(t *testing.T) {
 	o := diffIn(t, workSets(t), "--format", "json", "before", "after")
 	o.Want(t, 0)
 	var d struct {
@@ -103,16 +103,16 @@ func TestDiff_JSON_OperationOnOneSideOnlyIsNullWithReason(t *testing.T) {
 		case "op.new.count":
 			found++
 			if m.A != nil || m.B == nil || *m.B != 3702 || m.NA != 0 || m.Why != "A: the job recorded no such operation" {
-				t.Errorf("%+v, want only B with 3702 and the reason that A has no such operation", m)
+				t.Errorf("op.new.count: %+v, want only B with 3702 and the reason that A has no such operation", m)
 			}
 		case "op.store.get.count":
 			found++
 			if m.A == nil || *m.A != 3702 || m.Why != "" {
-				t.Errorf("%+v, want A with 3702 and no reason", m)
+				t.Errorf("op.store.get.count: %+v, want A with 3702 and no reason", m)
 			}
 		}
 	}
 	if found != 2 {
-		t.Errorf("%d metrics found, want 2, in\n%s", found, o.Out)
+		t.Errorf("found %d of the 2 metrics in:\n%s", found, o.Out)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// For real runs of two commands, diff prints the sentence and the commands and writes the page, but does not replace a
-// page without --force.
-func TestDiff_PageHasTheSentenceAndIsNotReplaced(t *testing.T) {
+// For real runs of two commands, diff prints the verdict and the commands and writes the page, but replaces an existing
+// page only with --force.
+func TestDiff_WritesPageWithVerdictAndKeepsExistingPage(t *testing.T) {
 	dir := t.TempDir()
 	for id, seconds := range map[string]string{"before": "0.1", "after": "0.5"} {
 		inside(t, "run", "--out", filepath.Join(dir, "perfagent-out"), "--run-id", id, "--", "sleep", seconds).Want(t, 0)

@@ -33,7 +33,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// These tests keep the documents true: their lists match the program, their commands run, their links resolve, and the
+// These tests check the documents against the program: lists match the code, commands run, links resolve, and the
 // schema describes the reports.
 
 const (
@@ -48,28 +48,28 @@ const (
 	blockLimit = 5 * time.Minute
 )
 
-// patiently allows for a slower server on a busy machine than users would wait for.
+// patiently gives pushes more time than users would wait, because the server is slow on a busy machine.
 const patiently = "PERFAGENT_PUSH_TIMEOUT=1m"
 
-// documents returns the README and its neighbours, and the files in docs and docs/dev.
+// documents returns the Markdown files in the root of the repository, in docs and in docs/dev.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var docs []string
 	for _, pattern := range []string{docPattern, devPattern} {
 		matches, err := filepath.Glob(pattern)
 		if err != nil || len(matches) == 0 {
-			t.Fatalf("documents that match %s: %d (%v), want at least one", pattern, len(matches), err)
+			t.Fatalf("%s matches %d documents (%v), want at least one", pattern, len(matches), err)
 		}
 		docs = append(docs, matches...)
 	}
 	top, err := filepath.Glob("../../*.md")
 	if err != nil || !slices.Contains(top, readme) {
-		t.Fatalf("files at the top %q (%v), want %s", top, err, readme)
+		t.Fatalf("Markdown files in the root of the repository: %q (%v), want %s among them", top, err, readme)
 	}
 	return append(top, docs...)
 }
 
-// The index has every page.
+// docs/README.md lists every page.
 func TestDocs_IndexHasEveryPage(t *testing.T) {
 	t.Parallel()
 	index := clitest.Read(t, "../../docs/README.md")
@@ -81,7 +81,7 @@ func TestDocs_IndexHasEveryPage(t *testing.T) {
 	}
 }
 
-// markedPart cuts a document at <!-- name:begin --> and <!-- name:end -->.
+// markedPart splits a document at <!-- name:begin --> and <!-- name:end -->.
 func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 	t.Helper()
 	before, rest, found := strings.Cut(doc, "<!-- "+name+":begin -->\n")
@@ -92,17 +92,17 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 	return before, part, after
 }
 
-// The table of docs/metrics.md equals reporter.Metrics(). -update rewrites it.
+// The table in docs/metrics.md equals reporter.Metrics(). -update rewrites it.
 func TestDocs_MetricTableEqualsMetrics(t *testing.T) {
 	generatedPart(t, metricsDoc, "metrics", metricRows())
 }
 
-// The table of docs/mlflow.md has the series of pusher, with the labels and units of their columns.
-func TestDocs_SeriesTableEqualsPusher(t *testing.T) {
+// The table in docs/mlflow.md lists the series of package pusher, with the units and keys of their columns.
+func TestDocs_SeriesTableMatchesPusher(t *testing.T) {
 	generatedPart(t, mlflowDoc, "series", seriesRows())
 }
 
-// The summaries in documents are the beginnings of recorded ones.
+// The summaries in the documents are the beginnings of recorded summaries.
 func TestDocs_SummariesAreRecorded(t *testing.T) {
 	for part, of := range map[string]struct{ page, recording string }{
 		"summary": {"quickstart.md", "plain"},
@@ -114,7 +114,7 @@ func TestDocs_SummariesAreRecorded(t *testing.T) {
 	}
 }
 
-// The example of perfagent env in docs/schedulers.md prints what the page shows, apart from the host's name.
+// The perfagent env example in docs/schedulers.md prints the output on the page, except the host name.
 func TestDocs_EnvPrintsItsExample(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Slurm's variables: run the tests on Linux")
@@ -130,8 +130,8 @@ func TestDocs_EnvPrintsItsExample(t *testing.T) {
 	}
 }
 
-// The manifest in docs/kubernetes.md is a part of the one that it names.
-func TestDocs_ManifestIsOfTheJob(t *testing.T) {
+// The manifest in docs/kubernetes.md is part of deploy/kubernetes/job.yaml.
+func TestDocs_ManifestIsPartOfJobYAML(t *testing.T) {
 	manifest := clitest.Read(t, "../../deploy/kubernetes/job.yaml")
 	for line := range strings.Lines(fenced(t, "../../docs/kubernetes.md", "yaml")[0].text) {
 		if !strings.Contains(manifest, "\n"+line) {
@@ -140,7 +140,7 @@ func TestDocs_ManifestIsOfTheJob(t *testing.T) {
 	}
 }
 
-// generatedPart compares a part of a document with want. -update rewrites it.
+// generatedPart compares a marked part of a document with want. -update rewrites it.
 func generatedPart(t *testing.T, file, name, want string) {
 	t.Helper()
 	before, got, after := markedPart(t, clitest.Read(t, file), name)
@@ -206,7 +206,7 @@ func seriesRows() string {
 	return out.String()
 }
 
-// unitCell returns a unit without the explanation of a MiB, which the page has once.
+// unitCell returns a unit for a table without the definition of MiB, which the page gives once.
 func unitCell(u collector.Unit) string {
 	return markdownCell.Replace(strings.TrimSuffix(string(u), " (2^20 bytes)"))
 }
@@ -220,7 +220,7 @@ func metricRows() string {
 	return out.String()
 }
 
-// The tables of docs/options.md are the flags of the commands. -update rewrites them.
+// The tables in docs/options.md list the flags of the commands. -update rewrites them.
 func TestDocs_OptionTablesEqualFlags(t *testing.T) {
 	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
 	record := []*cobra.Command{newRun(s), newAttach(s), newSidecar(s)}
@@ -231,7 +231,7 @@ func TestDocs_OptionTablesEqualFlags(t *testing.T) {
 	generatedPart(t, optionsDoc, "others", optionRows(others))
 }
 
-// optionRows returns a table of the flags of some commands. Flags that are alike have one row.
+// optionRows returns a table of the flags of the given commands. Identical flags share one row.
 func optionRows(commands []*cobra.Command) string {
 	var flags []string
 	of := make(map[string][]string) // commands by flag
@@ -261,7 +261,7 @@ func optionRows(commands []*cobra.Command) string {
 
 var usageVariable = regexp.MustCompile(` \[\$(\w+)\]`)
 
-// optionCells returns the names of a flag, its variable, default and meaning.
+// optionCells returns the cells of a flag: its names, variable, default and meaning.
 func optionCells(f *pflag.Flag) string {
 	entry, meaning, details := flagEntry(f)
 	_, name, _ := strings.Cut(entry, "--")
@@ -283,17 +283,17 @@ func optionCells(f *pflag.Flag) string {
 	return strings.Join([]string{name, variable, def, markdownCell.Replace(usage)}, " | ")
 }
 
-// markdownCell escapes text for the cell of a table.
+// markdownCell escapes text for a cell of a Markdown table.
 var markdownCell = strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", `\<`)
 
-// block is a fenced part of a document.
+// block is a fenced block of a document.
 type block struct {
-	line     int // of its first line
+	line     int // number of its first line
 	language string
 	text     string
 }
 
-// blocks returns the fenced parts.
+// blocks returns the fenced blocks of doc.
 func blocks(doc string) []block {
 	var out []block
 	inside, number := false, 0
@@ -313,9 +313,10 @@ func blocks(doc string) []block {
 	return out
 }
 
-// Every block that is fenced as sh runs, all blocks of a document in one new directory, with perfagent on PATH. Lines
-// "make TARGET" are only looked up in the Makefile. Blocks that must not be run are fenced as console or text; "sh
-// mlflow" is for TestDocs_MLflowCommandsRun, and "sh s3" for TestStore_S3CommandsOfTheDocsWork.
+// Every block that is fenced as sh runs without an error, with perfagent on PATH. All blocks of a document run in one
+// new directory. For a line "make TARGET", the test only checks that the Makefile has the target. Blocks that must not
+// be run are fenced as console or text. TestDocs_MLflowCommandsRun runs blocks fenced as "sh mlflow", and
+// TestStore_S3CommandsOfTheDocsWork runs "sh s3".
 func TestDocs_CommandsRun(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
@@ -338,29 +339,29 @@ func TestDocs_CommandsRun(t *testing.T) {
 	}
 }
 
-// runBlock runs a script in a directory.
+// runBlock runs a script in dir. line is the number of its first line in the document.
 func runBlock(t *testing.T, line int, script, dir string, env ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), blockLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
-	cmd.Dir, cmd.WaitDelay = dir, blockLimit // a job with a killed perfagent keeps the pipe open
+	cmd.Dir, cmd.WaitDelay = dir, blockLimit // a job that survives perfagent keeps the pipe open
 	cmd.Env = append(env, "TERM=dumb", "LC_ALL=C.UTF-8")
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("not finished within %v", blockLimit)
 	}
 	if err != nil {
-		t.Errorf("block in line %d failed: %v\n%s\n%s", line, err, script, out)
+		t.Errorf("block at line %d failed: %v\n%s\n%s", line, err, script, out)
 	}
 }
 
-// documentedServer is the documents' address of an MLflow server.
+// documentedServer is the address of the MLflow server in the documents.
 const documentedServer = "http://127.0.0.1:5000"
 
-// Every block that is fenced as sh mlflow runs, each in a new directory, with a real server in place of the documents'
-// one, and the first Python block of docs/mlflow.md as train.py. In the end the server has a run for each report, the
-// same one for reports with one run ID.
+// Every block that is fenced as "sh mlflow" runs without an error in a new directory, with a real server. The first
+// Python block of docs/mlflow.md is train.py. Afterwards, the server has a run for each report, and reports with the
+// same run ID share one run.
 func TestDocs_MLflowCommandsRun(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
@@ -384,7 +385,7 @@ func TestDocs_MLflowCommandsRun(t *testing.T) {
 	}
 }
 
-// fenced returns the blocks of a language; there must be at least one.
+// fenced returns the blocks of file that are fenced as language. There must be at least one.
 func fenced(t *testing.T, file, language string) []block {
 	t.Helper()
 	all := blocks(clitest.Read(t, file))
@@ -395,13 +396,14 @@ func fenced(t *testing.T, file, language string) []block {
 	return all
 }
 
-// withServer replaces the documents' server in commands by a running one.
+// withServer replaces the address of the server in text with the address of s, and removes the installation of MLflow.
 func withServer(s *mlflowtest.Server, text string) string {
 	text = regexp.MustCompile(`(?m)^pip install mlflow .*\n`).ReplaceAllString(text, "")
 	return strings.ReplaceAll(text, documentedServer, s.URL)
 }
 
-// wantDocumentedRuns checks that the server has each report under a directory, with a line for each node in the charts.
+// wantDocumentedRuns checks that the server has a run for each report below dir, with enough points for a line in the
+// charts.
 func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "perfagent-out", "*", "node-*.json"))
@@ -417,7 +419,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 		node := r.NodeNames()[0]
 		state := r.Nodes[node].Push.MLflow
 		if state.State != reporter.PushDone || state.URI != s.URL {
-			t.Errorf("%s: push %+v, want done to %s", file, state, s.URL)
+			t.Errorf("%s: push state %+v, want done, to %s", file, state, s.URL)
 			continue
 		}
 		if run := runs[r.Run.ID]; run != "" && run != state.RunID {
@@ -431,7 +433,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	}
 }
 
-// docs/mlflow.md has exactly the variables of MLflow that perfagent reads, and the tags that it sets.
+// docs/mlflow.md lists exactly the MLflow variables that perfagent reads, and all tags that perfagent sets.
 func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	doc := clitest.Read(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
@@ -452,7 +454,7 @@ func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	}
 	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(clitest.Read(t, "../../agent/pusher/tags.go"), -1)
 	if len(tags) == 0 {
-		t.Error("agent/pusher/tags.go has no tag, want those that docs/mlflow.md names")
+		t.Error("no tags found in agent/pusher/tags.go, want the tags that docs/mlflow.md names")
 	}
 	for _, m := range tags {
 		if !strings.Contains(doc, "`"+m[1]) {
@@ -463,7 +465,8 @@ func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 
 var makeLine = regexp.MustCompile(`^make((?: [a-z]+)+)`)
 
-// withoutMake removes calls of make, after checking their targets, and the prompts.
+// withoutMake returns the commands of b without prompts and calls of make. It checks that the Makefile has the targets
+// of these calls.
 func withoutMake(t *testing.T, b block, targets []string) string {
 	t.Helper()
 	var script strings.Builder
@@ -492,7 +495,7 @@ func makeTargets(t *testing.T) []string {
 	return targets
 }
 
-// Every `make TARGET` in the running text exists.
+// Every target in the documents, written as `make TARGET`, exists.
 func TestDocs_MakeTargetsExist(t *testing.T) {
 	targets := makeTargets(t)
 	for _, file := range documents(t) {
@@ -509,8 +512,8 @@ var (
 	headline = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// Relative links point to files of the project, and anchors to headlines.
-func TestDocs_LinksPointToFilesAndHeadlines(t *testing.T) {
+// Relative links point to files of the project, and anchors point to headings.
+func TestDocs_LinksPointToFilesAndHeadings(t *testing.T) {
 	for _, file := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			u, err := url.Parse(m[1])
@@ -526,15 +529,15 @@ func TestDocs_LinksPointToFilesAndHeadlines(t *testing.T) {
 				to = filepath.Join(filepath.Dir(file), filepath.FromSlash(u.Path))
 			}
 			if _, err := os.Stat(to); err != nil {
-				t.Errorf("%s: link %s leads to no file: %v", file, m[1], err)
+				t.Errorf("%s: link %s points to no file: %v", file, m[1], err)
 			} else if u.Fragment != "" && !slices.Contains(anchors(clitest.Read(t, to)), u.Fragment) {
-				t.Errorf("%s: link %s leads to no headline of %s", file, m[1], to)
+				t.Errorf("%s: link %s points to no heading of %s", file, m[1], to)
 			}
 		}
 	}
 }
 
-// anchors returns the anchors of the headlines.
+// anchors returns the anchors of the headings in doc.
 func anchors(doc string) []string {
 	var out []string
 	for _, m := range headline.FindAllStringSubmatch(doc, -1) {
@@ -544,7 +547,7 @@ func anchors(doc string) []string {
 	return out
 }
 
-// Files of the project in backquotes exist.
+// Project files that the documents name in backquotes exist.
 func TestDocs_NamedFilesExist(t *testing.T) {
 	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|opstats|plotter|reporter|scripts|store|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
@@ -573,8 +576,8 @@ func TestDocs_NamedBenchmarksExist(t *testing.T) {
 	}
 }
 
-// README.md states the costs in the table that make floor writes.
-func TestDocs_ReadmeHasCostsOfTheFloor(t *testing.T) {
+// README.md states the same costs as the table that make floor writes.
+func TestDocs_ReadmeCostsMatchMakeFloor(t *testing.T) {
 	text := clitest.Read(t, readme)
 	for label, unit := range map[string]string{
 		"added to `true`, median of 100, ms": "ms", "CPU time used by sampling at 1 Hz, ms/s": "ms of CPU time a second",
@@ -585,37 +588,37 @@ func TestDocs_ReadmeHasCostsOfTheFloor(t *testing.T) {
 			t.Fatalf("docs/dev/performance.md has no row %q", label)
 		}
 		if want := cells[6] + " " + unit; !strings.Contains(text, want) {
-			t.Errorf("README.md does not have %q, which docs/dev/performance.md has for %q", want, label)
+			t.Errorf("README.md lacks %q, the value of the row %q in docs/dev/performance.md", want, label)
 		}
 	}
 }
 
-// docs/dev/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
+// docs/dev/dependencies.md lists each direct dependency of the program and of scripts/dist, with its version in go.mod.
 func TestDocs_DependenciesAreComplete(t *testing.T) {
 	doc := clitest.Read(t, "../../docs/dev/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
 	modules := clitest.Read(t, "../../go.mod") + clitest.Read(t, "../../scripts/dist/go.mod")
 	for _, m := range requirement.FindAllStringSubmatch(modules, -1) {
 		if m[3] == "" && !strings.Contains(doc, "| `"+m[1]+"` | "+m[2]+" |") {
-			t.Errorf("docs/dev/dependencies.md has no row of %s %s", m[1], m[2])
+			t.Errorf("docs/dev/dependencies.md has no row for %s %s", m[1], m[2])
 		}
 	}
 	tools := clitest.Read(t, "../../scripts/lint.sh") + clitest.Read(t, "../../scripts/requirements.txt")
 	for _, m := range regexp.MustCompile(`(?m)(?:^version|==)=?([0-9.]+)$`).FindAllStringSubmatch(tools, -1) {
 		if !strings.Contains(doc, "| "+m[1]+" |") {
-			t.Errorf("docs/dev/dependencies.md has no row of the tool of version %s", m[1])
+			t.Errorf("docs/dev/dependencies.md has no row for a tool of version %s", m[1])
 		}
 	}
 	pythonRows(t, doc)
 }
 
-// pythonRows checks the table of Python packages: it has the packages that tests require by name in the installed
-// versions, and no versions that are not installed.
+// pythonRows checks the table of Python packages. It must list the installed versions of mlflow, mlflow-skinny and
+// psutil, and no versions that are not installed.
 func pythonRows(t *testing.T, doc string) {
 	t.Helper()
 	files, err := filepath.Glob("../../scripts/requirements*.txt")
 	if err != nil || len(files) < 3 {
-		t.Fatalf("requirements of Python: %q (%v), want at least 3 files", files, err)
+		t.Fatalf("Python requirements files: %q (%v), want at least 3", files, err)
 	}
 	installed := make(map[string][]string)
 	for _, file := range files {
@@ -630,20 +633,20 @@ func pythonRows(t *testing.T, doc string) {
 		rows[m[1]] = m[2]
 		for version := range strings.SplitSeq(m[2], ", ") {
 			if !slices.Contains(installed[m[1]], version) {
-				t.Errorf("docs/dev/dependencies.md: %s %s is not a version in %q", m[1], version, files)
+				t.Errorf("docs/dev/dependencies.md: %s %s is not required by %q", m[1], version, files)
 			}
 		}
 	}
 	for _, name := range []string{"mlflow", "mlflow-skinny", "psutil"} {
 		for _, version := range installed[name] {
 			if !slices.Contains(strings.Split(rows[name], ", "), version) {
-				t.Errorf("docs/dev/dependencies.md has no row of %s %s", name, version)
+				t.Errorf("docs/dev/dependencies.md has no row for %s %s", name, version)
 			}
 		}
 	}
 }
 
-// schemaDocument returns the schema as JSON.
+// schemaDocument returns the decoded schema.
 func schemaDocument(t testing.TB) map[string]any {
 	t.Helper()
 	data, err := os.ReadFile(schemaFile)
@@ -663,15 +666,15 @@ func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, ok := doc[key].(map[string]any)
 		if !ok {
-			t.Fatalf("the schema has no key %s below %v", key, path)
+			t.Fatalf("the schema has no key %s in the path %v", key, path)
 		}
 		doc = next
 	}
 	return doc
 }
 
-// The schema lists exactly the keys of the report's types, the metrics and the sample keys, with a unit for each
-// number. docs/report.md also has the types' keys.
+// The schema lists exactly the keys of the report's types, metrics and samples, with a unit for each metric and sample.
+// docs/report.md names the keys of the types, too.
 func TestSchema_ListsTheKeysOfReports(t *testing.T) {
 	doc, tree := schemaDocument(t), clitest.Read(t, "../../docs/report.md")
 	node := part(t, doc, "$defs", "node", "properties")
@@ -730,7 +733,7 @@ func TestSchema_ListsTheKeysOfReports(t *testing.T) {
 	for _, props := range []map[string]any{part(t, node, "metrics", "properties"), rows, part(t, node, "envelope", "properties")} {
 		for key := range props {
 			if text, _ := part(t, props, key)["description"].(string); !strings.Contains(text, "Unit: "+units[key]) {
-				t.Errorf("%s: the description lacks its unit %s: %s", key, units[key], text)
+				t.Errorf("%s: the description lacks the unit %s: %s", key, units[key], text)
 			}
 		}
 	}
@@ -775,7 +778,7 @@ func eachObject(value any, visit func(map[string]any)) {
 	}
 }
 
-// strictSchema is the schema without permission for unknown keys.
+// strictSchema is the schema, changed to reject unknown keys.
 var strictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	data, err := os.ReadFile(schemaFile)
 	if err != nil {
@@ -798,8 +801,8 @@ var strictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile("strict.json")
 })
 
-// validFile checks a report against the schema with and without permission for unknown keys, and its envelope against
-// its samples.
+// validFile checks a report against the schema and against strictSchema. It also checks that the envelope is as long as
+// the samples.
 func validFile(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -817,7 +820,7 @@ func validFile(t *testing.T, path string) {
 		t.Fatalf("%s: %v", path, err)
 	}
 	if err := strict.Validate(doc); err != nil {
-		t.Errorf("%s has something that the schema does not describe: %v", path, err)
+		t.Errorf("%s has keys that the schema does not describe: %v", path, err)
 	}
 	r, err := reportfile.Read(path, 0)
 	if err != nil {
@@ -834,7 +837,7 @@ func validFile(t *testing.T, path string) {
 	}
 }
 
-// documented is perfagent in a directory and environment without other settings.
+// documented runs perfagent in dir, with a minimal environment.
 type documented struct {
 	t   *testing.T
 	dir string
@@ -847,7 +850,7 @@ func (d documented) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs perfagent and checks its exit code.
+// run runs perfagent, checks its exit code and returns its stdout.
 func (d documented) run(code int, args ...string) string {
 	d.t.Helper()
 	cmd := d.command(args...)
@@ -859,7 +862,7 @@ func (d documented) run(code int, args ...string) string {
 	return out.String()
 }
 
-// start starts perfagent and waits until it has written a file.
+// start starts perfagent and waits until it has written a sample to file.
 func (d documented) start(file string, args ...string) *exec.Cmd {
 	d.t.Helper()
 	cmd := d.command(args...)
@@ -892,11 +895,11 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	validFile(t, d.path("perfagent-out/j/node-0.2.json"))
 	d.run(137, "run", "--run-id", "j", "--", "sh", "-c", "kill -9 $$")
 	validFile(t, d.path("perfagent-out/j/node-0.3.json"))
-	// A ring that was halved.
+	// A report with merged samples, because the run took more than --max-length.
 	d.run(0, "run", "--run-id", "j", "--node", "4", "--max-length", "4", "--interval", "10ms", "--", "sleep", "0.3")
 	validFile(t, d.path("perfagent-out/j/node-4.json"))
 
-	// Without an output directory the report goes to the temporary directory and contains the reason.
+	// If the output directory cannot be made, the report is written to the temporary directory and contains the reason.
 	if err := os.WriteFile(d.path("file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -907,7 +910,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	}
 	validFile(t, elsewhere[0])
 
-	// The report of a sidecar, while it runs and at its end.
+	// The report of a sidecar, while the sidecar runs and after it has ended.
 	sidecar := d.start("perfagent-out/j/node-1.json", "sidecar", "--run-id", "j", "--node", "1", "--interval", "20ms")
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
 	if err := sidecar.Process.Signal(syscall.SIGTERM); err != nil {
@@ -948,29 +951,29 @@ func TestSchema_RejectsInvalidReports(t *testing.T) {
 	node := `"metrics":{},"samples":[],"missing":[],"origin":"perf.py"`
 	good := `{"schema":"perfagent.report/1",` + run + `,"nodes":{"0":{` + node + `,"later":1}}}`
 	for _, test := range []struct{ name, old, new string }{
-		{"it is good", "", ""},
+		{"valid report", "", ""},
 		{"newer major schema", "report/1", "report/2"},
-		{"no node", `"0":{` + node + `,"later":1}`, ""},
+		{"no nodes", `"0":{` + node + `,"later":1}`, ""},
 		{"node that is not an index", `"0":`, `"node-0":`},
 		{"local time", "12:00:00.5Z", "12:00:00.5+01:00"},
 		{"time without fraction", "12:00:00.5Z", "12:00:00Z"},
-		{"negative length", `"wall_seconds":1`, `"wall_seconds":-1`},
+		{"negative wall time", `"wall_seconds":1`, `"wall_seconds":-1`},
 		{"signal without exit code", `"wall_seconds":1`, `"wall_seconds":1,"signal":"SIGKILL"`},
 		{"percent above 100", `"metrics":{}`, `"metrics":{"max_t_mem_percent":100.1}`},
 		{"metric that is not a number", `"metrics":{}`, `"metrics":{"new":"1"}`},
 		{"negative counter", `"samples":[]`, `"samples":[{"disk_io_read_mb":-1}]`},
 		{"null in a sample", `"samples":[]`, `"samples":[{"mem_percent":null}]`},
-		{"missing that is null", `"missing":[]`, `"missing":null`},
+		{"null for missing", `"missing":[]`, `"missing":null`},
 		{"missing without reason", `"missing":[]`, `"missing":[{"what":"cpu"}]`},
 		{"unknown state of a push", `"later":1`, `"push":{"mlflow":{"state":"lost"}}`},
-		{"our node without a host", `,"origin":"perf.py"`, ""},
+		{"perfagent's node without a host", `,"origin":"perf.py"`, ""},
 	} {
 		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(good, test.old, test.new, 1)))
 		if err != nil {
 			t.Fatalf("%s: the changed report is not JSON: %v", test.name, err)
 		}
 		if err := schema.Validate(doc); (err == nil) != (test.old == "") {
-			t.Errorf("%s: the schema returns %v, want an error for each change and none for the report as it is",
+			t.Errorf("%s: Validate returns %v, want an error for a changed report and none for the valid one",
 				test.name, err)
 		}
 	}

@@ -79,8 +79,8 @@ func printDetected(w io.Writer, found agent.Detection) error {
 	return err
 }
 
-// detectedTable returns the table of the identity. The run ID and the node always have a row; other values only if
-// known.
+// detectedTable returns the table of the identity. The run ID and the node always have a row. Other values have one
+// only if they are known.
 func detectedTable(found agent.Detection) *table.Table {
 	id, t := found.Identity, &table.Table{Columns: table.Left("", "", "")}
 	t.Add(table.Texts("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)

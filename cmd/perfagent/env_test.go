@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/agent"
 )
 
-// inSlurm makes this process a rank of a Slurm step.
+// inSlurm sets the environment variables of a rank of a Slurm step.
 func inSlurm(t *testing.T) {
 	t.Helper()
 	for name, value := range map[string]string{
@@ -21,7 +21,7 @@ func inSlurm(t *testing.T) {
 	}
 }
 
-func TestEnv_Text(t *testing.T) {
+func TestEnv_PrintsIdentityAndItsSources(t *testing.T) {
 	inSlurm(t)
 	const want = `run id         4711_3  SLURM_ARRAY_JOB_ID, SLURM_ARRAY_TASK_ID
 node           1       SLURM_NODEID
@@ -43,11 +43,11 @@ ignored:
 		t.Fatalf("env: exit code %d, want 0; stderr %s, want none", code, &errs)
 	}
 	if out.String() != want {
-		t.Errorf("got:\n%swant:\n%s", &out, want)
+		t.Errorf("env printed:\n%swant:\n%s", &out, want)
 	}
 }
 
-func TestEnv_JSON(t *testing.T) {
+func TestEnv_JSON_OmitsValuesOfIgnoredVariables(t *testing.T) {
 	inSlurm(t)
 	t.Setenv("PERFAGENT_RUN_ID", "mine")
 	t.Setenv("PERFAGENT_NODE", "7")
@@ -65,7 +65,7 @@ func TestEnv_JSON(t *testing.T) {
 	if found.RunID != "mine" || found.From["run_id"] != "PERFAGENT_RUN_ID" || id.Node == nil || *id.Node != 7 ||
 		id.NodeFrom != "PERFAGENT_NODE" || id.Rank == nil || *id.Rank != 3 || id.RanksOnNode != 1 || id.Nodes != 2 ||
 		found.From["rank"] != "SLURM_PROCID" || len(found.Ignored) != 1 || found.Ignored[0].Name != "RANK" {
-		t.Errorf("env --json lacks node 7 from PERFAGENT_NODE, rank 3 of SLURM_PROCID, or RANK as ignored: %s", &out)
+		t.Errorf("env --json printed %s, want node 7 from PERFAGENT_NODE, rank 3 from SLURM_PROCID, and RANK ignored", &out)
 	}
 	if strings.Contains(out.String(), "s3cret") {
 		t.Errorf("env --json prints the value of an ignored variable: %s", &out)

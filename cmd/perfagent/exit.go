@@ -13,7 +13,7 @@ import (
 )
 
 // Exit codes of perfagent itself. Every other exit code of perfagent run is the job's, as package job reports it: the
-// code that it exited with, 128+n after signal n, or 255 if unknown.
+// job's own exit code, 128+n after signal n, or 255 if unknown.
 const (
 	exitFailure = 1 // all commands except those below
 
@@ -22,7 +22,7 @@ const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 
-	// diff, as in diff(1): 1 is a result, a gate that fired; 2 is a failure of diff.
+	// diff, as in diff(1): 1 means that a gate fired, and 2 means that diff failed.
 	exitGate    = 1
 	exitTrouble = 2
 )
@@ -79,7 +79,7 @@ func runError(result *agent.Result, err error) error {
 	return exitError{exitOwnFailure, err}
 }
 
-// signalContext returns a context that ends at the first SIGINT, SIGTERM or SIGHUP.
+// signalContext returns a context that is canceled by the first SIGINT, SIGTERM or SIGHUP.
 func signalContext() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// perfagent's exit code is the job's, or 128+n after signal n, and the report has the same.
+// perfagent exits with the job's exit code, or with 128+n after signal n, and the report contains the same code.
 func TestRun_KeepsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -22,9 +22,9 @@ func TestRun_KeepsExitCode(t *testing.T) {
 		{"exit 0", []string{"sh", "-c", "exit 0"}, 0, ""},
 		{"exit 1", []string{"sh", "-c", "exit 1"}, 1, ""},
 		{"exit 7", []string{"sh", "-c", "exit 7"}, 7, ""},
-		{"exit 125, as our own failure", []string{"sh", "-c", "exit 125"}, 125, ""},
+		{"exit 125, like a failure of perfagent", []string{"sh", "-c", "exit 125"}, 125, ""},
 		{"exit 126", []string{"sh", "-c", "exit 126"}, 126, ""},
-		{"exit 127, as a command not found", []string{"sh", "-c", "exit 127"}, 127, ""},
+		{"exit 127, like a command not found", []string{"sh", "-c", "exit 127"}, 127, ""},
 		{"exit 255", []string{"sh", "-c", "exit 255"}, 255, ""},
 		{"killed by TERM", []string{"sh", "-c", "kill -TERM $$"}, 143, "SIGTERM"},
 		{"killed by KILL", []string{"sh", "-c", "kill -KILL $$"}, 137, "SIGKILL"},
@@ -43,16 +43,16 @@ func TestRun_KeepsExitCode(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, c.code)
 			lines := min(c.code, 1)
-			if c.signal == "SIGPIPE" { // write to a pipe without a reader
+			if c.signal == "SIGPIPE" { // normal in a pipeline, so not reported
 				lines = 0
 			}
 			if o.Out != "" || strings.Count(o.Err, "\n") != lines {
-				t.Errorf("stdout %q, stderr %q; want none and %d lines", o.Out, o.Err, lines)
+				t.Errorf("stdout %q, stderr %q; want no stdout and %d lines on stderr", o.Out, o.Err, lines)
 			}
 			r := o.Report(t)
 			job := r.Nodes["0"].Job
 			if r.Run.ExitCode == nil || *r.Run.ExitCode != c.code || r.Run.Signal != c.signal {
-				t.Errorf("run: exit_code %v, signal %q, want %d, %q", r.Run.ExitCode, r.Run.Signal, c.code, c.signal)
+				t.Errorf("run: exit_code = %v, signal = %q, want %d and %q", r.Run.ExitCode, r.Run.Signal, c.code, c.signal)
 			}
 			if job == nil || *job.ExitCode != c.code || job.Signal != c.signal {
 				t.Errorf("job: %+v, want exit code %d, signal %q", job, c.code, c.signal)
@@ -61,7 +61,7 @@ func TestRun_KeepsExitCode(t *testing.T) {
 	}
 }
 
-// furnish fills a directory with files that can and cannot be executed.
+// furnish fills dir with files that can be executed and files that cannot.
 func furnish(t *testing.T, dir string) {
 	t.Helper()
 	clitest.Write(t, filepath.Join(dir, "plain"), "exit $1\n", 0o755)
@@ -75,10 +75,11 @@ func furnish(t *testing.T, dir string) {
 	}
 }
 
-// plainPath only has directories that all users may search, to get the expected reason.
+// plainPath contains only directories that all users may search. Others would change the error of a missing command.
 const plainPath = "PATH=/usr/bin:/bin"
 
-// A command that cannot be started gives the conventional exit code and one line with its name, and leaves no files.
+// If the command cannot be started, perfagent exits with the conventional exit code, names the command in one line, and
+// leaves no files.
 func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -94,7 +95,7 @@ func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 		{"no permission", []string{"./not-executable"}, 126, "./not-executable"},
 		{"a directory", []string{"./directory"}, 126, "./directory"},
 		{"a damaged program", []string{"./binary"}, 126, "./binary"},
-		{"a file for a directory", []string{"./plain/x"}, 126, "./plain/x"},
+		{"a file as parent directory", []string{"./plain/x"}, 126, "./plain/x"},
 		{"no command", nil, 125, "no command"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 			wantNothing(t, o.Dir)
 		})
 	}
-	t.Run("not even a dash", func(t *testing.T) {
+	t.Run("no arguments", func(t *testing.T) {
 		t.Parallel()
 		o := clitest.Run(t, "run")
 		o.Want(t, 125)
@@ -120,17 +121,17 @@ func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 	})
 }
 
-// wantNothing checks that no directory of reports was left.
+// wantNothing checks that perfagent left no directory of reports in dir.
 func wantNothing(t *testing.T, dir string) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(dir, "perfagent-out")); err == nil {
-		t.Errorf("perfagent-out is left with %q, want nothing",
+		t.Errorf("perfagent-out exists and contains %q, want no directory",
 			reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
 	}
 }
 
-// A job that never started leaves no files in an existing --out, and keeps the directory.
-func TestRun_LeavesNothingInAnExistingDirectory(t *testing.T) {
+// If the job cannot be started, perfagent writes no files to an existing --out directory, and keeps the files in it.
+func TestRun_AddsNothingToExistingDirectoryIfJobCannotStart(t *testing.T) {
 	cmd := insideCommand(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
 	furnish(t, cmd.Dir)
 	other := filepath.Join(cmd.Dir, "o", "r", "node-1.json")
@@ -140,6 +141,6 @@ func TestRun_LeavesNothingInAnExistingDirectory(t *testing.T) {
 	clitest.Write(t, other, "{}", 0o644)
 	cmd.perform(t).Want(t, 126)
 	if got := reportertest.InDir(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {
-		t.Errorf("--out has %q, want only r/node-1.json", got)
+		t.Errorf("--out contains %q, want only r/node-1.json", got)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// findingGroups makes control groups v1 with settings CONTROLLER/FILE=VALUE. It returns a script with which a shell
-// enters them and becomes perfagent, and the directories by controller.
+// findingGroups creates cgroup v1 groups with settings of the form CONTROLLER/FILE=VALUE. It returns a shell script
+// that enters the groups and executes perfagent run, and the directories by controller.
 func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[string]string) {
 	t.Helper()
 	name := fmt.Sprintf("perfagent-finding-%d-%s", os.Getpid(), strings.ToLower(filepath.Base(t.Name())))
@@ -29,7 +29,7 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 		if dir == "" {
 			dir = filepath.Join("/sys/fs/cgroup", controller, name)
 			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Skipf("no control group of version 1 can be made for %s (run as root, on a system that has it mounted): %v", controller, err)
+				t.Skipf("cannot create a cgroup v1 group for %s (run as root on a system with cgroup v1): %v", controller, err)
 			}
 			t.Cleanup(func() {
 				clitest.WaitUntil(t, dir+" is gone", func() bool { err := unix.Rmdir(dir); return err == nil || errors.Is(err, unix.ENOENT) })
@@ -43,7 +43,8 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 	return enter + `exec "$P" run --disk-path /dev -- "$@"`, dirs
 }
 
-// findingJob runs a job in such groups and returns its node's report and its output.
+// findingJob runs a Python job with the script of findingGroups. It returns the report of the node and the job's
+// output.
 func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, out string) {
 	t.Helper()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
@@ -57,11 +58,11 @@ func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, 
 	return n, o.Out
 }
 
-// wantFinding checks that there is one finding, with these words in its text.
+// wantFinding checks that the node has exactly one finding, with the given ID and words, and returns it.
 func wantFinding(t *testing.T, n *reporter.Node, id string, words ...string) reporter.Finding {
 	t.Helper()
 	if len(n.Findings) != 1 || n.Findings[0].ID != id {
-		t.Fatalf("findings %+v, want %s alone", n.Findings, id)
+		t.Fatalf("findings %+v, want only %s", n.Findings, id)
 	}
 	f := n.Findings[0]
 	for _, w := range words {
@@ -90,10 +91,10 @@ def busy(seconds):
 `
 
 // A real job under a real limit has exactly the finding for it, and a job that fits its limits has none.
-func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
+func TestFindings_RealJobHasOnlyExpectedFinding(t *testing.T) {
 	t.Parallel()
 
-	const weight = "cpu/cpu.shares=262144" // the group gets its CPUs under any load
+	const weight = "cpu/cpu.shares=262144" // a large weight gives the group its CPUs under any load
 	t.Run("OneThread", func(t *testing.T) {
 		t.Parallel()
 		enter, _ := findingGroups(t, weight)
@@ -108,10 +109,10 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 			if share >= 0.95 || trial == 5 {
 				break
 			}
-			t.Logf("trial %d: somebody else took the CPU, the job had %.2f of one", trial, share)
+			t.Logf("trial %d: other processes took the CPU, and the job used only %.2f of one", trial, share)
 		}
 		if n.Limits.CPUs < 2 {
-			t.Skipf("one busy thread among several CPUs needs two or more: there is %v", n.Limits.CPUs)
+			t.Skipf("needs at least two CPUs, has %v", n.Limits.CPUs)
 		}
 		f := wantFinding(t, n, "one_busy_thread", fmt.Sprintf(" of its %v CPUs", n.Limits.CPUs), "in parallel")
 		if v := findingNumber(t, f, "avg_cpus"); v < 0.85 || v > 1.15 {
@@ -119,7 +120,7 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 		}
 	})
 
-	t.Run("Memory", func(t *testing.T) {
+	t.Run("UnusedMemory", func(t *testing.T) {
 		t.Parallel()
 		enter, _ := findingGroups(t, weight, "memory/memory.limit_in_bytes=1073741824")
 		var n *reporter.Node
@@ -128,12 +129,12 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 			if n.Job.UnownedMB < 50 || trial == 5 {
 				break
 			}
-			t.Logf("trial %d: the job may own %v MiB of shared memory that other processes filled", trial, n.Job.UnownedMB)
+			t.Logf("trial %d: shared memory grew by %v MiB, which may be the job's or another process's", trial, n.Job.UnownedMB)
 		}
 		f := wantFinding(t, n, "memory_unused", "Set the limit to ", " instead of 1 GiB")
 		peak, ask := findingNumber(t, f, "peak_mb"), findingNumber(t, f, "ask_mb")
 		if limit := findingNumber(t, f, "limit_mb"); limit != 1024 || peak < 40 || ask < 2*peak || ask >= limit/2*1.25 {
-			t.Errorf("peak %v MiB, ask %v, limit %v; want limit 1024, peak >= 40, ask between 2x peak and 640",
+			t.Errorf("peak_mb %v, ask_mb %v, limit_mb %v; want limit 1024, peak at least 40, ask between 2x peak and 640",
 				peak, ask, limit)
 		}
 	})
@@ -143,33 +144,33 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 		enter, dirs := findingGroups(t, weight, "cpu/cpu.cfs_period_us=100000", "cpu/cpu.cfs_quota_us=50000")
 		stat := fmt.Sprintf("if child: print(open(%q).read())", dirs["cpu"]+"/cpu.stat")
 		n, out := findingJob(t, enter, busy, "child = os.fork()", stat, "busy(6)", "if child: os.wait()", stat)
-		whole, err := os.ReadFile(dirs["cpu"] + "/cpu.stat") // the group is new
+		whole, err := os.ReadFile(dirs["cpu"] + "/cpu.stat") // the group is new, so these counters cover only the job
 		if err != nil {
 			t.Fatal(err)
 		}
 		halves := strings.SplitAfterN(out, "\n\n", 2) // print adds an empty line
 		if len(halves) != 2 {
-			t.Fatalf("the job printed %q, want its counters in two halves", out)
+			t.Fatalf("the job printed %q, want cpu.stat twice", out)
 		}
 		clitest.WantThrottled(t, n, findingCounters(t, halves[0]), findingCounters(t, halves[1]), findingCounters(t, string(whole)))
 		f := wantFinding(t, n, "throttled", "Ask for more CPUs", "quota of 0.5 CPUs")
 		if got := findingNumber(t, f, "throttled_periods_pct"); math.Abs(got-n.Metrics["job_throttled_periods_pct"]) > 0.001 || got < 50 {
-			t.Errorf("throttled_periods_pct %v, want the metric, %v, and at least 50",
+			t.Errorf("throttled_periods_pct = %v, want %v, as in the metric, and at least 50",
 				got, n.Metrics["job_throttled_periods_pct"])
 		}
 	})
 
-	t.Run("Fits", func(t *testing.T) {
+	t.Run("JobFitsLimits", func(t *testing.T) {
 		t.Parallel()
 		enter, _ := findingGroups(t, weight, "cpuset/cpuset.mems=0", "cpuset/cpuset.cpus=0", "memory/memory.limit_in_bytes=268435456")
 		n, _ := findingJob(t, enter, busy, "held = bytearray(150 << 20)", "for i in range(6):", "    busy(0.3)", "    time.sleep(0.7)")
 		if n.Limits.CPUs != 1 || n.Limits.MemoryMB != 256 || n.Findings == nil || len(n.Findings) > 0 {
-			t.Errorf("limits %+v, findings %#v; want 1 CPU, 256 MiB, and an empty list", n.Limits, n.Findings)
+			t.Errorf("limits %+v, findings %#v; want 1 CPU, 256 MiB, and an empty list of findings", n.Limits, n.Findings)
 		}
 	})
 }
 
-// findingCounters parses the cpu.stat of a control group v1.
+// findingCounters parses the cpu.stat of a cgroup v1 group.
 func findingCounters(t *testing.T, stat string) clitest.Counters {
 	t.Helper()
 	value := make(map[string]float64)

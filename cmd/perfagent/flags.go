@@ -40,7 +40,8 @@ type recordOptions struct {
 	alwaysPrintURL bool
 }
 
-// noPage is the flag that makes run, attach, sidecar and merge write no page; noPageVariable is its variable.
+// noPage is the flag that makes run, attach, sidecar and merge write no page. noPageVariable is its environment
+// variable.
 const (
 	noPage         = "no-page"
 	noPageVariable = "PERFAGENT_NO_PAGE"
@@ -87,8 +88,8 @@ var flagOf = map[string]string{
 	"ListenToken": listenToken,
 }
 
-// addRecordFlags declares the flags of the commands that record, with their defaults. In a description, a line end
-// comes before what only --help shows.
+// addRecordFlags declares the flags of the commands that record, with their defaults. In a description, text after a
+// line break is shown only by --help.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
@@ -219,7 +220,7 @@ func tagMap(list []string) (map[string]string, error) {
 }
 
 // printURL prints the address of the live page if alwaysPrintURL is set, if stderr is a terminal, or if the user asked
-// for any free port. Otherwise stderr belongs to the job, and only the log has the address.
+// for any free port. Otherwise only the log has the address, because the job writes to the same stderr.
 func (o *recordOptions) printURL(url string) {
 	address, _ := exporter.ParseAddress(o.Listen) // checked by agent.Options.Check
 	print := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)

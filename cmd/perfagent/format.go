@@ -21,8 +21,8 @@ const (
 
 // A format is the value of --format, which --json also sets.
 type format struct {
-	name  string   // the chosen one
-	names []string // the default first
+	name  string   // the chosen format
+	names []string // the possible formats, the default first
 	given bool
 }
 

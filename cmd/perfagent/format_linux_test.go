@@ -8,7 +8,7 @@ import (
 )
 
 // --json is short for --format json in every command with formats, and a second format is an error.
-func TestFormat_JSONIsShortInEveryCommand(t *testing.T) {
+func TestFormat_JSONFlagIsShortForFormatJSON(t *testing.T) {
 	t.Parallel()
 	path, _ := sampleReport(t)
 	for command, args := range map[string][]string{

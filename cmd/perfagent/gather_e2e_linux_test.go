@@ -12,7 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// merge waits for a late node, for as many nodes as the reports have or --nodes gives, and only up to --wait.
+// merge waits for late nodes until the number of nodes in the reports or in --nodes is reached, but no longer than
+// --wait.
 func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {

@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// put puts the report of a node of a run with of nodes into a store.
+// put puts the report of a node into a store. of is the number of nodes in the run.
 func put(t *testing.T, address, name string, node, of int) {
 	t.Helper()
 	r := reportertest.NodeReport(node, 20, 0, nil)
@@ -76,13 +76,13 @@ func stores(t *testing.T) map[string]string {
 func says(t *testing.T, o clitest.Outcome, words string) {
 	t.Helper()
 	if !strings.Contains(o.Err, words) {
-		t.Errorf("stderr %q, want %q", o.Err, words)
+		t.Errorf("stderr = %q, want it to contain %q", o.Err, words)
 	}
 }
 
-// merge merges the available nodes, and the report lists the others: a node that never came, a damaged one, and one
-// with only a partial report. --evict deletes the merged objects.
-func TestMerge_StoreWithDamagedAndMissingNodes_MergesTheRest(t *testing.T) {
+// merge merges the available nodes, and its report lists the others: a node that never reported, a node with a damaged
+// report, and a node with only a partial report. --evict deletes the merged objects.
+func TestMerge_MergesRestIfNodesAreDamagedOrMissing(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestMerge_StoreWithDamagedAndMissingNodes_MergesTheRest(t *testing.T) {
 				t.Errorf("gathered %+v, want 2 of 5 nodes, node 3 partial, nodes 4 and 2 missing", g)
 			}
 			if gets := g.Metrics.Times["store.get"].Count; gets != 5 || g.Metrics.Times["store.list"].Count != 1 {
-				t.Errorf("%v gets, %v lists; want 5, 1", gets, g.Metrics.Times["store.list"].Count)
+				t.Errorf("%v gets, %v lists; want 5 and 1", gets, g.Metrics.Times["store.list"].Count)
 			}
 			if diff := cmp.Diff([]string{"0", "1", "3"}, readReport(t, out).NodeNames()); diff != "" {
 				t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
@@ -132,9 +132,9 @@ func wantValid(t *testing.T, path string) {
 	}
 }
 
-// Hosts without a node index share the name of node 0. Each of them counts, even a dead one, and a wait for them ends
-// when all have reported.
-func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
+// Hosts without a node index all report as node 0. The merged report contains each of them, even a host that died, and
+// --wait ends when enough of them have reported.
+func TestMerge_KeepsHostsThatShareNodeZero(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 				hosts[n.Host.Hostname] = true
 			}
 			if g := r.Run.Gather; g.NodesFound != 2 || len(g.Partial) != 1 || len(r.Nodes) != 3 || len(hosts) != 3 {
-				t.Errorf("gathered %+v, hosts %v, %d nodes; want 2 and a partial one, 3 hosts, 3 nodes",
+				t.Errorf("gathered %+v, hosts %v, %d nodes; want 2 nodes and a partial one, 3 hosts, 3 nodes in the report",
 					g, hosts, len(r.Nodes))
 			}
 
@@ -181,8 +181,8 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 	}
 }
 
-// Wrong use is reported, and no report is written.
-func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
+// For invalid arguments, merge prints an error and writes no report.
+func TestMerge_RefusesInvalidStoreArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.json")
@@ -215,13 +215,13 @@ func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
 		o := clitest.Run(t, append([]string{"merge", "--to", out}, args...)...)
 		o.Want(t, 1)
 		if !strings.Contains(o.Err, words) || clitest.Exists(out) {
-			t.Errorf("%q: stderr %q, want %q, and no report written", args, o.Err, words)
+			t.Errorf("%q: stderr %q, want it to contain %q, and no report written", args, o.Err, words)
 		}
 	}
 }
 
-// A file in the working directory is not taken for an object of the same name.
-func TestMerge_DoesNotTakeFileInWorkingDirectoryForObject(t *testing.T) {
+// A file in the working directory is not mistaken for an object of the same name.
+func TestMerge_DoesNotMistakeLocalFileForObject(t *testing.T) {
 	t.Parallel()
 	dir, address := t.TempDir(), "file://"+t.TempDir()
 	put(t, address, "job/node-0", 0, 1)
@@ -234,8 +234,7 @@ func TestMerge_DoesNotTakeFileInWorkingDirectoryForObject(t *testing.T) {
 	clitest.RunCommand(t, cmd).Want(t, 0)
 }
 
-// A report merged by reference has all numbers, and each node with requested series costs one GET, as the server
-// counts.
+// A report merged by reference has all numbers. Each node with requested series costs one GET, by the server's count.
 func TestMerge_LazyReportCostsOneGetPerNode(t *testing.T) {
 	t.Parallel()
 	redis, s3 := storetest.Redis(t), storetest.S3(t)
@@ -292,8 +291,8 @@ func testLazy(t *testing.T, address string, gets func() int) {
 	}
 }
 
-// Putting back a merged report finds it in the store, also if merged by reference.
-func TestPush_MergedReportIsFoundInItsStore(t *testing.T) {
+// Pushing a merged report to its store adds no objects, even if the report was merged by reference.
+func TestPush_AddsNothingToStoreOfMergedReport(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -314,7 +313,7 @@ func TestPush_MergedReportIsFoundInItsStore(t *testing.T) {
 	}
 }
 
-// gets returns how often an object was requested from a Redis server.
+// gets returns the number of GET commands that a Redis server has processed.
 func gets(t *testing.T, server string) int {
 	t.Helper()
 	stats := storetest.RedisSays(t, server, "INFO commandstats")
@@ -329,8 +328,8 @@ func gets(t *testing.T, server string) int {
 	return n
 }
 
-// Series that are gone or differ from the merged ones are missing; the rest is drawn.
-func TestPlot_LazyReportWithSeriesGoneDrawsTheRest(t *testing.T) {
+// plot draws a report merged by reference without the series that are gone or have changed since the merge.
+func TestPlot_LazyReport_DrawsRemainingSeries(t *testing.T) {
 	t.Parallel()
 	stored, dir := t.TempDir(), t.TempDir()
 	address := "file://" + stored

@@ -14,21 +14,21 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// onNode prepares perfagent run on a separate machine: with a different host name and /dev/shm.
+// onNode returns a perfagent run command on a simulated machine, with its own host name and /dev/shm.
 func onNode(t *testing.T, node int, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	testenv.NeedsRoot(t, "for machines made of namespaces")
+	testenv.NeedsRoot(t, "to simulate machines with namespaces")
 	unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
 	script := fmt.Sprintf(`hostname node%d && mount -t tmpfs tmpfs /dev/shm && cd '%s' && exec "$P" run --run-id job-7 --node %d "$@"`, node, dir, node)
 	return clitest.Script(t, unshare, "--mount", append([]string{"--uts", "sh", "-c", script, "sh"}, args...)...)
 }
 
-// Four nodes share only the store; one dies in the middle, one is late. Their reports become one page, with three final
-// reports and a partial one, which is named; then the store is empty.
+// Four nodes share only the store. One dies during the run, and one is late. merge writes one page from three final
+// reports and a partial one, which it names, and --evict empties the store.
 func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
-		if kind == "ProxyStore" { // without partial reports
+		if kind == "ProxyStore" { // it has no partial reports
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -75,11 +75,11 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 			says(t, o, address+"#job-7/node-1.partial is from before the node's end")
 			r := readReport(t, filepath.Join(dir, "job.json"))
 			if g := r.Run.Gather; g.NodesFound != 3 || !slices.Equal(g.Partial, []int{1}) || len(g.Missing) != 0 || len(r.Nodes) != 4 {
-				t.Errorf("gathered %+v of %d nodes, want 3 of 4 nodes, node 1 partial, none missing", g, len(r.Nodes))
+				t.Errorf("gathered %+v, %d nodes; want 3 final nodes, node 1 partial, none missing, 4 nodes", g, len(r.Nodes))
 			}
 			for name, n := range r.Nodes {
 				if n.Host.Hostname != "node"+name || n.Sampling.Samples == 0 {
-					t.Errorf("node %s: host %s with %d samples, want node%[1]s with some",
+					t.Errorf("node %s: host %s with %d samples, want host node%[1]s with at least one",
 						name, n.Host.Hostname, n.Sampling.Samples)
 				}
 			}
@@ -93,8 +93,8 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 	}
 }
 
-// A store that is down for the whole run does not delay any node, and one command per node puts its report there later.
-func TestRun_StoreThatIsDownDelaysNoNode(t *testing.T) {
+// A store that is down during the whole run delays no node, and later one command for each node stores its report.
+func TestRun_UnavailableStoreDelaysNoNode(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {

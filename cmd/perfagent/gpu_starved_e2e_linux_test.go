@@ -12,23 +12,23 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// A GPU (of the strict fake) that waits while the job keeps a CPU busy gives a finding with an estimate of its energy;
-// a busy GPU does not.
-func TestE2E_Finding_GPUThatWaitsForJobIsStarved(t *testing.T) {
+// If a GPU of a fake nvidia-smi waits while the job keeps a CPU busy, the report has a finding with the energy that the
+// idle GPU used. A busy GPU gives no finding.
+func TestE2E_Finding_ReportsGPUThatWaitsForJob(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes 7 s")
+		t.Skip("takes 7 s: run it without -short")
 	}
 
 	for name, starves := range map[string]bool{"waits": true, "busy": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program := smi
-			if starves { // busy for a second in three
+			if starves { // busy for one second in three
 				program = strings.Replace(smi, "while :; do\n", "while :; do\n  v[utilization.gpu]=$(( SECONDS % 3 == 0 ? 90 : 0 ))\n", 1)
 			}
 			env, _ := withGPUs(t, program)
 			cmd := clitest.Perfagent(t, "run", "--interval", "200ms", "--", "sh", "-c",
-				`for i in 1 2 3 4 5 6 7 8; do timeout 7 sh -c 'while :; do :; done' & done; wait; true`) // the machine is shared
+				`for i in 1 2 3 4 5 6 7 8; do timeout 7 sh -c 'while :; do :; done' & done; wait; true`) // eight loops, because the machine is shared
 			cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
@@ -43,18 +43,18 @@ func TestE2E_Finding_GPUThatWaitsForJobIsStarved(t *testing.T) {
 				idle, _ := f.Evidence["idle_pct"].(float64)
 				gaps, _ := f.Evidence["gaps"].(float64)
 				if idle < 30 || idle > 90 || gaps < 1 || gaps > 4 {
-					t.Errorf("finding %q: want idle 30 to 90 and gaps 1 to 4 in the evidence %v", f.Text, f.Evidence)
+					t.Errorf("finding %q: evidence %v, want idle_pct 30 to 90 and gaps 1 to 4", f.Text, f.Evidence)
 				}
 			}
 			idle := n.GPUs[1].Idle
 			if starves != (idle != nil) || starves && !(idle.Seconds > 0.3*n.Metric("wall_seconds") && idle.JobCPUs > 0) {
-				t.Fatalf("starving %v: idle %+v, want values only then, for most of the run", starves, idle)
+				t.Fatalf("starves = %v, idle = %+v; want values only for a starved GPU, over 30 %% of the run", starves, idle)
 			}
-			// On a busy machine no job keeps a CPU busy.
+			// On a busy machine, the job may not keep a CPU busy, and then there is no finding.
 			if busy := starves && (idle.JobCPUs >= 0.8 || idle.WaitingForStorePct >= 50 || idle.DiskMBPerSecond >= 50); found != busy {
-				t.Errorf("finding gpu_starved %v, want %v; findings %+v, idle %+v", found, busy, n.Findings, idle)
+				t.Errorf("finding gpu_starved present: %v, want %v; findings %+v, idle %+v", found, busy, n.Findings, idle)
 			}
-			if found { // on the page and in the terminal, too
+			if found { // the page and the terminal show it, too
 				_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 				page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
 				show := clitest.Perfagent(t, "show")
@@ -62,12 +62,12 @@ func TestE2E_Finding_GPUThatWaitsForJobIsStarved(t *testing.T) {
 				shown := strings.Join(strings.Fields(clitest.RunCommand(t, show).Out), " ")
 				for where, words := range map[string]string{"page": page, "terminal": shown} {
 					if !strings.Contains(words, " idle for ") || !strings.Contains(words, " of up to ") {
-						t.Errorf("the %s lacks \"idle for\" or \"of up to\", the report of a starved GPU", where)
+						t.Errorf("the %s lacks \"idle for\" or \"of up to\" for the starved GPU", where)
 					}
 				}
 			}
 			if joules, wall := n.Metric("gpu_1_energy_joules"), n.Metric("wall_seconds"); !(math.Abs(joules-300.5*wall) < 0.3*300.5*wall) {
-				t.Errorf("gpu_1_energy_joules %v in %v s, want 300.5 W times the seconds, to 30 %%", joules, wall)
+				t.Errorf("gpu_1_energy_joules %v in %v s, want 300.5 W times the seconds, within 30 %%", joules, wall)
 			}
 		})
 	}

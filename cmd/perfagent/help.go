@@ -21,8 +21,8 @@ type flagGroup struct {
 	flags  []string
 }
 
-// briefFlags are the flags of the commands that record which -h shows, in this order. --help shows them first. Other
-// commands have few flags, and -h shows them all.
+// briefFlags are the flags that -h shows for the commands that record, in this order. --help shows them first. Other
+// commands have few flags, so -h shows them all.
 var briefFlags = []string{
 	"out", "run-id", "interval", "tag", "quiet", "summary", "for", "stop-if", "cgroup", "mlflow", "listen", "store", "ops",
 }
@@ -55,7 +55,7 @@ func newHelp(s streams) *cobra.Command {
 	}
 }
 
-// addHelpFlag declares --help. For -h, which is not declared, pflag returns ErrHelp, so that its help can be shorter.
+// addHelpFlag declares --help. -h is not declared, so pflag returns ErrHelp for it, and its help can be shorter.
 func addHelpFlag(cmd *cobra.Command) {
 	usage := "print this help"
 	if records(cmd) {
@@ -68,8 +68,8 @@ func addHelpFlag(cmd *cobra.Command) {
 // records reports whether cmd is run, attach or sidecar. These have so many flags that -h shows only briefFlags.
 func records(cmd *cobra.Command) bool { return cmd.Flags().Lookup("interval") != nil }
 
-// printHelp prints the description, usage, commands and flags of cmd, at most 80 columns wide. Without all, it prints
-// the short help of a command that records.
+// printHelp prints the description, usage, commands and flags of cmd, at most 80 columns wide. If all is false, it
+// prints the short help of a command that records.
 func printHelp(w io.Writer, cmd *cobra.Command, all bool) error {
 	all = all || !records(cmd)
 	about, exitCode, _ := strings.Cut(cmd.Long, "\n\nExit code: ")
@@ -117,9 +117,9 @@ func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// writeFlags writes the flags of cmd by group. Without all, it writes only the first group, without details.
+// writeFlags writes the flags of cmd by group. If all is false, it writes only the first group, without details.
 func writeFlags(out *strings.Builder, cmd *cobra.Command, all bool) {
-	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // those in no group first
+	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // the flags in no group come first
 	for _, name := range briefFlags {
 		if f := cmd.Flags().Lookup(name); records(cmd) && f != nil {
 			groups[0] = append(groups[0], f)
@@ -160,7 +160,7 @@ func flagTable(column int, flags []*pflag.Flag, details bool) *table.Table {
 }
 
 // flagEntry returns the names of f, such as "-q, --quiet", its description, and the details that follow it. In the
-// usage text of a flag, a line end comes before the details.
+// usage text of a flag, a line break precedes the details.
 func flagEntry(f *pflag.Flag) (name, meaning, details string) {
 	name = "      --" + f.Name
 	if f.Shorthand != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Without /proc all its values are missing, each with a reason.
+// Without /proc, all values read from it are missing, each with a reason.
 func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
 	cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
 	cmd.Env = append(cmd.Env, "HOST_PROC=/nonexistent", "HOST_SYS=/nonexistent")
@@ -26,7 +26,7 @@ func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
 	reportertest.WantEveryMetric(t, n)
 	for _, source := range []string{"cpu", "memory", "disk_io", "network"} {
 		if why := reportertest.Reasons(n, source); !strings.Contains(why, "/nonexistent/") {
-			t.Errorf("source %s: reason %q, want one with /nonexistent/; missing %v", source, why, n.Missing)
+			t.Errorf("source %s: reason %q, want a reason that names /nonexistent/; missing: %v", source, why, n.Missing)
 		}
 	}
 	if _, there := n.Metrics["job_cpu_seconds"]; !there || *n.Job.ExitCode != 7 || n.Metrics["max_t_disk_usage_percent"] == 0 {
@@ -35,12 +35,12 @@ func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
 	}
 	shown := insideIn(t, o.Dir, "show")
 	if !strings.Contains(shown.Out, "missing") || strings.Contains(o.Err+shown.Out, "NaN") {
-		t.Errorf("show lacks \"missing\", or it or the summary has NaN: %s%s", o.Err, shown.Out)
+		t.Errorf("show lacks \"missing\", or show or the summary prints NaN: %s%s", o.Err, shown.Out)
 	}
 }
 
-// With a partial /proc the available values are reported, and damaged or absent ones are missing with a reason.
-func TestRun_PartOfProc_ReportsTheValuesThatAreThere(t *testing.T) {
+// With a partial /proc, available values are reported, and damaged or absent values are missing with a reason.
+func TestRun_PartialProc_ReportsAvailableValues(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its runs")
 	good := "testdata/host/proc"
 	for _, c := range []struct {
@@ -53,10 +53,10 @@ func TestRun_PartOfProc_ReportsTheValuesThatAreThere(t *testing.T) {
 		{"no diskstats", map[string]string{"diskstats": ""}, []string{"disk_io"}},
 		{"no net/dev", map[string]string{"net/dev": ""}, []string{"network"}},
 		{"an empty stat", map[string]string{"stat": "\n"}, []string{"cpu"}},
-		{"a torn stat", map[string]string{"stat": "cpu  1 2\ncpu0 1"}, []string{"cpu"}},
-		{"a torn diskstats", map[string]string{"diskstats": "   8       0 sda 1 2"}, []string{"disk_io"}},
-		{"a torn net/dev", map[string]string{"net/dev": "x\ny\neth0: 1 2"}, []string{"network"}},
-		{"noise", map[string]string{"stat": "\x00\xff\x1b", "meminfo": "\x00\xff\x1b", "diskstats": "\x00\xff\x1b", "net/dev": "\x00\xff\x1b"},
+		{"a truncated stat", map[string]string{"stat": "cpu  1 2\ncpu0 1"}, []string{"cpu"}},
+		{"a truncated diskstats", map[string]string{"diskstats": "   8       0 sda 1 2"}, []string{"disk_io"}},
+		{"a truncated net/dev", map[string]string{"net/dev": "x\ny\neth0: 1 2"}, []string{"network"}},
+		{"binary noise", map[string]string{"stat": "\x00\xff\x1b", "meminfo": "\x00\xff\x1b", "diskstats": "\x00\xff\x1b", "net/dev": "\x00\xff\x1b"},
 			[]string{"cpu", "memory", "disk_io", "network"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestRun_PartOfProc_ReportsTheValuesThatAreThere(t *testing.T) {
 			reportertest.WantEveryMetric(t, n)
 			for _, source := range []string{"cpu", "memory", "disk_io", "network"} {
 				if got, want := reportertest.Reasons(n, source) != "", slices.Contains(c.missing, source); got != want {
-					t.Errorf("%s: missing %v, want %v: %v", source, got, want, n.Missing)
+					t.Errorf("source %s is missing: %v, want %v; missing: %v", source, got, want, n.Missing)
 				}
 			}
 			for _, m := range n.Missing {
@@ -95,8 +95,8 @@ func TestRun_PartOfProc_ReportsTheValuesThatAreThere(t *testing.T) {
 	}
 }
 
-// With HOST_PROC and HOST_SYS every source is read from the other host's tree.
-func TestSidecar_ReadsTheHostsTree(t *testing.T) {
+// With HOST_PROC and HOST_SYS, every source is read from the trees that they name.
+func TestSidecar_ReadsTreesNamedByHOSTVariables(t *testing.T) {
 	t.Parallel()
 	at, err := filepath.Abs("testdata/host")
 	if err != nil {
@@ -111,22 +111,22 @@ func TestSidecar_ReadsTheHostsTree(t *testing.T) {
 			t.Errorf("host %+v, want fixture-host with 4 CPUs, 8192 MiB, Fixture CPU, kernel 6.1.0-fixture", n.Host)
 		}
 		if !slices.Equal(n.Sampling.Disks, []string{"sda"}) || !slices.Equal(n.Sampling.NICs, []string{"lo", "eth0"}) {
-			t.Errorf("disks %q, interfaces %q; want sda, and lo and eth0: a byte must be counted once",
+			t.Errorf("disks %q, interfaces %q; want sda, and lo and eth0: each byte must be counted once",
 				n.Sampling.Disks, n.Sampling.NICs)
 		}
 		for name, want := range map[string]float64{"max_t_mem_percent": 25, "boot_total_disk_io_read_mb": 1024, "boot_total_disk_io_write_mb": 2048,
 			"boot_total_net_io_lo_sent_mb": 1, "boot_total_net_io_ext_sent_mb": 2, "boot_total_net_io_lo_recv_mb": 1, "boot_total_net_io_ext_recv_mb": 3,
 			"total_disk_io_read_mb": 0, "total_net_io_ext_recv_mb": 0} {
 			if got, there := n.Metrics[name]; !there || got != want {
-				t.Errorf("%s is %v (%v), want %v", name, got, there, want)
+				t.Errorf("%s = %v (present: %v), want %v", name, got, there, want)
 			}
 		}
 		if got, want := n.Metrics["node_cpu_hours"], r.Run.WallSeconds*4/3600; math.Abs(got-want) > 1e-9 {
-			t.Errorf("node_cpu_hours is %v, want %v", got, want)
+			t.Errorf("node_cpu_hours = %v, want %v", got, want)
 		}
-		// The clocks in the tree stand still, so there is no measurement rather than 0 %.
+		// The CPU times in the tree do not advance, so the utilization is missing rather than 0 %.
 		if got, there := n.Metrics["cpu_avg_utilization_pct"]; there {
-			t.Errorf("cpu_avg_utilization_pct is %v, want none: the CPU time of the tree stands still", got)
+			t.Errorf("cpu_avg_utilization_pct = %v, want none: the CPU times in the tree do not advance", got)
 		}
 	}
 	l, _ := beside(t, env)
@@ -144,7 +144,7 @@ func TestSidecar_ReadsTheHostsTree(t *testing.T) {
 		o.Want(t, 0)
 		check(t, o.Report(t))
 		if got := o.Report(t).Nodes["0"].Sampling.Reader; got != reader {
-			t.Errorf("read through %q, want %q", got, reader)
+			t.Errorf("reader = %q, want %q", got, reader)
 		}
 	}
 }

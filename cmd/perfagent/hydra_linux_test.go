@@ -15,8 +15,9 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// hydraProxy is a helper that starts the command of its arguments like a rank of Hydra, with one end of a socket pair
-// as descriptor 3. It prints how many reports exist when the last copy of that is closed, and how the command ended.
+// hydraProxy is a helper that starts the command in its arguments as Hydra starts a rank, with one end of a socket pair
+// as descriptor 3. It prints the number of reports when the last copy of the descriptor is closed, and how the command
+// ended.
 func hydraProxy() {
 	clitest.LimitLifetime()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -46,8 +47,8 @@ func hydraProxy() {
 		"code", ws.ExitStatus(), "signal", int(ws.Signal()), "core", ws.CoreDump())
 }
 
-// Only below Hydra, perfagent keeps the descriptor open until the report has been written, and dies of the signal that
-// killed its job.
+// Under Hydra, perfagent keeps the descriptor open until it has written the report, and dies of the signal that killed
+// its job. Otherwise, it exits with 128+n.
 func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 	t.Parallel()
 	const (
@@ -59,9 +60,9 @@ func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 	for _, c := range []struct {
 		name, program string
 		env           []string
-		end           string // of the job
+		end           string // last command of the job
 		want          string
-		reported      int // reports when the descriptor closes; -1 = not certain
+		reported      int // reports when the descriptor is closed; -1 = unpredictable
 	}{
 		{"segmentation fault", proxy, []string{rank, fd}, segv, "code -1 signal 11 core false", 1},
 		{"killed", proxy, []string{rank, fd}, "kill -KILL $$", "code -1 signal 9 core false", 1},
@@ -71,8 +72,8 @@ func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 		{"srun --mpi=pmi2", "slurmstepd", []string{rank, fd}, segv, "code 139 signal -1 core false", -1},
 		{"no rank", proxy, []string{fd}, segv, "code 139 signal -1 core false", -1},
 		{"another descriptor", proxy, []string{rank, "PMI_FD=2"}, segv, "code 139 signal -1 core false", -1},
-		{"no descriptor", proxy, []string{rank, "PMI_FD=77"}, segv, "code 139 signal -1 core false", -1},
-		{"no number", proxy, []string{rank, "PMI_FD=-x"}, segv, "code 139 signal -1 core false", -1},
+		{"closed descriptor", proxy, []string{rank, "PMI_FD=77"}, segv, "code 139 signal -1 core false", -1},
+		{"descriptor that is not a number", proxy, []string{rank, "PMI_FD=-x"}, segv, "code 139 signal -1 core false", -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +96,7 @@ func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 
 			r := o.Report(t)
 			if r.Run.ExitCode == nil || r.Run.Signal == "" && strings.HasPrefix(c.end, "kill") {
-				t.Errorf("end by %q: run %+v, want an exit code, and a signal after a kill", c.end, r.Run)
+				t.Errorf("job ended by %q: run %+v, want an exit code, and a signal after a kill", c.end, r.Run)
 			}
 		})
 	}

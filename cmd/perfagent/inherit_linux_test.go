@@ -20,14 +20,14 @@ import (
 func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
-		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/wrapping.md")
+		t.Skip("perfagent has no entry point before the Go runtime on " + runtime.GOARCH + ": see docs/wrapping.md")
 	}
 	const job = `grep SigIgn /proc/$$/status; for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true`
 	for name, surroundings := range map[string]string{
-		"as usual":         ``,
+		"defaults":         ``,
 		"nohup":            `trap "" HUP`,
 		"background job":   `trap "" INT QUIT`,
-		"everything":       `trap "" HUP INT QUIT PIPE TERM USR1 USR2 ALRM TSTP`,
+		"many signals":     `trap "" HUP INT QUIT PIPE TERM USR1 USR2 ALRM TSTP`,
 		"no stdin":         `exec <&-`,
 		"no stderr":        `exec 2>&-`,
 		"no stdin, no INT": `trap "" INT TERM; exec <&-`,
@@ -45,22 +45,23 @@ func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
 			}
 			want, got := run("sh", "-c", job), run(clitest.Binary(t), "run", "--", "sh", "-c", job)
 			if got != want {
-				t.Errorf("with perfagent the job inherits\n%swant as without\n%s", got, want)
+				t.Errorf("with perfagent the job inherits\n%swant, as without perfagent,\n%s", got, want)
 			}
 		})
 	}
 }
 
-// For each signal, both builds behave as their version and docs/wrapping.md state.
-func TestRun_JobInheritsIgnoredSignalsAsItsBuildPromises(t *testing.T) {
+// For each signal, the release build and a plain go build pass an ignored signal on to the job as docs/wrapping.md
+// states.
+func TestRun_JobInheritsIgnoredSignalsAsDocumentedForBuild(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
-		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/wrapping.md")
+		t.Skip("perfagent has no entry point before the Go runtime on " + runtime.GOARCH + ": see docs/wrapping.md")
 	}
 	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
 	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
 		"VTALRM", "IO", "PWR")
-	before := ignoredInJob(t, ":") // on some machines all processes ignore a signal of the C library
+	before := ignoredInJob(t, ":") // on some machines, all processes ignore a signal that the C library uses
 	for path, passed := range map[string][]string{clitest.PlainBinary(t): plain, clitest.Binary(t): released} {
 		for sig := unix.Signal(1); sig <= 31; sig++ {
 			name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
@@ -72,14 +73,14 @@ func TestRun_JobInheritsIgnoredSignalsAsItsBuildPromises(t *testing.T) {
 				want |= 1 << (sig - 1)
 			}
 			if got := ignoredInJob(t, fmt.Sprintf("trap '' %d", sig), path, "run", "--"); got != want {
-				t.Errorf("%s, %s ignored: the job ignores %x, want %x", path, name, got, want)
+				t.Errorf("%s with SIG%s ignored: SigIgn of the job = %x, want %x", path, name, got, want)
 			}
 		}
 	}
 }
 
-// ignoredInJob returns the set of signals that a job ignores (SigIgn of proc_pid_status(5)) if a shell with the given
-// traps executes a wrapper around it.
+// ignoredInJob returns the set of signals that a job ignores (SigIgn of proc_pid_status(5)) if a shell sets the given
+// traps and executes the job under wrapper.
 func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	t.Helper()
 	args := append([]string{"-c", traps + `; exec "$@"`, "sh"}, wrapper...)
@@ -94,7 +95,8 @@ func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	return set
 }
 
-// The variables that the entry point sets for the Go runtime are not in the job's environment, but the user's are.
+// The variables that the entry point sets for the Go runtime are not in the job's environment, but the user's variables
+// are.
 func TestRun_EntryPointDoesNotChangeEnvironmentOfJob(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{clitest.Binary(t), clitest.PlainBinary(t)} {
@@ -111,18 +113,18 @@ func TestRun_EntryPointDoesNotChangeEnvironmentOfJob(t *testing.T) {
 				}
 			}
 			if !slices.Equal(own, env) {
-				t.Errorf("%s: the job has %q, want %q", path, own, env)
+				t.Errorf("%s: environment of the job = %q, want %q", path, own, env)
 			}
 		}
 	}
 }
 
-// Under trap ” TERM PIPE a job of the release build survives both signals as it would without perfagent, and a job of
-// a plain build does not.
-func TestRun_JobInheritsSignalsIgnoredByTrapAsItsBuildPromises(t *testing.T) {
+// If a shell ignores TERM and PIPE, a job under the release build survives both signals, as it would without perfagent.
+// A job under a plain go build does not.
+func TestRun_JobSurvivesIgnoredSignalsUnderReleaseBuildOnly(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
-		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/wrapping.md")
+		t.Skip("perfagent has no entry point before the Go runtime on " + runtime.GOARCH + ": see docs/wrapping.md")
 	}
 	for signal, died := range map[string]int{"TERM": 143, "PIPE": 141} {
 		for path, code := range map[string]int{"": 7, clitest.Binary(t): 7, clitest.PlainBinary(t): died} {
@@ -139,8 +141,8 @@ func TestRun_JobInheritsSignalsIgnoredByTrapAsItsBuildPromises(t *testing.T) {
 	}
 }
 
-// A lock of fcntl(2), which belongs to the started process, stays locked while the job runs.
-func TestRun_KeepsLockOfTheLauncher(t *testing.T) {
+// An fcntl(2) lock of the process that becomes perfagent stays locked while the job runs.
+func TestRun_KeepsFileLockOfLauncher(t *testing.T) {
 	t.Parallel()
 	const locks = `
 import fcntl, os, sys
@@ -150,7 +152,7 @@ os.set_inheritable(f, True)
 os.execv(sys.argv[1], sys.argv[1:])`
 	const job = `
 import fcntl, os, time
-while os.readlink("/proc/%d/fd/0" % os.getppid()) != "/dev/null": time.sleep(0.01) # perfagent has given up what it inherited
+while os.readlink("/proc/%d/fd/0" % os.getppid()) != "/dev/null": time.sleep(0.01) # until perfagent has given up its stdin
 try:
     fcntl.lockf(os.open("lock", os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
     print("free")
@@ -162,6 +164,6 @@ except BlockingIOError:
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != "locked\n" {
-		t.Errorf("the job found the lock %q, want \"locked\\n\"", o.Out)
+		t.Errorf("the job printed %q, want \"locked\\n\"", o.Out)
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// An insideProcess is a command line that runs concurrently in the test's process. Parallel tests may start one: its
-// working directory is the test's, so reports need --out.
+// An insideProcess is a command line that runs concurrently in the test's process. Parallel tests may start one. Its
+// working directory is the test's, so its reports need --out.
 type insideProcess struct {
 	stdin       io.WriteCloser // of the job
 	lines, said <-chan string  // stdout and stderr
 	ended       <-chan int     // the exit code
 }
 
-// startInside starts a command line.
+// startInside starts the command line in args.
 func startInside(t testing.TB, args ...string) *insideProcess {
 	t.Helper()
 	in, stdin := clitest.Pipe(t)

@@ -16,12 +16,12 @@ import (
 // environment, so its test cannot be parallel.
 type insideLine struct {
 	Args   []string
-	Dir    string   // "" = a new one
+	Dir    string   // working directory
 	Env    []string // added to the environment
 	Stdout io.Writer
 }
 
-// insideCommand prepares a command line.
+// insideCommand prepares a command line that runs in a new directory.
 func insideCommand(t *testing.T, args ...string) *insideLine {
 	t.Helper()
 	return &insideLine{Args: args, Dir: t.TempDir()}
@@ -76,7 +76,7 @@ func inside(t *testing.T, args ...string) clitest.Outcome {
 	return insideCommand(t, args...).perform(t)
 }
 
-// insideIn is inside in a given directory.
+// insideIn runs a command line to its end in dir.
 func insideIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 	t.Helper()
 	l := insideCommand(t, args...)
@@ -88,7 +88,7 @@ func insideIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 // paths.
 func call(args ...string) clitest.Outcome { return callTo(nil, args...) }
 
-// callTo is call with another stdout; nil stands for Outcome.Out.
+// callTo is like call, but writes stdout to the given writer. If stdout is nil, it is returned in Outcome.Out.
 func callTo(stdout io.Writer, args ...string) clitest.Outcome {
 	var out, stderr sharedBuffer
 	if stdout == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The copy is the program, executable for all users, and can be replaced while it runs.
+// The copy equals the running program, is executable for all users, and can be replaced while it runs.
 func TestInstall_CopiesTheProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -19,18 +19,18 @@ func TestInstall_CopiesTheProgram(t *testing.T) {
 		t.Error("the installed program differs from the running one")
 	}
 	if info, err := os.Stat(copied); err != nil || info.Mode() != 0o755 {
-		t.Errorf("mode of the installed program %v (%v), want -rwxr-xr-x", info.Mode(), err)
+		t.Errorf("mode of the installed program = %v (%v), want -rwxr-xr-x", info.Mode(), err)
 	}
 
 	// The copy replaces its own file.
 	clitest.RunCommand(t, clitest.Command(t, copied, "install", dir)).Want(t, 0)
 	clitest.RunCommand(t, clitest.Command(t, copied, "run", "--summary", "never", "--out", dir, "--", "sh", "-c", "exit 7")).Want(t, 7)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 { // the program and the run
-		t.Errorf("directory has %v (%v), want the program and the run", entries, err)
+		t.Errorf("directory contains %v (%v), want the program and the run", entries, err)
 	}
 }
 
-func TestInstall_FailureHasExitCode(t *testing.T) {
+func TestInstall_FailsWithOneLine(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, test := range []struct {

@@ -9,14 +9,14 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// parts are the helpers of this test binary.
+// parts maps the names of this test binary's helpers to their functions.
 var parts = map[string]func(){
 	"without pidfd": withoutPidfd,
 	"burner":        burner, "counter": clitest.Counter, "diffburn": diffBurn, "hog": hog,
 	"hydra proxy": hydraProxy,
 }
 
-// hog is a helper that touches 300 MiB for 0.3 s.
+// hog is a helper that touches 300 MiB of memory and ends after 0.3 s.
 func hog() {
 	begin := time.Now()
 	mem, err := unix.Mmap(-1, 0, 300<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -29,7 +29,7 @@ func hog() {
 	time.Sleep(300*time.Millisecond - time.Since(begin))
 }
 
-// untilSampledSo returns the script of a job that runs until the journal has that many samples.
+// untilSampledSo returns the script of a job that runs until the journal has at least the given number of samples.
 func untilSampledSo(often int) string {
 	return fmt.Sprintf(`until [ "$(cat perfagent-out/*/*.jsonl 2>/dev/null | grep -c '{"sample"')" -ge %d ]; do sleep 0.05; done`, often)
 }

@@ -2,5 +2,5 @@
 
 package main
 
-// parts are the helpers of this test binary: none.
+// parts is empty, because this test binary has no helpers.
 var parts map[string]func()

@@ -20,16 +20,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// kills is the number of killed perfagents, atOnce how many run at a time.
+// kills is the number of perfagents that a test kills. atOnce is how many of them run at the same time.
 const kills, atOnce = 30, 10
 
-// A perfagent that is killed in the middle of the job leaves the job alone, and a journal readable up to the last
+// If perfagent is killed in the middle of the job, the job continues, and the journal is readable up to the last
 // sample.
 func TestJournal_KillInMidJobLosesOnlyTheLastSample(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, atOnce)
-	var counted, late atomic.Int64 // kills, and those with a journal that lacks more than lost
+	var counted, late atomic.Int64 // kills after a long run, and how many of their journals lack more than lost
 	for i := range kills {
 		wg.Add(1)
 		turn <- struct{}{}
@@ -44,17 +44,17 @@ func TestJournal_KillInMidJobLosesOnlyTheLastSample(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	// A busy disk delays some of them.
+	// A busy disk delays some journals.
 	if 4*late.Load() > 3*counted.Load() {
-		t.Errorf("%d of %d journals lack more than %v: samples are not written at once", late.Load(), counted.Load(), lost)
+		t.Errorf("%d of %d journals lack more than %v, want at most 3 of 4", late.Load(), counted.Load(), lost)
 	}
 }
 
-// lost is the most that a journal lacks when its agent is killed.
+// lost is the maximum time that a journal may lack after perfagent was killed.
 const lost = 500 * time.Millisecond
 
-// killInMidJob reports whether the agent lived long enough to lose something, and whether it lost more than lost. It
-// runs in a goroutine, so it must not stop the test.
+// killInMidJob kills a perfagent at a random moment. It reports whether perfagent ran long enough to lose more than
+// lost, and whether its journal lacks more than lost. It runs in a goroutine, so it must not call t.Fatal.
 func killInMidJob(t *testing.T, i int) (long, behind bool) {
 	fail := func(format string, args ...any) { t.Errorf("kill %d: %s", i, fmt.Sprintf(format, args...)) }
 	in, goOn, err := os.Pipe()
@@ -78,12 +78,12 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 	outW.Close()
 	said := clitest.Scan(out)
 	if line := <-said; line != "ready" {
-		fail("line %q", line)
+		fail("first line of the job = %q, want \"ready\"", line)
 		return false, false
 	}
 	lived := time.Duration(rand.Int64N(int64(800 * time.Millisecond)))
-	time.Sleep(lived)       // the random moment
-	var wrote time.Duration // journal length before the kill
+	time.Sleep(lived)       // until a random moment
+	var wrote time.Duration // time that the journal covers before the kill
 	if found, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/*/node-0.jsonl")); len(found) == 1 {
 		if r, err := reportfile.Read(found[0], 0); err == nil {
 			wrote = time.Duration(r.Run.WallSeconds * float64(time.Second))
@@ -95,21 +95,21 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 		fail("%v", err)
 	}
 	for line := range said { // until the job has ended
-		fail("the job said %q", line)
+		fail("the job printed %q, want nothing after the kill", line)
 	}
 	if text, _ := os.ReadFile(filepath.Join(cmd.Dir, "marker")); string(text) != "done well\n" {
-		fail("the job did not end well: marker %q", text)
+		fail("marker of the job = %q, want \"done well\\n\"", text)
 	}
 	seen, text := shown(t, cmd.Dir)
 	if seen < wrote-time.Millisecond { // allow for rounding
-		fail("the journal had %v before the kill, and has %v: %s", wrote, seen, text)
+		fail("the journal covered %v before the kill, but covers only %v after it: %s", wrote, seen, text)
 	}
 	return lived > lost+100*time.Millisecond, seen < lived-lost
 }
 
 var knownUpTo = regexp.MustCompile(`known up to (\S+) after the start`)
 
-// shown returns the length of the newest recording in show --json.
+// shown returns the length of the newest recording according to show --json, and the stderr of show.
 func shown(t *testing.T, dir string) (time.Duration, string) {
 	t.Helper()
 	o := call("show", "--json", "--out", filepath.Join(dir, "perfagent-out"))
@@ -120,7 +120,7 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 	}
 	m := knownUpTo.FindStringSubmatch(o.Err)
 	if m == nil {
-		t.Errorf("stderr of show does not tell that the run is incomplete: %q", o.Err)
+		t.Errorf("stderr of show lacks \"known up to\": %q", o.Err)
 		return 0, o.Err
 	}
 	seen, err := time.ParseDuration(m[1])
@@ -130,7 +130,7 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 	return seen, o.Err
 }
 
-// A perfagent that is killed while it writes the report leaves the complete report, or the journal, or both.
+// A perfagent that is killed while it writes the report leaves the complete report, the journal, or both.
 func TestJournal_KillAtTheEndLeavesReportOrJournal(t *testing.T) {
 	t.Parallel()
 	for i := range kills {
@@ -140,7 +140,7 @@ func TestJournal_KillAtTheEndLeavesReportOrJournal(t *testing.T) {
 		l := clitest.StartProcess(t, cmd)
 		l.Expect("ready")
 		w.Close()
-		time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecond)))) // the random moment
+		time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecond)))) // until a random moment
 		_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL)
 		clitest.Wait(t, cmd)
 		whole := 0
@@ -160,7 +160,7 @@ func TestJournal_KillAtTheEndLeavesReportOrJournal(t *testing.T) {
 	}
 }
 
-// journalOf returns a journal of at least n samples, as a crash leaves it.
+// journalOf returns a journal with at least n samples, as left by a crash.
 func journalOf(t *testing.T, n int) string {
 	t.Helper()
 	cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; exec sleep 60")
@@ -181,13 +181,13 @@ func journalOf(t *testing.T, n int) string {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "\n{\"snapshot\":") {
-		t.Log("the disk was behind, and the file was replaced: once more")
+		t.Log("trying again: perfagent replaced the journal, because the disk was slow")
 		return journalOf(t, n)
 	}
 	return string(text)
 }
 
-// samplesShown returns the number of samples in a journal that must be readable.
+// samplesShown returns the number of samples in a journal. It fails the test if show or merge cannot read the journal.
 func samplesShown(t *testing.T, path string) int64 {
 	t.Helper()
 	o := call("show", path)
@@ -200,13 +200,13 @@ func samplesShown(t *testing.T, path string) int64 {
 	call("merge", path, "--to", merged).Want(t, 0)
 	r := reportertest.ReadFile(t, merged)
 	if r.Run.Incomplete == "" {
-		t.Error("the merged report is complete, want the reason why it is not")
+		t.Error("the merged report is complete, want the reason why it is incomplete")
 	}
 	return r.Nodes["0"].Sampling.Samples
 }
 
-// A journal that is cut off anywhere shows the samples before that.
-func TestJournal_CutOffAnywhereShowsTheSamplesBefore(t *testing.T) {
+// If a journal is cut off anywhere, the samples before the cut are readable.
+func TestJournal_CutOffAnywhere_KeepsSamplesBeforeCut(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 5)
 	ends := regexp.MustCompile(`\n`).FindAllStringIndex(text, -1)
@@ -214,14 +214,14 @@ func TestJournal_CutOffAnywhereShowsTheSamplesBefore(t *testing.T) {
 	for cut := ends[1][1]; cut < len(text); cut += 1 + (len(text)-ends[1][1])/60 {
 		clitest.Write(t, path, text[:cut], 0o644)
 		want := int64(strings.Count(text[:cut], "\n") - 1)
-		if got := samplesShown(t, path); got != want && got != want+1 { // a line without only its newline counts
-			t.Errorf("cut off at %d: %d samples, want %d", cut, got, want)
+		if got := samplesShown(t, path); got != want && got != want+1 { // a sample that lacks only its newline is counted
+			t.Errorf("journal cut off at byte %d: %d samples, want %d", cut, got, want)
 		}
 	}
 	for _, tail := range []string{"\x00\x00\x00\x00", "{\"sample\":[", "null\n", "[]\n", "{}\n", "\xff\xfe\n", "{\"snapshot\":{}}\n", strings.Repeat("\x00", 4096) + "\n"} {
 		clitest.Write(t, path, text+tail, 0o644)
 		if got, want := samplesShown(t, path), int64(len(ends)-1); got != want {
-			t.Errorf("with %q at its end: %d samples, want %d", tail[:4], got, want)
+			t.Errorf("journal with %q at its end: %d samples, want %d", tail[:4], got, want)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
 	}
 }
 
-// Damaged bytes only lose their lines.
+// A damaged byte loses only its line, or two lines if it is a newline.
 func TestJournal_DamagedByteLosesOnlyItsLine(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 8)
@@ -258,7 +258,7 @@ func TestJournal_DamagedByteLosesOnlyItsLine(t *testing.T) {
 				at, damaged[at], text[at], got, all-2, all)
 		}
 	}
-	// A journal without a head gives one line with the reason.
+	// show refuses a journal without a valid first line, and names the file in one line.
 	for _, head := range []string{"", "x", "{}", `{"journal":"perfagent.journal/2"}`, `{"journal":"x"}`, "null"} {
 		clitest.Write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
 		o := call("show", path)

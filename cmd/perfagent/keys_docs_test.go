@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// The table of docs/report.md has the columns of the samples.
+// The table of keys in docs/report.md lists the columns of the samples.
 func TestDocs_SampleKeysEqualColumns(t *testing.T) {
 	const rate = "_per_second" // in the row of the counter
 	columns := make(map[string]bool)

@@ -14,12 +14,12 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A job that uses up the processes of its control group gets EAGAIN, as without perfagent, and perfagent still returns
-// its exit code.
-func TestE2E_Run_KeepsExitCodeIfJobUsesUpItsProcesses(t *testing.T) {
+// If a job reaches the process limit of its control group, fork returns EAGAIN, as without perfagent, and perfagent
+// exits with the job's exit code.
+func TestE2E_Run_KeepsExitCodeAtProcessLimitOfGroup(t *testing.T) {
 	group := "/sys/fs/cgroup/pids/perfagent-test-" + strconv.Itoa(os.Getpid())
 	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Skipf("no pids controller of cgroup v1 to write to (%v): run as root on such a host", err)
+		t.Skipf("cannot create a cgroup v1 group for pids (%v): run as root on a host with cgroup v1", err)
 	}
 	defer os.Remove(group)
 	if err := os.WriteFile(group+"/pids.max", []byte("50"), 0o644); err != nil {

@@ -21,19 +21,19 @@ func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
 	return clitest.RunCommand(t, cmd)
 }
 
-// Under any limit the job runs with its exit code and its limits, and perfagent reports its failures in few lines.
+// Under every limit, the job keeps its limits and its exit code, and perfagent reports its own failures in a few lines.
 func TestRun_JobRunsUnchangedUnderTightLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		limits, show, want string
-		most               int // lines on stderr
+		most               int // maximum number of lines on stderr
 		reported           bool
 	}{
 		{"ulimit -n 10", "ulimit -n", "10\n", 0, true},
 		{"ulimit -n 9", "ulimit -n", "9\n", 2, false},
 		{"ulimit -S -n 10", "ulimit -S -n", "10\n", 0, true},
 		{"ulimit -f 0", "ulimit -f", "0\n", 2, false},
-		{"ulimit -f 1", "ulimit -f", "2\n", 2, false},    // dash counts halves of bash's unit
+		{"ulimit -f 1", "ulimit -f", "2\n", 2, false},    // the unit of dash is half of bash's
 		{"ulimit -f 100", "ulimit -f", "200\n", 1, true}, // the page may not fit
 		{"ulimit -f 400", "ulimit -f", "800\n", 0, true},
 		{"ulimit -v 2097152", "ulimit -v", "2097152\n", 0, true},
@@ -52,7 +52,7 @@ func TestRun_JobRunsUnchangedUnderTightLimits(t *testing.T) {
 			if c.reported {
 				o.Report(t)
 			} else if o.Err == "" && !anyReport(t, o.Dir) {
-				t.Error("stderr is empty and there is no report, want one of the two")
+				t.Error("stderr is empty and there is no report, want at least one of them")
 			}
 			wantNoScraps(t, o.Dir)
 		})
@@ -64,7 +64,7 @@ func anyReport(t *testing.T, dir string) bool {
 	return slices.ContainsFunc(reportertest.InDir(t, filepath.Join(dir, "perfagent-out")), func(p string) bool { return filepath.Ext(p) == ".json" })
 }
 
-// wantNoScraps checks that no temporary file was left.
+// wantNoScraps checks that perfagent left no temporary file in dir.
 func wantNoScraps(t *testing.T, dir string) {
 	t.Helper()
 	for _, p := range reportertest.InDir(t, filepath.Join(dir, "perfagent-out")) {
@@ -74,15 +74,15 @@ func wantNoScraps(t *testing.T, dir string) {
 	}
 }
 
-// A file size limit ends the job by SIGXFSZ, as without perfagent.
-func TestRun_FileSizeLimitEndsJobBySIGXFSZ(t *testing.T) {
+// A file size limit ends the job with SIGXFSZ, as without perfagent.
+func TestRun_FileSizeLimitEndsJobWithSIGXFSZ(t *testing.T) {
 	t.Parallel()
 	o := underLimits(t, "ulimit -f 1", "--summary never --out /proc/nowhere", "dd if=/dev/zero of=big bs=4096 count=1 status=none")
 	o.Want(t, 128+int(unix.SIGXFSZ))
 }
 
-// Without room for another process the job runs unmeasured, and one line reports that. The limit is not 1 because a Go
-// program needs a few threads.
+// If the process limit leaves no room for another process, the job runs unmeasured, and one line reports that. The
+// limit is not 1 because a Go program needs a few threads.
 func TestRun_WithoutRoomForAnotherProcess_RunsJobUnmeasured(t *testing.T) {
 	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
 	o := clitest.RunCommand(t, cmd)

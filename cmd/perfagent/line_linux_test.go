@@ -8,8 +8,9 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// Off a terminal the line is printed after a failure, and after success only under a scheduler or CI.
-func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
+// If stderr is not a terminal, the one-line summary is printed after a failure. After a success, it is printed only
+// under a scheduler or in CI.
+func TestSummary_PrintsLineOnlyAfterFailureOrInBatch(t *testing.T) {
 	t.Parallel()
 	const good, bad = `^perfagent: Succeeded after [0-9.]+ m?s\. Page: perfagent-out/\S+/node-0\.html\n$`,
 		`^perfagent: Failed \(exit 9\) after [0-9.]+ m?s\. Read its own output: .*\. Page: perfagent-out/\S+/node-0\.html\n$`
@@ -23,13 +24,13 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 		{name: "a scheduler", exit: "0", env: []string{"SLURM_JOB_ID=77"}, want: `^perfagent: Succeeded .* Page: perfagent-out/77/node-0\.html\n$`},
 		{name: "CI", exit: "0", env: []string{"CI=true"}, want: good},
 		{name: "a failure in CI", exit: "9", env: []string{"CI=true"}, want: bad},
-		{name: "no CI", exit: "0", env: []string{"CI=false"}},
+		{name: "CI is false", exit: "0", env: []string{"CI=false"}},
 		{name: "CI is 0", exit: "0", env: []string{"CI=0"}},
 		{name: "CI is empty", exit: "0", env: []string{"CI=", "GITHUB_ACTIONS=", "KUBERNETES_SERVICE_HOST="}},
 		{name: "GitHub", exit: "0", env: []string{"GITHUB_ACTIONS=true"}, want: good},
 		{name: "Kubernetes", exit: "0", env: []string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}, want: good},
-		{name: "torchrun alone is no scheduler", exit: "0", env: []string{"GROUP_RANK=0"}},
-		{name: "line", exit: "0", flags: []string{"--summary", "line"}, want: good},
+		{name: "torchrun without a scheduler", exit: "0", env: []string{"GROUP_RANK=0"}},
+		{name: "line by flag", exit: "0", flags: []string{"--summary", "line"}, want: good},
 		{name: "line by environment", exit: "9", env: []string{"PERFAGENT_SUMMARY=line"}, want: bad},
 		{name: "never", exit: "9", flags: []string{"--summary", "never"}, env: []string{"CI=true", "SLURM_JOB_ID=77"}},
 		{name: "no page", exit: "9", flags: []string{"--no-page"}, want: ` Report: perfagent-out/\S+/node-0\.json\n$`},
@@ -41,14 +42,14 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 			cmd.Env = append(append(cmd.Env, "PERFAGENT_NO_PAGE=0"), c.env...)
 			o := clitest.RunCommand(t, cmd)
 			if c.want == "" && o.Err != "" || !regexp.MustCompile(c.want).MatchString(o.Err) || strings.Count(o.Err, "\n") > 1 || o.Out != "" {
-				t.Errorf("stdout %q, stderr %q, want %s", o.Out, o.Err, c.want)
+				t.Errorf("stdout %q, stderr %q; want no stdout, and stderr to match %q", o.Out, o.Err, c.want)
 			}
 		})
 	}
 }
 
-// On a terminal only the line is printed if requested.
-func TestSummary_LineReplacesSummaryOnTerminalIfRequested(t *testing.T) {
+// On a terminal, --summary line prints the line instead of the summary.
+func TestSummary_LineReplacesSummaryOnTerminal(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--summary", "line", "--run-id", "r", "--", "sh", "-c", "exit 3")).End()
 	want := regexp.MustCompile(`^perfagent: Failed \(exit 3\) after \S+ m?s\. .* Page: perfagent-out/r/node-0\.html\r\n$`)
@@ -57,8 +58,8 @@ func TestSummary_LineReplacesSummaryOnTerminalIfRequested(t *testing.T) {
 	}
 }
 
-// A command that does not start gives an error and no line.
-func TestSummary_CommandThatDoesNotStartHasNoLine(t *testing.T) {
+// If the command cannot be started, perfagent prints an error instead of the line.
+func TestSummary_NoLineIfCommandCannotStart(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "./nowhere")
 	cmd.Env = append(cmd.Env, "CI=true")
@@ -67,7 +68,7 @@ func TestSummary_CommandThatDoesNotStartHasNoLine(t *testing.T) {
 	o.WantLine(t, "nowhere")
 }
 
-// After an OOM kill the line names the limit and what to request, even for a very short job.
+// After an OOM kill, the line names the limit and the memory to request, even for a very short job.
 func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--run-id", "4711", "--disk-path", "/dev", "--", "sh", "-c", "exec "+verdictHog)
 	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
@@ -80,18 +81,18 @@ func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 
 	shown := insideIn(t, o.Dir, "show", "perfagent-out/4711/node-0.json")
 	if !regexp.MustCompile(`(?ms)^ +#SBATCH --mem=96M$.*^memory     \S{10} +100 %  of 64 MiB \(peak\)$`).MatchString(shown.Out) {
-		t.Errorf("show lacks the line --mem=96M and 64 MiB in full:\n%s", shown.Out)
+		t.Errorf("show lacks the line --mem=96M, or the memory at 100 %% of 64 MiB:\n%s", shown.Out)
 	}
 }
 
-// A job that continues after the kernel killed one of its processes counts as failed.
+// If a job succeeds although the kernel killed one of its processes, the line is printed as after a failure.
 func TestSummary_LineReportsKillThatTheJobSurvived(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--disk-path", "/dev", "--", "sh", "-c", verdictHog+"; exit 0")
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 0)
 	_, line, _ := strings.Cut("\n"+o.Err, "\nperfagent: ")
 	if !regexp.MustCompile(`^Succeeded after \S+ m?s, although the kernel killed \d process(es)? of it for lack of memory\. Set the limit to 96 MiB or more: .*\n$`).MatchString(line) {
-		t.Errorf("stderr %q, want one line: succeeded, although the kernel killed a process",
+		t.Errorf("stderr %q, want the line of a success with a process that the kernel killed",
 			o.Err)
 	}
 }

@@ -33,16 +33,16 @@ func TestE2E_Listen_PromtoolAcceptsTheMetrics(t *testing.T) {
 	if out, err := check(text); err != nil || out != "" {
 		t.Errorf("promtool rejects /metrics: %v\n%s\n%s", err, out, text)
 	}
-	// promtool notices a violation.
+	// Check that promtool detects a violation.
 	if out, err := check(strings.ReplaceAll(text, "perfagent_samples_total", "perfagent_samples")); err == nil {
 		t.Errorf("promtool accepts a counter without _total, want an error: %s", out)
 	}
 	l.finish().Want(t, 7)
 }
 
-// Prometheus returns the CPU seconds that a job used: at least those that the job measured (less 0.1 s and 3 %, because
-// the kernel samples the values in /proc/stat). Other processes count, too: the total lies between the growth of
-// /proc/stat just inside and just outside of the scrapes, to two ticks.
+// Prometheus returns at least the CPU seconds that the job measured, less 0.1 s and 3 %, because the kernel samples the
+// values in /proc/stat. The metric includes other processes, so the total lies between the growth of /proc/stat just
+// inside and just outside the scrapes, within two ticks.
 func TestE2E_Listen_PrometheusReturnsCPUSeconds(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
@@ -67,7 +67,7 @@ func TestE2E_Listen_PrometheusReturnsCPUSeconds(t *testing.T) {
 	now := listenSpent(t, 0, 1, 2)
 	least := now - inside
 	samples, _ := l.series("perfagent_samples_total")
-	clitest.WaitUntil(t, "Prometheus has scraped a sample after the end of the burning", func() bool {
+	clitest.WaitUntil(t, "Prometheus has scraped a later sample", func() bool {
 		v, _ := p.query("perfagent_samples_total")
 		return v > samples
 	})
@@ -75,14 +75,14 @@ func TestE2E_Listen_PrometheusReturnsCPUSeconds(t *testing.T) {
 	clitest.WaitUntil(t, "Prometheus has the CPU seconds", func() (there bool) { after, there = p.query(busy); return there })
 	most := listenSpent(t, 0, 1, 2) - before
 	t.Logf("Prometheus: %.2f s, then %.2f s; the job burned %.2f s, the node %.2f to %.2f s", idle, after, burnt, least, most)
-	// While a virtual machine is stopped, the clocks of its processes go on, but not the ticks.
+	// While a virtual machine is paused, the clocks of its processes advance, but its ticks do not.
 	if after-idle < min(burnt*0.97-0.1, now-from-0.02) {
-		t.Errorf("Prometheus counts %.2f s of CPU time, want nearly the %.2f s that the job burned", after-idle, burnt)
+		t.Errorf("Prometheus counts %.2f s of CPU time, want about the %.2f s that the job burned", after-idle, burnt)
 	}
 	if after < least-0.02 || after > most+0.02 {
-		t.Errorf("Prometheus counts %.2f s of CPU time, want %.2f to %.2f s as /proc/stat", after, least, most)
+		t.Errorf("Prometheus counts %.2f s of CPU time, want %.2f to %.2f s, as in /proc/stat", after, least, most)
 	}
-	clitest.WaitUntil(t, "Prometheus says that it is up", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
+	clitest.WaitUntil(t, "perfagent is up in Prometheus", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
 	for _, m := range exporter.Metrics() {
 		if !listenEverywhere(m.Name) {
 			continue
@@ -92,7 +92,7 @@ func TestE2E_Listen_PrometheusReturnsCPUSeconds(t *testing.T) {
 	l.finish().Want(t, 0)
 }
 
-// With hundreds of misbehaving clients the sampling keeps its times, a good client gets responses, and the end of the
+// With hundreds of misbehaving clients, samples are taken on time, a good client receives responses, and the end of the
 // job is not delayed.
 func TestE2E_Listen_BadClientsDoNotDelayJobOrGoodClients(t *testing.T) {
 	t.Parallel()
@@ -101,14 +101,15 @@ func TestE2E_Listen_BadClientsDoNotDelayJobOrGoodClients(t *testing.T) {
 		switch {
 		case harm == "":
 			return
-		case try == 5: // realistic clients are there each time
+		case try == 5: // real harm would occur in every try
 			t.Fatal(harm)
 		}
 		t.Logf("try %d: %s", try, harm)
 	}
 }
 
-// Every block that is fenced as "sh curl" runs, each in a new directory, with a free port in place of the documents'.
+// Every block that is fenced as "sh curl" runs without an error in a new directory, with a free port in place of the
+// documented port.
 func TestE2E_Docs_ListenCommandsRun(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsTool(t, "curl", "apt-get install curl")
@@ -134,7 +135,7 @@ func TestE2E_Docs_ListenPrometheusConfigurationIsValid(t *testing.T) {
 	}
 }
 
-// The operations of a job are served while it runs, with names of any kind.
+// The operations of a job are served while the job runs, even if their names contain special characters.
 func TestE2E_Listen_ServesOperationsWhileJobRuns(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, "--interval", "100ms", "--ops", "on", "--", testenv.NeedsTool(t, "bash", "apt-get install bash"), "-c", `exec 9> /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT

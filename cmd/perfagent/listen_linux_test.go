@@ -32,7 +32,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// burner is a helper that uses CPU time when it reads a line, prints how much, and waits for the end of its stdin.
+// burner is a helper that waits for a line, uses 2 s of CPU time, prints the exact amount, and waits for the end of its
+// stdin.
 func burner() {
 	clitest.LimitLifetime()
 	in := bufio.NewReader(os.Stdin)
@@ -52,20 +53,21 @@ func burner() {
 	_, _ = io.ReadAll(in)
 }
 
-// listened is a perfagent with a live page on a random port, which runs until finish.
+// listened is a perfagent with a live page on a random port, which runs until finish is called.
 type listened struct {
 	*clitest.Process
 	url  string        // with a final slash
 	said <-chan string // stderr after the line with the URL
 	hold io.Closer     // stdin of the job
 
-	inside *insideProcess // nil if it is a separate process
+	inside *insideProcess // nil if perfagent is a separate process
 }
 
-// holdOpen is a job that prints ready, and exits with 7 when its stdin ends.
+// holdOpen is a job that prints ready and its process ID, and exits with 7 when its stdin ends.
 var holdOpen = []string{"--", "sh", "-c", "echo ready $$; read x; exit 7"}
 
-// listenRun starts "perfagent run --listen 0" and waits for its job and its server.
+// listenRun starts perfagent run with a live page on a random port. It waits for the server and, if the job is
+// holdOpen, for the job.
 func listenRun(t testing.TB, args ...string) *listened {
 	t.Helper()
 	l := listenStart(t, clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...))
@@ -111,7 +113,7 @@ func (l *listened) waitForURL() {
 	case line := <-l.said:
 		m := regexp.MustCompile(`^perfagent: listening on (http://\S+:[1-9]\d*/)$`).FindStringSubmatch(line)
 		if m == nil {
-			l.T.Fatalf("the first line on stderr is %q", line)
+			l.T.Fatalf("first line on stderr = %q, want the URL of the live page", line)
 		}
 		l.url = m[1]
 	case <-time.After(clitest.Longest):
@@ -204,7 +206,7 @@ func (l *listened) port() string {
 // address returns HOST:PORT of the server.
 func (l *listened) address() string { return "127.0.0.1:" + l.port() }
 
-func TestListen_ServesRunThatIsGoingOn(t *testing.T) {
+func TestListen_ServesRunInProgress(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "50ms", "--run-id", "live-1", "--node", "4", "--tag", "a=b"}, holdOpen...)...)
 	l.untilSampled(3)
@@ -231,17 +233,17 @@ func TestListen_ServesRunThatIsGoingOn(t *testing.T) {
 	})
 	for path, want := range map[string]int{"/x": 404, "/metrics/": 404, "/node-4.json": 404, "/..%2f..%2fetc/passwd": 404} {
 		if code, _, _ := l.get(path); code != want {
-			t.Errorf("%s: %d, want %d", path, code, want)
+			t.Errorf("GET %s: status %d, want %d", path, code, want)
 		}
 	}
 	o := l.finish()
 	o.Want(t, 7)
 	if !strings.HasPrefix(o.Err, "perfagent: Failed (exit 7) after ") || strings.Count(o.Err, "\n") != 1 || o.Out != "" {
-		t.Errorf("stderr %q, stdout %q; want only the line of the exit code 7", o.Err, o.Out)
+		t.Errorf("stderr %q, stdout %q; want only the line for exit code 7", o.Err, o.Out)
 	}
 	if c, err := net.Dial("tcp", l.address()); err == nil {
 		c.Close()
-		t.Error("a connection to perfagent's port succeeds after its end, want it refused")
+		t.Error("a connection to the port succeeds after perfagent has ended, want it refused")
 	}
 	if n := o.Report(t).Nodes["4"]; slices.ContainsFunc(n.Missing, reportertest.WentWrong) {
 		t.Errorf("report lists failures in missing: %v, want none", n.Missing)
@@ -266,11 +268,11 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
 		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
 		if v, there := l.series("perfagent_" + name); !there || v != 0 {
-			t.Errorf("before the first sample perfagent_%s is %v (there: %v), want 0", name, v, there)
+			t.Errorf("before the first sample, perfagent_%s = %v (present: %v), want 0", name, v, there)
 		}
 	}
 	if v, there := l.series("perfagent_memory_used_ratio"); there {
-		t.Errorf("before the first sample perfagent_memory_used_ratio is %v, want none", v)
+		t.Errorf("before the first sample, perfagent_memory_used_ratio = %v, want none", v)
 	}
 	// A response that waited for a sample would take an hour.
 	if code, _, page := l.get("/"); code != 200 || !strings.Contains(page, "no sample has been taken yet; the first one is taken 1h0m0s after the start") || !strings.Contains(page, "read x; exit 7") {
@@ -287,7 +289,7 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 	l.untilSampled(4)
 	var n *reporter.Node
 	text := ""
-	clitest.WaitUntil(t, "a report of the same sample as the metrics", func() bool {
+	clitest.WaitUntil(t, "the report and the metrics are from the same sample", func() bool {
 		_, _, report := l.get("/report.json")
 		_, _, text = l.get("/metrics")
 		n = listenReport(t, report).Nodes["2"]
@@ -319,17 +321,17 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 			continue
 		}
 		if got, err := strconv.ParseFloat(m[1], 64); err != nil || got < want-tolerance || got > want+tolerance {
-			t.Errorf("%s is %v, want %v, the sample's %s", name, m[1], want, key)
+			t.Errorf("%s = %v, want %v, as %s in the sample", name, m[1], want, key)
 		}
 	}
 	used, _ := l.series("perfagent_memory_used_bytes")
 	if total, ok := l.series("perfagent_memory_total_bytes"); !ok || total <= used {
-		t.Errorf("perfagent_memory_total_bytes %v (there: %v), want more than the %v in use", total, ok, used)
+		t.Errorf("perfagent_memory_total_bytes = %v (present: %v), want more than the %v in use", total, ok, used)
 	}
 	l.finish().Want(t, 7)
 }
 
-// listenTool finds a program of Prometheus: unpacked by make e2e, or installed.
+// listenTool returns the path of a Prometheus program, which make e2e has unpacked or which is in PATH.
 func listenTool(t testing.TB, name string) string {
 	t.Helper()
 	if path, err := filepath.Abs("../../.tools/prometheus/usr/bin/" + name); err == nil {
@@ -349,7 +351,7 @@ func promtoolCheck(t testing.TB, text string) (string, error) {
 	return string(out), err
 }
 
-// prometheus is a real server that scrapes each second.
+// prometheus is a real Prometheus server that scrapes every second.
 type prometheus struct {
 	t   testing.TB
 	url string
@@ -391,7 +393,7 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 	return p
 }
 
-// query returns the value of a query with one series, and whether there is one.
+// query returns the value of the only series that q selects, and whether there is one.
 func (p *prometheus) query(q string) (float64, bool) {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?query=" + url.QueryEscape(q))
@@ -416,7 +418,7 @@ func (p *prometheus) query(q string) (float64, bool) {
 	return v, true
 }
 
-// listenSpent returns the seconds of all CPUs in some columns of /proc/stat.
+// listenSpent returns the sum of the given columns of /proc/stat for all CPUs, in seconds.
 func listenSpent(t testing.TB, columns ...int) float64 {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/stat")
@@ -435,8 +437,8 @@ func listenSpent(t testing.TB, columns ...int) float64 {
 	return sum
 }
 
-// listenEverywhere reports whether every host has a metric without further flags. Metrics of control groups, limits,
-// pressure, GPUs, other devices and stores do not.
+// listenEverywhere reports whether a metric exists on every host without further flags. Metrics of control groups,
+// limits, pressure, GPUs, other devices and stores do not.
 func listenEverywhere(name string) bool {
 	for _, rare := range []string{"nfs", "lustre", "node_energy", "node_power", "cpu_temperature", "cpu_throttle"} {
 		if strings.HasPrefix(name, "perfagent_"+rare+"_") {
@@ -478,14 +480,14 @@ func TestListen_ScrapeIsCheap(t *testing.T) {
 		after, _ := l.series("perfagent_agent_cpu_seconds_total")
 		each = min(each, (after-before)/n*1000)
 	}
-	t.Logf("%.3f ms of CPU a scrape", each)
+	t.Logf("%.3f ms of CPU time per scrape", each)
 	if each <= 0 || each > 1 {
-		t.Errorf("a scrape costs %.3f ms of CPU, want at most 1 ms", each)
+		t.Errorf("a scrape costs %.3f ms of CPU time, want more than 0 and at most 1", each)
 	}
 	l.finish().Want(t, 7)
 }
 
-// A port that is in use gives one line and an entry in the report, and the job runs.
+// If the port is in use, perfagent prints one line, adds an entry to the report, and runs the job.
 func TestListen_PortInUseGivesOneLine(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -519,15 +521,15 @@ func wantListenMissing(t *testing.T, r *reporter.Report, word string) {
 	t.Helper()
 	n := r.Nodes["0"]
 	if len(n.Missing) == 0 || n.Missing[0].What != "listen" || !strings.Contains(n.Missing[0].Why, word) {
-		t.Errorf("missing %v, want listen first, with the reason %q", n.Missing, word)
+		t.Errorf("missing: %v, want an entry for listen first, with the reason %q", n.Missing, word)
 	}
 }
 
-// A privileged port gives one line for other users.
+// If an unprivileged user requests a privileged port, perfagent prints one line.
 func TestListen_PrivilegedPortGivesOneLine(t *testing.T) {
 	t.Parallel()
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
-		t.Skip("everybody may open every port here: set net.ipv4.ip_unprivileged_port_start to 1024")
+		t.Skip("all users may listen on port 81 here: set net.ipv4.ip_unprivileged_port_start to 1024")
 	}
 	o := clitest.RunCommand(t, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--listen", "81", "--", "sh", "-c", "exit 3")))
 	o.Want(t, 3)
@@ -535,19 +537,19 @@ func TestListen_PrivilegedPortGivesOneLine(t *testing.T) {
 	wantListenMissing(t, o.Report(t), "permission denied")
 }
 
-// A host name is resolved while the job runs: a name server that is slow or does not know it delays neither the start
-// nor the end.
+// A host name is resolved while the job runs, so a slow name server or an unknown name delays neither the start nor the
+// end.
 func TestListen_UnknownHostNameDelaysNothing(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
 	l.PID("ready")
 	o, _ := l.End()
 	o.Want(t, 7)
-	clitest.WantLines(t, o.Err, 0, 1) // none if the name server did not respond in time
+	clitest.WantLines(t, o.Err, 0, 1) // no line if the name server did not respond in time
 	if o.Err != "" {
 		o.WantLine(t, "nowhere.invalid")
 		if strings.Contains(o.Err, "--listen 0") {
-			t.Errorf("stderr proposes --listen 0, which does not help with an unknown name: %s", o.Err)
+			t.Errorf("stderr suggests --listen 0, which does not help with an unknown name: %s", o.Err)
 		}
 		wantListenMissing(t, o.Report(t), "nowhere.invalid")
 	}
@@ -559,12 +561,12 @@ func listenHeld(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// The name of this host works as an address.
-func TestListen_NameOfThisHostIsAnAddress(t *testing.T) {
+// --listen accepts the name of this host.
+func TestListen_AcceptsNameOfThisHost(t *testing.T) {
 	t.Parallel()
 	name, err := os.Hostname()
 	if addresses, _ := net.LookupHost(name); err != nil || len(addresses) == 0 || !regexp.MustCompile(`^[a-zA-Z0-9._-]*[a-zA-Z][a-zA-Z0-9._-]*$`).MatchString(name) {
-		t.Skip("this host does not know its own name: put it into /etc/hosts")
+		t.Skip("the name of this host cannot be resolved: add it to /etc/hosts")
 	}
 	l := listenInside(t, name+":0", holdOpen...)
 	l.PID("ready")
@@ -577,8 +579,8 @@ func TestListen_NameOfThisHostIsAnAddress(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// The address is printed on a terminal, if the user asked for any port, and in the log; otherwise a redirected stderr
-// only has the job's output.
+// The address is printed on a terminal, if the user requested any free port, and in the log. Otherwise, a redirected
+// stderr contains only the job's output.
 func TestListen_PrintsAddressOnlyIfRequested(t *testing.T) {
 	port := freePort(t)
 	if o := inside(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
@@ -606,25 +608,25 @@ func TestListen_PrintsAddressOnlyIfRequested(t *testing.T) {
 		cmd.Env = append(cmd.Env, c.env)
 		o := cmd.perform(t)
 		if o.Want(t, 0); !regexp.MustCompile(c.want).MatchString(o.Err) {
-			t.Errorf("%q, %q: stderr %q, want %s", c.flags, c.env, o.Err, c.want)
+			t.Errorf("flags %q, environment %q: stderr %q, want %s", c.flags, c.env, o.Err, c.want)
 		}
 	}
 }
 
-// The address is printed on a terminal.
+// In the foreground of a terminal, the address is printed.
 func TestListen_PrintsAddressOnTerminalInForeground(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--listen", port, "--summary", "never", "--", "echo", "done")).End()
 	if want := "perfagent: listening on http://127.0.0.1:" + port + "/\r\ndone\r\n"; code != 0 || screen != want {
-		t.Errorf("on a terminal: %d %q, want %q", code, screen, want)
+		t.Errorf("on a terminal: exit code %d, screen %q; want 0 and %q", code, screen, want)
 	}
-	// In the background nothing is printed: with "stty tostop" it would stop the job.
+	// In the background, nothing is printed, because with "stty tostop" the output would stop the job.
 	m := clitest.OnTerminal(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `stty tostop; set -m; "$P" run --listen `+port+` --summary never -- true </dev/null & wait $!; echo "code $?"`))
 	m.Expect("code 0")
 	screen, _ = m.End()
 	if strings.Contains(screen, "listening") {
-		t.Errorf("in the background the screen has the address, want none: %q", screen)
+		t.Errorf("in the background, the screen shows the address, want none: %q", screen)
 	}
 }
 
@@ -643,7 +645,7 @@ func TestListen_ChecksHostHeader(t *testing.T) {
 		}
 		answer.Body.Close()
 		if answer.StatusCode != want {
-			t.Errorf("%s: %d for another host's name, want %d", address, answer.StatusCode, want)
+			t.Errorf("--listen %s: status %d for a foreign Host header, want %d", address, answer.StatusCode, want)
 		}
 		l.finish().Want(t, 7)
 	}
@@ -671,7 +673,7 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 		}
 	}
 	l.finish().Want(t, 7)
-	clitest.WaitUntil(t, "nobody listens while what the job left goes on", func() bool { // binding it here would depend on timing
+	clitest.WaitUntil(t, "the port is closed while a process of the job still runs", func() bool { // to bind the port would depend on timing
 		c, err := net.Dial("tcp", l.address())
 		if err == nil {
 			c.Close()
@@ -693,11 +695,11 @@ func listenBesieged(t *testing.T) (harm string) {
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	listenSlowSenders(t, l, &all, stop)
-	for range 50 { // never read
+	for range 50 { // clients that never read the responses
 		c := listenConn(t, l)
 		_, _ = io.WriteString(c, strings.Repeat("GET /report.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 50))
 	}
-	for range 5 { // a request header of 1 MiB
+	for range 5 { // clients that send a header of 1 MiB
 		c := listenConn(t, l)
 		all.Go(func() { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 1<<20)) })
 	}
@@ -731,7 +733,7 @@ func listenBesieged(t *testing.T) (harm string) {
 			code = answer.StatusCode
 		}
 		if code != 200 || time.Since(begin) > 20*time.Second || resets > 6 {
-			t.Errorf("good client: status %d after %v, %d times no response; want 200 within 20s, at most 6",
+			t.Errorf("good client: status %d after %v, %d requests without a response; want 200 within 20s and at most 6",
 				code, time.Since(begin), resets)
 		}
 		time.Sleep(250 * time.Millisecond)
@@ -751,15 +753,15 @@ func listenBesieged(t *testing.T) (harm string) {
 	}
 	s, quiet := o.Report(t).Nodes["0"].Sampling, c.Report(t).Nodes["0"].Sampling
 	t.Logf("%d samples, %d missed ticks, longest gap %.3f s, end after %v", s.Samples, s.MissedTicks, s.LongestGapSeconds, took)
-	// One missed tick is the noise of a shared machine. Disturbances of the run without clients at the same time have
-	// other causes.
+	// On a shared machine, one missed tick is noise. Disturbances that the run without clients shows at the same time
+	// have other causes.
 	if s.Samples < 10 || s.MissedTicks > 1+2*quiet.MissedTicks || s.LongestGapSeconds > 0.75+2*quiet.LongestGapSeconds || took > 2*time.Second+3*alone {
 		harm = fmt.Sprintf("the end took %v, sampling %+v; without clients %v, %+v", took, s, alone, quiet)
 	}
 	return harm
 }
 
-// listenConn connects to the server until the test ends.
+// listenConn opens a connection to the server, which is closed when the test ends.
 func listenConn(t testing.TB, l *listened) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", l.address())
@@ -771,7 +773,7 @@ func listenConn(t testing.TB, l *listened) net.Conn {
 	return c
 }
 
-// listenSlowSenders opens a hundred connections that send a byte per second.
+// listenSlowSenders opens 100 connections that each send a byte per second until stop is closed.
 func listenSlowSenders(t testing.TB, l *listened, all *sync.WaitGroup, stop <-chan struct{}) {
 	t.Helper()
 	var slow []net.Conn
@@ -793,10 +795,10 @@ func listenSlowSenders(t testing.TB, l *listened, all *sync.WaitGroup, stop <-ch
 }
 
 // Clients that are idle, or in the middle of a response, do not delay the end of perfagent.
-func TestListen_ExitIsNotDelayed(t *testing.T) {
+func TestListen_ClientsDoNotDelayExit(t *testing.T) {
 	t.Parallel()
 	if runtime.NumCPU() < 2 {
-		t.Skip("one CPU: what is measured would be the test's own work")
+		t.Skip("needs two CPUs: with one, the test would measure its own work")
 	}
 	var with, without []float64
 	for range 5 {
@@ -824,9 +826,9 @@ func TestListen_ExitIsNotDelayed(t *testing.T) {
 		}
 	}
 	t.Logf("the end with clients: %.3f s, without: %.3f s", clitest.Median(with), clitest.Median(without))
-	// A delay by clients would occur each time.
+	// A delay caused by clients would occur each time.
 	if slices.Min(with) > clitest.Median(without)+0.25 {
-		t.Errorf("the end takes %.3f s with clients, want at most 0.25 s more than the %.3f s without",
+		t.Errorf("perfagent ends after %.3f s with clients, want at most 0.25 s more than the %.3f s without",
 			clitest.Median(with), clitest.Median(without))
 	}
 }
@@ -842,7 +844,7 @@ func TestListen_ServerEndsWithTheJob(t *testing.T) {
 	l := listenRun(t, append([]string{"--mlflow", "http://" + silent.Addr().String(), "--push-timeout", "20s", "--interval", "20ms"}, holdOpen...)...)
 	l.untilSampled(1)
 	l.hold.Close()
-	clitest.WaitUntil(t, "nobody listens", func() bool {
+	clitest.WaitUntil(t, "the port is closed", func() bool {
 		c, err := net.Dial("tcp", l.address())
 		if err == nil {
 			c.Close()
@@ -850,7 +852,7 @@ func TestListen_ServerEndsWithTheJob(t *testing.T) {
 		return err != nil
 	})
 	if state := clitest.ProcessState(l.Cmd.Process.Pid); state == "" || state == "Z" {
-		t.Error("perfagent has ended before the push was over, so the test tests nothing")
+		t.Error("perfagent ended before the push was over, so the test proves nothing")
 	}
 	l.Signal(syscall.SIGTERM) // ends the push
 	o, _ := l.End()
@@ -870,7 +872,7 @@ func TestListen_ServesSidecar(t *testing.T) {
 	if code, _, _ := l.get("/"); code != 200 {
 		t.Errorf("GET /: status %d, want 200", code)
 	}
-	listenConn(t, l) // TestListen_ExitIsNotDelayed measures the delay by a connection
+	listenConn(t, l) // TestListen_ClientsDoNotDelayExit measures the delay that a connection causes
 	l.Signal(syscall.SIGTERM)
 	o := l.finish()
 	o.Want(t, 0)
@@ -893,7 +895,7 @@ func TestListen_ServesSidecar(t *testing.T) {
 	wantListenMissing(t, reportertest.ReadFile(t, path), "address already in use")
 }
 
-// With --compat perf.py the page shows perf.py's numbers.
+// With --compat perf.py, the live report contains perf.py's numbers.
 func TestListen_CompatShowsPerfPyNumbers(t *testing.T) {
 	t.Parallel()
 	l := listenInside(t, "0", append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
@@ -908,7 +910,7 @@ func TestListen_CompatShowsPerfPyNumbers(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// The table of docs/listen.md equals exporter.Metrics().
+// The table in docs/listen.md equals exporter.Metrics().
 func TestDocs_ListenTableEqualsMetrics(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| name | type | meaning |\n|---|---|---|\n")

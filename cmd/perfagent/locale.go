@@ -28,7 +28,8 @@ func isUTF8Locale() bool {
 	return strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
 }
 
-// inLocale returns s for printing text to people. In the C and POSIX locales its out and err convert the text to ASCII.
+// inLocale returns a copy of s for output that people read. In the C and POSIX locales, its out and err convert the
+// text to ASCII.
 func (s streams) inLocale() streams {
 	if name := locale(); name == "C" || name == "POSIX" {
 		s.out, s.err = text.NewASCIIWriter(s.out), text.NewASCIIWriter(s.err)

@@ -67,7 +67,8 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	return zap.New(core, discard), nil
 }
 
-// consolePrefix writes the prefix for level: "perfagent:" for errors, else with the level, as in "perfagent: warning:".
+// consolePrefix writes the prefix for level: "perfagent:" for errors, and "perfagent:" with the level for others, as in
+// "perfagent: warning:".
 func consolePrefix(level zapcore.Level, line zapcore.PrimitiveArrayEncoder) {
 	line.AppendString("perfagent:")
 	switch level {
@@ -79,13 +80,13 @@ func consolePrefix(level zapcore.Level, line zapcore.PrimitiveArrayEncoder) {
 	}
 }
 
-// A timeoutWriter gives up on a stderr that is not read. Otherwise a closed stderr would end perfagent by SIGPIPE
-// (os/signal), even before its job has started, and a full pipe would delay the job's start or exit code until its
+// A timeoutWriter gives up on a stderr that is not read. Without it, a closed stderr would kill perfagent with SIGPIPE
+// (see os/signal), even before the job has started, and a full pipe would delay the job's start or exit code until the
 // reader continues.
 type timeoutWriter struct {
 	w    io.Writer
 	once sync.Once
-	stop atomic.Bool // set after a write that hung: later writes fail at once
+	stop atomic.Bool // set after a write that hung; later writes fail immediately
 }
 
 var errNotRead = errors.New("it is not read")

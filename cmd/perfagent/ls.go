@@ -114,7 +114,7 @@ func (o *lsOptions) writeIndex(objects []summary.Overview) error {
 	return reportfile.WritePicture(o.to, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
 }
 
-// indexRowOf returns the row for o of an index page that is in the directory dir.
+// indexRowOf returns the row for o in an index page in directory dir.
 func indexRowOf(o summary.Overview, dir string) plotter.IndexRow {
 	line := rowOf(o, 0, true)
 	words := func(column int) string { return line.Cells[column].String() }
@@ -198,7 +198,8 @@ func (o *lsOptions) print(objects []summary.Overview) error {
 	return o.streams.printTable(runTable(objects, o.streams.columns()))
 }
 
-// commandCells is how many cells of a terminal the command needs. NODES is omitted where it would have fewer.
+// commandCells is the minimum width of the command in terminal cells. NODES is omitted if the command would have less
+// room.
 const commandCells = 25
 
 // runTable returns the table of runs for a terminal of the given width; 0 = any width.
@@ -231,8 +232,8 @@ func (s streams) printTable(t *table.Table) error {
 	return t.WriteText(s.out, s.columns(), colorful(s.out))
 }
 
-// rowOf returns the row of the run that o describes, for a table on a terminal of the given width; 0 = any width. Nodes
-// are only counted if some run has several.
+// rowOf returns the row of the run that o describes, for a table on a terminal of the given width; 0 = any width. The
+// number of nodes is shown only if several is true.
 func rowOf(o summary.Overview, columns int, several bool) table.Row {
 	narrow := columns > 0 && columns < wideColumns
 	cells := make([]table.Cell, lsColumns)
@@ -273,7 +274,8 @@ func rowOf(o summary.Overview, columns int, several bool) table.Row {
 	return row
 }
 
-// startText formats the local time of a start. On a terminal the year is only there if it was more than 300 days ago.
+// startText formats the local time of a start. On a terminal, it shows the year instead of the time of day if the start
+// was more than 300 days ago or is in the future.
 func startText(start time.Time, columns int) string {
 	switch age := time.Since(start); {
 	case columns == 0:
@@ -298,7 +300,7 @@ func shortTime(seconds float64) string {
 	return text.Fixed(seconds/86400, 1) + "d"
 }
 
-// nodesOf returns the number of nodes of a run and, if a node had several ranks, their number: "4 (16 ranks)".
+// nodesOf returns the number of nodes of a run and, if a node had several ranks, the number of ranks: "4 (16 ranks)".
 func nodesOf(o summary.Overview) string {
 	if o.Ranks == 0 {
 		return strconv.Itoa(o.Nodes)

@@ -11,7 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// The command of a run with a default name has 25 cells of a terminal with 80, and all columns fit into a wide one.
+// On a terminal of 80 columns, the command of a run with a default name has 25 cells. A wide terminal shows all
+// columns.
 func TestLs_LeavesRoomForTheCommand(t *testing.T) {
 	t.Parallel()
 	used := func(v, of float64) *summary.Usage { return &summary.Usage{Used: &v, Of: &of, UsedMB: &v} }
@@ -50,7 +51,7 @@ func TestLs_LeavesRoomForTheCommand(t *testing.T) {
 	}
 }
 
-func TestLs_WordsForEndAndTime(t *testing.T) {
+func TestLs_DescribesEndAndTime(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]summary.Overview{
 		"succeeded": {ExitCode: new(0)}, "exit 3": {ExitCode: new(3)}, "killed": {Signal: "SIGKILL"}, "killed (SEGV)": {Signal: "SIGSEGV"},
@@ -61,7 +62,7 @@ func TestLs_WordsForEndAndTime(t *testing.T) {
 		"lost": {State: summary.StateIncomplete}, "": {},
 	} {
 		if got := endOf(o); got != want {
-			t.Errorf("end %q, want %q", got, want)
+			t.Errorf("endOf = %q, want %q", got, want)
 		}
 	}
 	var got []string
@@ -69,6 +70,6 @@ func TestLs_WordsForEndAndTime(t *testing.T) {
 		got = append(got, shortTime(seconds))
 	}
 	if want := "[40ms 16.3s 59.9s 1.0m 4.2m 59.9m 1.0h 3.1h 1.0d 11.6d]"; fmt.Sprint(got) != want {
-		t.Errorf("times %v, want %s", got, want)
+		t.Errorf("shortTime = %v, want %s", got, want)
 	}
 }

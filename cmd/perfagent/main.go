@@ -15,7 +15,7 @@ func main() {
 	// The kernel prefers the first thread for delivering signals. A goroutine on that thread could block on a disk and
 	// hold back a signal for the job, so the main goroutine is locked to the thread and stays idle.
 	runtime.LockOSThread()
-	log.SetOutput(io.Discard) // net/http logs unsolicited responses, and stderr belongs to the job
+	log.SetOutput(io.Discard) // net/http would log unsolicited responses to the job's stderr
 	job.CopyArgs()
 	one, args := job.RemoveAddedGOMAXPROCS(), os.Args[1:]
 	go func() {
@@ -30,7 +30,7 @@ func main() {
 	select {}
 }
 
-// worksOnReports reports whether the given command computes on reports and should use all CPUs. The other commands wait
+// worksOnReports reports whether the given command processes reports and should use all CPUs. The other commands wait
 // for a job, a clock or a user.
 func worksOnReports(command string) bool {
 	switch command {

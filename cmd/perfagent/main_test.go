@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 var mlflowServers mlflowtest.Pool
 
 func TestMain(m *testing.M) {
-	os.Setenv("AWS_ACCESS_KEY_ID", storetest.S3KeyID) // of the tests' servers
+	os.Setenv("AWS_ACCESS_KEY_ID", storetest.S3KeyID) // for the test servers
 	os.Setenv("AWS_SECRET_ACCESS_KEY", storetest.S3Secret)
 	os.Setenv("AWS_REGION", "us-east-1")
 	os.Unsetenv("AWS_SESSION_TOKEN")

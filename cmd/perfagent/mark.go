@@ -22,7 +22,7 @@ Exit code: 0, even if the mark could not be written, so that a mark never breaks
 a script; 125 for incorrect usage.`,
 		Example: `  perfagent mark epoch 3
   perfagent mark "$(wc -l <rows.csv) rows read"`,
-		// The text may be data that begins with a dash, and a mark must never fail a script.
+		// The text may begin with a dash, and a mark must never make a script fail.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {

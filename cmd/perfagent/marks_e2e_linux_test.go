@@ -12,7 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The numbers of each phase agree with the kernel's at its boundaries, except for the usage in one interval at each.
+// The numbers of each phase agree with the kernel's counters at the boundaries of the phase, within the usage of one
+// interval per boundary.
 func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 	t.Parallel()
 	const interval = 0.1
@@ -35,7 +36,7 @@ func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 		last, of = now, name
 	}
 
-	// On a busy machine samples are late.
+	// On a busy machine, samples may be late.
 	gap := max(interval, n.Sampling.LongestGapSeconds)
 	for _, p := range n.Phases {
 		k, boundaries := kernel[p.Name], float64(2*p.Count)
@@ -48,10 +49,10 @@ func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 			{"MiB written", p.Metrics["total_job_io_write_mb"], k.written, 1 + k.written*0.05},
 		} {
 			if c.what == "MiB written" && gap > 2*interval {
-				continue // a late sample may have all of it
+				continue // a late sample may contain all of the writes
 			}
 			if math.Abs(c.got-c.want) > c.slack {
-				t.Errorf("phase %s: %v %s, want the kernel's %v, give or take %v (longest gap %v s)",
+				t.Errorf("phase %s: %v %s, want the kernel's %v within %v (longest gap %v s)",
 					p.Name, c.got, c.what, c.want, c.slack, gap)
 			}
 		}

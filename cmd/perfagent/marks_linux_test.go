@@ -42,7 +42,7 @@ func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Nod
 	end := float64(n.Sampling.Start.UnixMilli()) / 1000
 	for _, st := range all {
 		if st[0] < end-1e-3 || st[1] < 0 {
-			t.Errorf("span %v of a phase begins before %v, the end of the one before", st, end)
+			t.Errorf("phase span %v begins before %v, the end of the previous span", st, end)
 		}
 		end = st[0] + st[1]
 	}
@@ -53,8 +53,8 @@ func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Nod
 	return n
 }
 
-// A line appended by a shell becomes a mark, and in the end only the report is left on disk.
-func TestMarks_LineOfShellBecomesMark(t *testing.T) {
+// A line appended by a shell becomes a mark, and at the end only the report is left on disk.
+func TestMarks_ShellLineBecomesMark(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--interval", "50ms", "--", "sh", "-c",
 		`printf '{"phase":"load","ts":%s}\n' $(date +%s.%N) >> "$PERFAGENT_MARKS"; sleep 0.4
@@ -71,12 +71,12 @@ func TestMarks_LineOfShellBecomesMark(t *testing.T) {
 		t.Errorf("marks %v, want \"epoch 1\" and \"no-line-end\"", n.Marks)
 	}
 	if load := n.Phases[0].Seconds; load < 0.35 || load > 0.4+0.5 {
-		t.Errorf("load took %v s, want 0.4 s and at most a sample more", load)
+		t.Errorf("load took %v s, want 0.35 s to 0.9 s", load)
 	}
 
 	want := filepath.Join(o.Dir, "perfagent-out", r.Run.ID, "node-0.marks")
 	if path := strings.TrimSpace(o.Out); path != want || clitest.Exists(path) {
-		t.Errorf("marks file %s, want %s; left: %v, want false", path, want, clitest.Exists(path))
+		t.Errorf("marks file %s, want %s; still exists: %v, want false", path, want, clitest.Exists(path))
 	}
 }
 
@@ -103,7 +103,8 @@ boundary(None)
 time.sleep(0.2)
 `
 
-// The commands write consistent marks, pass on exit codes and streams, and the times of phases add up.
+// The commands mark and phase write consistent marks and pass on exit codes and streams, and the times of the phases
+// add up.
 func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec "$P" run --interval 50ms -- sh -c '
@@ -126,7 +127,7 @@ func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 	n := wantPhases(t, o.Report(t), "build", "link", "test", "pack")
 	build, link := n.Phase("build"), n.Phase("link")
 	if build.Count != 2 || link.Count != 1 || n.Phase("test").Count != 2 {
-		t.Errorf("begins: build %d, link %d, test %d; want 2, 1, 2", build.Count, link.Count, n.Phase("test").Count)
+		t.Errorf("counts: build %d, link %d, test %d; want 2, 1, 2", build.Count, link.Count, n.Phase("test").Count)
 	}
 	// The nested phase begins where the outer one is interrupted.
 	if before := build.Spans[0]; math.Abs(before[0]+before[1]-link.Start) > 1e-5 {
@@ -137,8 +138,8 @@ func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 	}
 }
 
-// A mark never fails a script: only wrong use does.
-func TestMark_FailsOnlyForWrongUse(t *testing.T) {
+// A mark never makes a script fail; only incorrect usage does.
+func TestMark_FailsOnlyOnIncorrectUsage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string
@@ -181,8 +182,8 @@ func TestMark_FailsOnlyForWrongUse(t *testing.T) {
 				t.Errorf("stderr %q, want none", o.Err)
 			case test.line != "" && !strings.Contains(o.Err, test.line):
 				t.Errorf("stderr %q, want %q", o.Err, test.line)
-			case test.file != "" && strings.Count(o.Err, "\n") > 2: // one for the begin, one for the end
-				t.Errorf("stderr %q, want at most 2 lines, for the begin and the end", o.Err)
+			case test.file != "" && strings.Count(o.Err, "\n") > 2: // one for the beginning, one for the end
+				t.Errorf("stderr %q, want at most 2 lines", o.Err)
 			}
 		})
 	}
@@ -216,7 +217,7 @@ raise SystemExit(9)`)
 	}
 }
 
-// The journal of a killed perfagent has the marks and the phases so far.
+// The journal of a killed perfagent contains the marks and phases up to that time.
 func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
@@ -241,7 +242,7 @@ func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	}
 	n := wantPhases(t, r, "load", "train")
 	if n.Phases[0].Seconds < 0.4 || n.Phases[1].Seconds <= 0 || len(n.Marks) != 1 || n.Marks[0].Text != "early" {
-		t.Errorf("phases %v, marks %v; want two phases, the first of 0.4 s or more, and \"early\"", n.Phases, n.Marks)
+		t.Errorf("phases %v, marks %v; want two phases, the first at least 0.4 s long, and \"early\"", n.Phases, n.Marks)
 	}
 	data, err := reporter.Encode(r)
 	if err != nil {
@@ -250,7 +251,8 @@ func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	reportertest.Validate(t, data)
 }
 
-// A perfagent without a report file sets no marks file; a nested one with a report file replaces the outer one.
+// A perfagent without a report file sets no marks file; a nested perfagent with a report file replaces the marks file
+// of the outer one.
 func TestMarks_NestedPerfagentReplacesOuterFile(t *testing.T) {
 	t.Parallel()
 	show := []string{"sh", "-c", `echo "${PERFAGENT_MARKS-unset} ${PERFAGENT_PHASE-unset}"`}
@@ -261,10 +263,10 @@ func TestMarks_NestedPerfagentReplacesOuterFile(t *testing.T) {
 		env  []string
 		want string
 	}{
-		{"a file in the way", []string{"--out", clitest.Write(t, filepath.Join(dir, "file"), "", 0o644)}, nil, "unset unset"},
-		{"perf.py's numbers", []string{"--compat", "perf.py"}, nil, "unset unset"},
-		{"no report file within another", []string{"--compat", "perf.py"}, []string{"PERFAGENT_MARKS=/outer"}, "/outer unset"},
-		{"within another", []string{"--out", dir, "--run-id", "in"},
+		{"output directory is a file", []string{"--out", clitest.Write(t, filepath.Join(dir, "file"), "", 0o644)}, nil, "unset unset"},
+		{"perf.py format", []string{"--compat", "perf.py"}, nil, "unset unset"},
+		{"nested, perf.py format", []string{"--compat", "perf.py"}, []string{"PERFAGENT_MARKS=/outer"}, "/outer unset"},
+		{"nested, with a report", []string{"--out", dir, "--run-id", "in"},
 			[]string{"PERFAGENT_MARKS=/outer", "PERFAGENT_PHASE=outer"}, dir + "/in/node-0.marks "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -274,13 +276,13 @@ func TestMarks_NestedPerfagentReplacesOuterFile(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			if o.Out != test.want+"\n" {
-				t.Errorf("the job has %q, want %q", o.Out, test.want)
+				t.Errorf("marks file and phase of the job are %q, want %q", o.Out, test.want)
 			}
 		})
 	}
 }
 
-// A marks file that the job replaced by something else is not read.
+// A marks file that the job replaced or shortened is not read.
 func TestMarks_ReplacedFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ job, want string }{
@@ -351,7 +353,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		out.Want(t, 0)
 		clitest.WantPrintable(t, out.Out)
 		if strings.Contains(out.Out, ",=cmd") || strings.Contains(out.Out, "\n=cmd") {
-			t.Errorf("%v prints a field that begins with =, a formula in a spreadsheet", args)
+			t.Errorf("%v prints a field that begins with =, which spreadsheets take for a formula", args)
 		}
 	}
 	for _, name := range []string{"node-0.html", "picture.svg"} {
@@ -362,17 +364,17 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		}
 		page := clitest.Read(t, path)
 		if strings.Contains(page, "<script>alert") || !strings.Contains(page, `data-phase="&lt;/script&gt;`) {
-			t.Errorf("%s has the name of a phase as raw HTML, or not at all", name)
+			t.Errorf("%s contains a phase name as raw HTML, or lacks the escaped name", name)
 		}
 	}
 }
 
-// Without room for another process the command runs, and no phase begins that would never end.
-func TestPhase_WithoutRoomForAnotherProcess_BeginsNoPhase(t *testing.T) {
+// At the process limit the command still runs, and no phase is begun that would never end.
+func TestPhase_BeginsNoPhaseAtProcessLimit(t *testing.T) {
 	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`))
 	o := clitest.RunCommand(t, cmd)
 	if !strings.HasPrefix(o.Out, "ran\n3\n") || strings.Contains(o.Out, "m\n") {
-		t.Errorf("stdout %q, want the command's; stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, want \"ran\\n3\\n\" first and no marks file; stderr %q", o.Out, o.Err)
 	}
 }

@@ -114,7 +114,7 @@ func (o *mergeOptions) merge(names []string) error {
 	return o.finishGather(nodes, merged.Run.Gather)
 }
 
-// check returns an error for arguments that are missing and for flags with bad values.
+// check returns an error for missing arguments and for bad flag values.
 func (o *mergeOptions) check(names []string) error {
 	switch {
 	case len(names) == 0:
@@ -163,7 +163,7 @@ func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 	return o.nodesByName(names)
 }
 
-// storeFlags returns the flags on the command line that only apply to a run in a store.
+// storeFlags returns the given flags that apply only to a run in a store.
 func (o *mergeOptions) storeFlags() []string {
 	var given []string
 	for _, name := range []string{"nodes", "wait", "evict", "lazy"} {
@@ -187,7 +187,7 @@ type scannedNode struct {
 func (o *mergeOptions) readNodes(merger *reporter.Merger, nodes []catalog.Node) ([]catalog.Node, error) {
 	var out []catalog.Node
 	err := parallel.InOrder(len(nodes), func(i int, emit func(scannedNode) error) error {
-		var parts []scannedNode // of a node in a store: all are added, or none
+		var parts []scannedNode // of a node in a store; either all or none are added
 		add := func(run *reporter.Run, name string, n *reporter.Node) error {
 			packed, err := merger.Pack(name, o.nodeToMerge(&nodes[i], n))
 			if err != nil {
@@ -241,7 +241,7 @@ func (o *mergeOptions) nodeToMerge(of *catalog.Node, n *reporter.Node) *reporter
 	return n
 }
 
-// expected returns the number of nodes of the run, from --nodes or the reports; 0 if unknown.
+// expected returns the number of nodes of the run from --nodes or the reports, or 0 if it is unknown.
 func (o *mergeOptions) expected(merged *reporter.Report) int {
 	most := o.nodes
 	if most == 0 {
@@ -254,7 +254,7 @@ func (o *mergeOptions) expected(merged *reporter.Report) int {
 	return most
 }
 
-// finishGather deletes the merged objects from the store if --evict is given. If nodes are missing, it prints which and
+// finishGather deletes the merged objects from the store if --evict is given. If nodes are missing, it lists them and
 // returns exit code 1.
 func (o *mergeOptions) finishGather(nodes []catalog.Node, found *reporter.GatherResult) error {
 	if o.evict {
@@ -299,7 +299,7 @@ func (o *mergeOptions) write(merger *reporter.Merger, merged *reporter.Report, p
 	return reportfile.WritePicture(page, o.force, func(w io.Writer) error { return drawn.Write(w, &merged.Run) })
 }
 
-// checkPageName is like checkReplaceable, and also rejects a path that does not end in .html.
+// checkPageName is like checkReplaceable, but also rejects a path that does not end in .html.
 func checkPageName(path string, force bool) error {
 	if path != "" && !strings.EqualFold(filepath.Ext(path), ".html") {
 		return fmt.Errorf("--to %s: a page is written, so the name ends in .html", path)
@@ -307,8 +307,8 @@ func checkPageName(path string, force bool) error {
 	return checkReplaceable(path, force)
 }
 
-// checkReplaceable returns an error unless path may be written: nothing exists there, or force is set and it is a
-// regular file; and its directory exists. An empty path is accepted.
+// checkReplaceable returns an error unless path may be written. Its directory must exist. An existing path must be a
+// regular file, and force must be set. An empty path is accepted.
 func checkReplaceable(path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {

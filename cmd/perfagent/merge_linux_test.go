@@ -46,12 +46,12 @@ func TestMerge_TwoNodesBecomeOneReport(t *testing.T) {
 	again, _ := os.ReadFile(filepath.Join(dir, "again.json"))
 	both, _ := os.ReadFile(filepath.Join(dir, "both.json"))
 	if string(again) != string(both) {
-		t.Error("merging a node that is already there changes the report")
+		t.Error("merging a node again changed the report")
 	}
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(text), &nodes); err != nil || len(nodes) != 2 ||
 		nodes["1"]["wall_seconds"] != one.Run.WallSeconds || nodes["0"]["wall_seconds"] != zero.Run.WallSeconds {
-		t.Errorf("show --json: %v: %s; want %v and %v s", err, text, zero.Run.WallSeconds, one.Run.WallSeconds)
+		t.Errorf("show --json: error %v, output %s; want wall times of %v and %v s", err, text, zero.Run.WallSeconds, one.Run.WallSeconds)
 	}
 	if shown := call("show", filepath.Join(dir, "both.json")).Out; !strings.Contains(shown, "2 nodes") {
 		t.Errorf("show of the merged report lacks \"2 nodes\": %s", shown)

@@ -54,12 +54,12 @@ JSON list is in the order of the report.`,
 	return cmd
 }
 
-// allMetrics returns the metrics of the table, then the metrics of each GPU, with {i} for its number.
+// allMetrics returns reporter.Metrics followed by the metrics of each GPU, with {i} for the GPU's number.
 func allMetrics() []reporter.Metric {
 	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
 }
 
-// noMetric returns the error for a part that no metric's name contains.
+// noMetric returns the error for a part that occurs in no metric's name.
 func noMetric(part string) error {
 	var names []string
 	for _, m := range allMetrics() {

@@ -27,7 +27,7 @@ import (
 func TestE2E_MLflow_AuthenticatesWithEveryMethod(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, BasicAuth: true},
-		serverCase{"who may", testWhoMay},
+		serverCase{"credentials", testCredentials},
 		serverCase{"secrets", testSecrets},
 	)
 }
@@ -64,13 +64,13 @@ func runAfterwards(o clitest.Outcome, t *testing.T, env []string) clitest.Outcom
 	return clitest.RunCommand(t, cmd)
 }
 
-// A certificate of an unknown authority is refused with a hint, and the hint's command works.
+// A certificate of an unknown authority is rejected with a hint, and the command in the hint works.
 func testTLS(t *testing.T, s *mlflowtest.Server) {
 	address, ca := mlflowtest.TLSProxy(t, s.URL)
 	for _, c := range []struct{ name, known string }{
-		{"the authority is known", "MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca},
-		{"nothing is checked", "MLFLOW_TRACKING_INSECURE_TLS=true"},
-		{"neither", ""},
+		{"known authority", "MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca},
+		{"no verification", "MLFLOW_TRACKING_INSECURE_TLS=true"},
+		{"unknown authority", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +100,8 @@ func testTLS(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// weakHash replaces the password hashes in a server's database by fast ones. A real one takes a tenth of a second,
-// several times for each request.
+// weakHash replaces the password hashes in a server's database with hashes that are fast to check. A real hash takes a
+// tenth of a second, and each request checks several.
 const weakHash = `
 import sqlite3, sys
 from werkzeug.security import generate_password_hash
@@ -110,10 +110,10 @@ with sqlite3.connect(sys.argv[1], timeout=30) as db:
         db.execute("UPDATE users SET password_hash = ? WHERE username = ?", (generate_password_hash(password, "pbkdf2:sha256:1"), user))
 `
 
-// keys are secrets that tests must not find anywhere.
+// keys are credentials that must not appear in any output or file.
 type keys struct{ user, password string }
 
-// newUser adds a user to a server, with characters that a URI must escape.
+// newUser adds a user to a server. The password contains characters that must be escaped in a URI.
 func newUser(t *testing.T, s *mlflowtest.Server) keys {
 	t.Helper()
 	k := keys{"u5er-" + newInvocation(), "pa55/w@rd:" + newInvocation()}
@@ -170,11 +170,11 @@ func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...st
 	t.Helper()
 	cmd := clitest.Perfagent(t, args...)
 	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment, patiently,
-		"PERFAGENT_SUMMARY=never") // messages are only about the push
+		"PERFAGENT_SUMMARY=never") // only messages about the push
 	return cmd
 }
 
-func testWhoMay(t *testing.T, s *mlflowtest.Server) {
+func testCredentials(t *testing.T, s *mlflowtest.Server) {
 	k := newUser(t, s)
 	for name, env := range map[string][]string{
 		"environment":      k.env(),
@@ -208,7 +208,7 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 			path := theReport(t, o)
 			o.WantLine(t, append(c.words, path)...)
 			if state := pushState(t, path, "0"); state.State != reporter.PushPending || strings.Contains(o.Err, "wr0ng-key") {
-				t.Errorf("push state %+v, want pending; stderr %q, want no key in it", state, o.Err)
+				t.Errorf("push state %+v, want pending; stderr %q, want no password in it", state, o.Err)
 			}
 			runAfterwards(o, t, k.env()).Want(t, 0)
 			run := onlyRun(t, s, experiment)
@@ -218,7 +218,7 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// cast collects all output of processes with secrets in their environment, in one directory.
+// cast runs processes with secrets in their environment in one directory, and collects all their output.
 type cast struct {
 	t          *testing.T
 	s          *mlflowtest.Server
@@ -228,7 +228,7 @@ type cast struct {
 	keys       []keys
 }
 
-// with runs perfagent in the cast's directory and collects its output.
+// with runs perfagent in c.dir and collects its output.
 func (c *cast) with(env []string, code int, args ...string) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, args...)
@@ -275,7 +275,7 @@ func testSecrets(t *testing.T, s *mlflowtest.Server) {
 	c.search()
 }
 
-// sidecar runs a sidecar and reads its arguments as any user can.
+// sidecar runs a sidecar and collects its arguments, which any user can read.
 func (c *cast) sidecar(k keys) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, "sidecar", "--run-id", "side", "--interval", "20ms")
@@ -298,7 +298,7 @@ func (c *cast) sidecar(k keys) {
 // search looks for the secrets in all output and files.
 func (c *cast) search() {
 	c.t.Helper()
-	c.holds("what was said", c.said.Bytes())
+	c.holds("the output", c.said.Bytes())
 	files := 0
 	err := filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -334,7 +334,7 @@ func (c *cast) holds(where string, text []byte) {
 	for _, k := range c.keys {
 		for _, form := range k.forms() {
 			if i := bytes.Index(text, []byte(form)); i >= 0 {
-				c.t.Errorf("%s has the secret %q: …%s…",
+				c.t.Errorf("%s contains the secret %q: …%s…",
 					where, form, text[max(0, i-200):min(len(text), i+len(form)+100)])
 			}
 		}

@@ -36,7 +36,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// serverCase is a test that shares its server with others.
+// serverCase is a test that shares its server with other tests.
 type serverCase struct {
 	name string
 	test func(t *testing.T, s *mlflowtest.Server)
@@ -60,7 +60,7 @@ func newInvocation() string { return strings.TrimSuffix(pusher.NewInvocation("0"
 
 func study(t testing.TB) string { return t.Name() + "-" + newInvocation() }
 
-// clientOf makes a process a client of a server, with its runs in an experiment.
+// clientOf makes cmd a client of a server. The runs that it creates are in the given experiment.
 func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd {
 	inherited := os.Environ()
 	for _, kv := range s.Env() {
@@ -68,7 +68,7 @@ func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd 
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, patiently, "PERFAGENT_SUMMARY=never") // messages are only about the push
+	cmd.Env = append(cmd.Env, patiently, "PERFAGENT_SUMMARY=never") // only messages about the push
 	if experiment != "" {
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME="+experiment)
 	}
@@ -90,7 +90,7 @@ func wrapped(t testing.TB, s *mlflowtest.Server, experiment string, job ...strin
 // pushProgress matches the progress of a push that takes longer than a second.
 var pushProgress = regexp.MustCompile(`(?m)^perfagent: \d+ of \d+ values sent \(.*\n`)
 
-// pushNow runs "perfagent push", which must succeed and only print its progress.
+// pushNow runs "perfagent push", which must succeed and print nothing on stderr except its progress.
 func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) clitest.Outcome {
 	t.Helper()
 	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
@@ -138,7 +138,7 @@ func onlyRun(t testing.TB, s *mlflowtest.Server, experiment string) mlflowtest.R
 	return runs[0]
 }
 
-// runNamed returns the run with a name.
+// runNamed returns the run with the given name.
 func runNamed(t testing.TB, runs []mlflowtest.RunData, name string) mlflowtest.RunData {
 	t.Helper()
 	i := slices.IndexFunc(runs, func(r mlflowtest.RunData) bool { return r.Info.RunName == name })
@@ -178,12 +178,12 @@ func wantDone(t testing.TB, path, runID string) {
 	t.Helper()
 	for node := range reportertest.ReadFile(t, path).Nodes {
 		if s := pushState(t, path, node); s.State != reporter.PushDone || s.RunID != runID || s.Error != "" {
-			t.Errorf("node %s of %s: the push stands at %+v, want done in run %s", node, path, s, runID)
+			t.Errorf("node %s of %s: push state %+v, want done in run %s", node, path, s, runID)
 		}
 	}
 }
 
-// artifact downloads a file of a run, as the server's page does.
+// artifact downloads a file of a run, as the server's web page does.
 func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.URL+"/get-artifact?"+url.Values{"run_uuid": {runID}, "path": {path}}.Encode(), nil)
@@ -205,7 +205,7 @@ func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
 	return data
 }
 
-// wantArtifact checks that a run has the present content of a report file as an artifact.
+// wantArtifact checks that an artifact of a run has the current content of a report file.
 func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) {
 	t.Helper()
 	got := artifact(t, s, runID, name)
@@ -217,7 +217,7 @@ func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) 
 	}
 }
 
-// wantTags checks a run's tags about a report.
+// wantTags checks the tags of a run that describe a report.
 func wantTags(t testing.TB, run mlflowtest.RunData, r *reporter.Report, command string) {
 	t.Helper()
 	want := map[string]string{"perfagent.run_id": r.Run.ID, "perfagent.command": command}
@@ -231,12 +231,12 @@ func wantTags(t testing.TB, run mlflowtest.RunData, r *reporter.Report, command 
 	}
 	for key, value := range want {
 		if got, there := run.Tags[key]; got != value || !there {
-			t.Errorf("tag %s is %q (%v), want %q", key, got, there, value)
+			t.Errorf("tag %s is %q (present: %v), want %q", key, got, there, value)
 		}
 	}
 }
 
-// front is a proxy for a server that reports the requests.
+// front is a proxy for a server. It reports the answered requests.
 type front struct {
 	URL      string
 	answered chan string // method and path
@@ -264,7 +264,7 @@ func newFront(t testing.TB, target string) *front {
 	return f
 }
 
-// next waits for a response for path, and returns all responses since the last call.
+// next waits until a request for path is answered, and returns all answered requests since the last call.
 func (f *front) next(t testing.TB, path string) (since []string) {
 	t.Helper()
 	timeout := time.After(clitest.Longest)
@@ -281,7 +281,7 @@ func (f *front) next(t testing.TB, path string) (since []string) {
 	}
 }
 
-// rest returns the responses since the last call.
+// rest returns the answered requests since the last call.
 func (f *front) rest() (since []string) {
 	for {
 		select {
@@ -293,19 +293,19 @@ func (f *front) rest() (since []string) {
 	}
 }
 
-// synthetic describes a report without a measurement.
+// synthetic describes a report of generated samples.
 type synthetic struct {
 	run       string
 	node      int
 	after     time.Duration // start, since origin
 	origin    time.Time     // zero = two hours ago
-	seconds   int           // one sample each
+	seconds   int           // duration, with one sample per second
 	maxLength int
 	code      int
 	jobMB     float64 // added to the job's memory in each sample
 }
 
-// writeSynthetic writes such a report into a new directory.
+// writeSynthetic writes the report that y describes into a new directory, and returns its path.
 func writeSynthetic(t testing.TB, y synthetic) string {
 	t.Helper()
 	if y.maxLength == 0 {
@@ -337,7 +337,7 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	return clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprintf("node-%d.json", y.node)), string(data), 0o644)
 }
 
-// syntheticSample returns a unique sample.
+// syntheticSample returns the i-th sample of a node. No two samples are equal.
 func syntheticSample(i, node int, start time.Time) collector.Sample {
 	var s collector.Sample
 	at := start.Add(time.Duration(i+1) * time.Second)
@@ -368,14 +368,14 @@ type rawReport struct {
 	}
 }
 
-// Statistics of a window that become a point.
+// The statistic of a window that its point holds.
 const (
 	meanOf = iota
 	maxOf
 	lastOf
 )
 
-// systemSeries are the documented series, with statistics and keys.
+// systemSeries are the documented series, with their statistics, unit factors and keys in the report.
 var systemSeries = map[string]struct {
 	part int
 	unit float64
@@ -457,7 +457,7 @@ func readFile(t testing.TB, path string) (f rawReport) {
 	return f
 }
 
-// histories returns the documented points of reports by metric.
+// histories returns the points that a run has for the given reports according to the documentation, by metric.
 func histories(t testing.TB, paths ...string) map[string][]mlflowtest.Point {
 	t.Helper()
 	all := make(map[string][]mlflowtest.Point)
@@ -478,13 +478,13 @@ func (f rawReport) addMetrics(to map[string][]mlflowtest.Point, node string) {
 	}
 }
 
-// addSeries cuts a node's series into windows of 10 s, or two windows for a run of 1 s to 10 s. A kept sample stands
-// for the time since the previous one.
+// addSeries cuts a node's series into windows of 10 s, or into two windows for a run of 1 s to 10 s. A kept sample
+// covers the time since the previous one.
 func (f rawReport) addSeries(to map[string][]mlflowtest.Point, node string) {
 	n := f.Nodes[node]
 	times := n.Envelope["timestamp"].Max
 	start := n.Sampling.Start.UnixMilli()
-	ends := []int64{start} // of each kept sample, after the start
+	ends := []int64{start} // the start, then the end of each kept sample
 	for _, at := range times {
 		ends = append(ends, int64(math.Round(*at*1000)))
 	}
@@ -513,7 +513,7 @@ func (f rawReport) addSeries(to map[string][]mlflowtest.Point, node string) {
 	}
 }
 
-// window returns the value of a series in the kept samples i…j−1; NaN = not measured.
+// window returns the value of a series over the kept samples i…j−1, or NaN if it was not measured.
 func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
 	s, sum := systemSeries[name], 0.0
 	for _, key := range s.keys {
@@ -544,12 +544,12 @@ func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
 	return sum * s.unit
 }
 
-// wantHistories checks that a run has exactly the points of some reports, each once, in its system metrics.
+// wantHistories checks that a run has all points of the given reports once, and no other system metrics.
 func wantHistories(t testing.TB, run mlflowtest.RunData, reports ...string) {
 	t.Helper()
 	want := histories(t, reports...)
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		wantPoints(t, key, run.Metrics[key], slices.Compact(byTime(want[key]))) // two recordings share points
+		wantPoints(t, key, run.Metrics[key], slices.Compact(byTime(want[key]))) // recordings may share points
 	}
 	for key := range run.Metrics {
 		if _, known := want[key]; !known && strings.HasPrefix(key, "system/") {
@@ -558,7 +558,7 @@ func wantHistories(t testing.TB, run mlflowtest.RunData, reports ...string) {
 	}
 }
 
-// wantPoints compares a history in the order of time.
+// wantPoints compares the points of a metric, sorted by time.
 func wantPoints(t testing.TB, key string, got, want []mlflowtest.Point) {
 	t.Helper()
 	got, want = byTime(got), byTime(want)
@@ -566,7 +566,7 @@ func wantPoints(t testing.TB, key string, got, want []mlflowtest.Point) {
 		return a.Timestamp == b.Timestamp && a.Step == b.Step && math.Abs(a.Value-b.Value) <= 2e-6+1e-12*math.Abs(b.Value)
 	})
 	if !same {
-		t.Errorf("%s is\n%v, want\n%v", key, got, want)
+		t.Errorf("points of %s are\n%v, want\n%v", key, got, want)
 	}
 }
 
@@ -576,7 +576,7 @@ func byTime(points []mlflowtest.Point) []mlflowtest.Point {
 	})
 }
 
-// steps returns the steps of a node's CPU usage or, if that was not measured, of its memory.
+// steps returns the steps of a node's memory usage, sorted by time.
 func steps(run mlflowtest.RunData, node int) (out []int64) {
 	for _, p := range byTime(run.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)]) {
 		out = append(out, p.Step)

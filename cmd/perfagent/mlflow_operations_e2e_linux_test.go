@@ -13,7 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// worker is a job with operations under names that are invalid as MLflow keys, or prefixes of others.
+// worker is a job that sends operations. Some of their names are invalid as MLflow keys, or are prefixes of other
+// names.
 const worker = `
 import json, os, socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -50,7 +51,7 @@ func testWork(t *testing.T, s *mlflowtest.Server) {
 		"transfer/nixl/avg_number_of_descriptors": 4, "transfer/nixl/failed": 1,
 	} {
 		if got := run.Metrics[key]; len(got) != 1 || got[0].Value != want || got[0].Step != 0 {
-			t.Errorf("%s: %v, want %v", key, got, want)
+			t.Errorf("points of %s: %v, want one of %v at step 0", key, got, want)
 		}
 	}
 	for key, most := range map[string]float64{
@@ -73,7 +74,7 @@ func testWork(t *testing.T, s *mlflowtest.Server) {
 func TestE2E_MLflow_PushesOperations(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]mlflowtest.Options{
-		"3": {Version: 3}, "2": {Version: 2}, "2 with files": {Version: 2, FileStore: true},
+		"version 3": {Version: 3}, "version 2": {Version: 2}, "version 2 with a file store": {Version: 2, FileStore: true},
 	} {
 		onServer(t, options, serverCase{name, testWork})
 	}

@@ -21,10 +21,10 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// pushAgain is the number of concurrent pushes by two processes in each of the tests below.
+// pushAgain is the number of repetitions of each test of concurrent pushes below.
 const pushAgain = 3
 
-// Pushed twice, and by two processes concurrently, a report is in one run with each point once.
+// A report that two processes push concurrently, and that is pushed once more, is in one run, with each point once.
 func testPushedAgain(t *testing.T, s *mlflowtest.Server) {
 	for i := range pushAgain {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -60,7 +60,7 @@ func wantSteps(t *testing.T, run mlflowtest.RunData, node, n int) {
 	}
 }
 
-// wantSame checks that two readings of histories are equal.
+// wantSame checks that two runs have the same points.
 func wantSame(t *testing.T, got, want mlflowtest.RunData) {
 	t.Helper()
 	for key, points := range want.Metrics {
@@ -106,11 +106,11 @@ func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
 	wantHistories(t, run, path)
 	wantDone(t, path, run.Info.RunID)
 	if f.lose.Load() {
-		t.Error("the server lost no response, so the test tests nothing")
+		t.Error("no response was lost, so no batch was sent again")
 	}
 }
 
-// A read-only report is pushed, and its run is found again.
+// A read-only report can be pushed, and a second push finds its run.
 func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	from := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 25})
@@ -135,14 +135,14 @@ func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// perf.py's file cannot record a push, and its run is found again.
+// A perf.py file cannot record a push, but a second push finds its run.
 func testPushPerfPy(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	data, err := os.ReadFile("testdata/perf.py.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another test may push the same numbers, which would find its run.
+	// The numbers are made unique: otherwise the push would find the run of another test with the same numbers.
 	text := strings.Replace(string(data), "1000.0", fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()%999_000)/1000), 1)
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
 	pushNow(t, s, experiment, "--cpus", "8", path)
@@ -160,7 +160,7 @@ func testPushPerfPy(t *testing.T, s *mlflowtest.Server) {
 	for _, name := range metricOrder[:18] {
 		points := run.Metrics[name]
 		if len(points) != 1 || points[0].Step != 3 {
-			t.Errorf("%s is %v, want one point at step 3", name, points)
+			t.Errorf("%s has the points %v, want one at step 3", name, points)
 		}
 	}
 	if len(steps(run, 3)) == 0 || run.Info.Status != "FINISHED" {
@@ -186,7 +186,7 @@ func testPushMerged(t *testing.T, s *mlflowtest.Server) {
 	wantArtifact(t, s, got.Info.RunID, "perfagent/merged.json", path)
 }
 
-// The reports of two nodes find the same run independently.
+// Two nodes that are pushed one after the other are in the same run.
 func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 	for _, order := range []string{"01", "10"} {
 		t.Run(order, func(t *testing.T) {
@@ -196,14 +196,14 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 			for _, digit := range order {
 				y := synthetic{run: id, seconds: 25, node: int(digit - '0')}
 				y.after, y.code = time.Duration(y.node)*time.Second, y.node
-				paths = append(paths, writeSynthetic(t, y)) // their times depend on when they are made
+				paths = append(paths, writeSynthetic(t, y)) // the report contains the current time
 			}
 			for _, path := range paths {
 				pushNow(t, s, experiment, path)
 			}
 			merge := clitest.Perfagent(t, "merge", paths[0], paths[1], "--to", "merged.json")
 			clitest.RunCommand(t, merge).Want(t, 0)
-			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json")) // the run is known
+			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json")) // the merged report names the run
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, paths...)
 			if r := reportertest.ReadFile(t, paths[strings.Index(order, "1")]); run.Info.Status != "FAILED" || run.Info.EndTime != r.Run.End.UnixMilli() {
@@ -213,7 +213,7 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// A pushed journal of a crash becomes a killed run with an unknown end.
+// The journal of a killed perfagent becomes an incomplete run with the status KILLED.
 func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	cmd := tracked(t, s, experiment, "run", "--interval", "20ms", "--run-id", "r"+newInvocation(), "--", "sh", "-c", "echo ready; exec sleep 60")
@@ -245,7 +245,7 @@ func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// livesOn is a job with a run from the beginning; it ends with its stdin.
+// livesOn is a job that creates a run at its start, and ends at EOF on stdin.
 const livesOn = `
 import sys
 import mlflow
@@ -278,8 +278,8 @@ func startLongJob(t *testing.T, s *mlflowtest.Server) *longJob {
 	return j
 }
 
-// While a job runs, its full windows are sent to the server with one request each; in the end the points equal the
-// result of a later push of the report.
+// While a job runs, its full windows are sent to the server with one request each; at the end the run has the same
+// points as after a single push of the report.
 func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 	id := j.id
 	asked, batches := []string(nil), 0
@@ -288,20 +288,20 @@ func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 		batches = len(slices.DeleteFunc(slices.Clone(asked), func(r string) bool { return !strings.HasSuffix(r, "/runs/log-batch") }))
 	}
 	early := s.ReadBack(t, id)
-	// Three for each full window before the job made its run, and two to find it.
+	// Three requests for each full window before the job created its run, and two to find the run.
 	most := 2 + 3*int(1+max(0, early.Info.StartTime-j.begun.UnixMilli())/10_000)
 	if first := len(asked) - batches; first > most || !strings.HasSuffix(asked[first], "/runs/log-batch") {
 		t.Errorf("%d requests before the first batch, want at most %d: %q", first, most, asked)
 	}
 	n := len(steps(early, 0))
 	if wantSteps(t, early, 0, n); n < batches || early.Info.Status != "RUNNING" {
-		t.Errorf("%d windows sent, %d in the run; want all of them there; run %+v, want RUNNING",
+		t.Errorf("%d windows sent, %d in the run, want all of them; run %+v, want RUNNING",
 			batches, n, early.Info)
 	}
 	j.end.Close()
 	o, _ := j.process.End()
 	if o.Want(t, 0); strings.Contains(o.Err, "perfagent:") {
-		t.Errorf("stderr %q, want nothing of perfagent", o.Err)
+		t.Errorf("stderr %q, want no message of perfagent", o.Err)
 	}
 	run, path := onlyRun(t, s, j.experiment), theReport(t, o)
 	wantHistories(t, run, path)
@@ -339,12 +339,12 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 					batches++
 				}
 			}
-			t.Logf("pushed in %v, with %d requests, of them %d batches", took.Round(time.Millisecond), len(asked), batches)
+			t.Logf("pushed in %v with %d requests, %d of them batches", took.Round(time.Millisecond), len(asked), batches)
 			if batches > 18 || len(asked) > 25 {
 				t.Errorf("%d batches, want at most 18; %d requests, want at most 25: %q", batches, len(asked), asked)
 			}
 			if maxLength < 3600 {
-				return // reading all back takes longer
+				return // reading all points back takes too long
 			}
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, path)
@@ -353,8 +353,8 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// A node with a different clock than the server's prints the difference and records it in its report, and its times
-// stay unchanged.
+// If the clocks of a node and the server differ, perfagent prints the difference and records it in the report. The
+// times in the report stay unchanged.
 func TestMLflow_ReportsClockDifferenceAndKeepsTimes(t *testing.T) {
 	t.Parallel()
 	for off, which := range map[time.Duration]string{time.Hour: "behind", -time.Hour: "ahead of", 0: ""} {

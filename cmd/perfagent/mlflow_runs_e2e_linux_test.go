@@ -13,25 +13,25 @@ func TestE2E_MLflow_EveryCaseWorksWithVersion3(t *testing.T) {
 	t.Parallel()
 	s := mlflowServers.Get(t, mlflowtest.Options{Version: 3})
 	long := startLongJob(t, s)
-	t.Run("meanwhile", testMLflow3)
-	t.Run("live", func(t *testing.T) { long.testLivePushing(t, s) })
+	t.Run("during a job", testMLflow3)
+	t.Run("live pushes", func(t *testing.T) { long.testLivePushing(t, s) })
 }
 
-// testMLflow3 runs the tests that fit into the duration of a job.
+// testMLflow3 runs the tests that fit into the duration of the long job.
 func testMLflow3(t *testing.T) {
 	onServer(t, mlflowtest.Options{Version: 3},
-		serverCase{"shapes of jobs", testShapesOfJobs},
+		serverCase{"kinds of jobs", testShapesOfJobs},
 		serverCase{"environment of the job", testJobsEnvironment},
 		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
 		serverCase{"twin recordings", testTwinRecordings},
-		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
-		serverCase{"an answer is lost", testAnswerIsLost},
-		serverCase{"a read-only folder", testReadOnlyFolder},
+		serverCase{"copies pushed concurrently", testCopiesPushedAtOnce},
+		serverCase{"lost response", testAnswerIsLost},
+		serverCase{"read-only directory", testReadOnlyFolder},
 		serverCase{"perf.py", testPushPerfPy},
-		serverCase{"node after node", testPushNodeAfterNode},
-		serverCase{"two nodes at once", testTwoNodesAtOnce},
+		serverCase{"nodes one after the other", testPushNodeAfterNode},
+		serverCase{"two nodes concurrently", testTwoNodesAtOnce},
 		serverCase{"run of another node", testRunOfAnotherNode},
-		serverCase{"an hour", testPushAnHour},
+		serverCase{"hour of samples", testPushAnHour},
 		serverCase{"TLS", testTLS},
 		serverCase{"sidecar", testSidecarPushes},
 	)
@@ -40,27 +40,27 @@ func testMLflow3(t *testing.T) {
 func TestE2E_MLflow_EveryCaseWorksWithVersion2(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 2},
-		serverCase{"own run of the job", testJobsOwnRun},
-		serverCase{"a run of our own", testOwnRuns},
+		serverCase{"run of the job", testJobsOwnRun},
+		serverCase{"run created by perfagent", testOwnRuns},
 		serverCase{"a given run", testGivenRun},
 		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
 		serverCase{"twin recordings", testTwinRecordings},
-		serverCase{"pushed again", testPushedAgain},
-		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
-		serverCase{"an answer is lost", testAnswerIsLost},
-		serverCase{"the shell names the server", testPushToTheShellsServer},
-		serverCase{"two nodes at once", testTwoNodesAtOnce},
+		serverCase{"repeated pushes", testPushedAgain},
+		serverCase{"copies pushed concurrently", testCopiesPushedAtOnce},
+		serverCase{"lost response", testAnswerIsLost},
+		serverCase{"server from the environment", testPushToTheShellsServer},
+		serverCase{"two nodes concurrently", testTwoNodesAtOnce},
 		serverCase{"a journal", testPushJournal},
 	)
 }
 
-// A file store stores a repeated point twice, so the concurrent pushes here are those that a lock separates.
+// A file store stores a repeated point twice, so the only concurrent pushes here are serialized by a lock.
 func TestE2E_MLflow_WorksWithFileStoreOfVersion2(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 2, FileStore: true},
-		serverCase{"a run of our own", testOwnRuns},
+		serverCase{"run created by perfagent", testOwnRuns},
 		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
-		serverCase{"pushed again", testPushedAgain},
+		serverCase{"repeated pushes", testPushedAgain},
 	)
 }
 
@@ -77,14 +77,14 @@ func TestE2E_MLflow_PhasesAreMetricsOfRun(t *testing.T) {
 	for phase, prefix := range map[string]string{"load <1>": "phase/load _1_/", "train": "phase/train/"} {
 		p := n.Phase(phase)
 		if p == nil {
-			t.Fatalf("phases %+v lack the one that the run has as a metric", n.Phases)
+			t.Fatalf("phases %+v lack %q", n.Phases, phase)
 		}
 		for key, want := range map[string]float64{
 			"seconds": p.Seconds, "job_avg_cpu_cores": p.Metrics["job_avg_cpu_cores"],
 			"job_peak_memory_mb": p.Metrics["job_peak_memory_mb"],
 		} {
 			if got := run.Metrics[prefix+key]; len(got) != 1 || got[0].Value != want || got[0].Step != 0 {
-				t.Errorf("%s%s: %v, want %v", prefix, key, got, want)
+				t.Errorf("points of %s%s: %v, want one of %v at step 0", prefix, key, got, want)
 			}
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The tests know the same series as the program.
-func TestMLflow_SystemSeriesEqualProgram(t *testing.T) {
+// The tests and the program have the same list of series.
+func TestMLflow_SystemSeriesMatchProgram(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, s := range pusher.AllSeries() {
@@ -33,21 +33,21 @@ func TestMLflow_SystemSeriesEqualProgram(t *testing.T) {
 	}
 }
 
-// The common cases work with the newest version. TestE2E_MLflow_EveryCaseWorksWithVersion3 has the others.
+// The common cases work with the newest version. TestE2E_MLflow_EveryCaseWorksWithVersion3 has the other cases.
 func TestMLflow_CommonCasesWorkWithVersion3(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3},
-		serverCase{"own run of the job", testJobsOwnRun},
-		serverCase{"a run of our own", testOwnRuns},
+		serverCase{"run of the job", testJobsOwnRun},
+		serverCase{"run created by perfagent", testOwnRuns},
 		serverCase{"a given run", testGivenRun},
-		serverCase{"pushed again", testPushedAgain},
-		serverCase{"merged", testPushMerged},
+		serverCase{"repeated pushes", testPushedAgain},
+		serverCase{"merged report", testPushMerged},
 		serverCase{"a journal", testPushJournal},
-		serverCase{"the shell names the server", testPushToTheShellsServer},
+		serverCase{"server from the environment", testPushToTheShellsServer},
 	)
 }
 
-// trains is a job that logs to MLflow without knowing perfagent.
+// trains is a job that logs to MLflow independently of perfagent.
 const trains = `
 import sys, time
 import mlflow
@@ -58,14 +58,14 @@ with mlflow.start_run(run_name="training"):
     time.sleep(0.5)
 `
 
-// The numbers are in the job's run or, without one, in a run of perfagent.
+// If the job creates an MLflow run, perfagent's metrics are in that run.
 func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	o := clitest.RunCommand(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
 		s.Python, "-c", trains, experiment))
 	o.Want(t, 0)
 	if strings.Contains(o.Out+o.Err, "perfagent") {
-		t.Errorf("stdout %q, stderr %q; want nothing of perfagent", o.Out, o.Err)
+		t.Errorf("stdout %q, stderr %q; want no mention of perfagent", o.Out, o.Err)
 	}
 	run, path := onlyRun(t, s, experiment), theReport(t, o)
 	r := reportertest.ReadFile(t, path)
@@ -82,19 +82,19 @@ func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	wantArtifact(t, s, run.Info.RunID, "perfagent/node-2.json", path)
 }
 
-// isHostSeries reports whether every host has a series.
+// isHostSeries reports whether every host has the named series.
 func isHostSeries(name string) bool {
 	return slices.ContainsFunc([]string{"cpu_utilization_", "system_memory_", "disk_", "network_"}, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
 
-// anySourceFailed reports whether a source of these series failed at times.
+// anySourceFailed reports whether a source of the host series failed at any time.
 func anySourceFailed(n *reporter.Node) bool {
 	return slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return slices.Contains([]string{"cpu", "memory", "disk", "disk_io", "network", "clock"}, m.What)
 	})
 }
 
-// wantNames checks that a run has all documented metrics and all series of a node, at the steps of a job of some
+// wantNames checks that a run has all documented metrics and all series of a node, with the steps of a job of a few
 // seconds.
 func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node string) {
 	t.Helper()
@@ -102,7 +102,7 @@ func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node st
 	for _, name := range metricOrder {
 		missing := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == name })
 		if _, there := run.Latest[name]; there == missing {
-			t.Errorf("metric %s in the run: %v; missing from the report: %v", name, there, missing)
+			t.Errorf("metric %s: in the run %v, missing from the report %v; want one of the two", name, there, missing)
 		}
 	}
 	for name := range systemSeries {
@@ -116,7 +116,7 @@ func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node st
 			}
 		}
 		if wall := r.Run.WallSeconds; wall > 1.2 && wall < 9.9 && len(points) != 2 && isHostSeries(name) && !anySourceFailed(n) {
-			t.Errorf("%s has %d points of a job of %.1f s, want 2", name, len(points), wall)
+			t.Errorf("%s has %d points for a job of %.1f s, want 2", name, len(points), wall)
 		}
 	}
 }
@@ -129,7 +129,7 @@ type ownJob struct {
 	runName      string
 }
 
-// A job that logs nothing gets a run of perfagent, with the status of the job.
+// For a job that logs nothing, perfagent creates an MLflow run with the status of the job.
 func testOwnRuns(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []ownJob{
 		{"a shell command", "FINISHED", 0, []string{"sh", "-c", "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 1.3"},
@@ -167,17 +167,18 @@ func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
 	wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
 }
 
-// jobShape is a Python job with some way of logging; the lines follow those that import MLflow and set the experiment.
+// jobShape is a Python job that uses MLflow in a particular way. Its lines follow the import of MLflow and the choice
+// of the experiment.
 type jobShape struct {
 	name, lines string
 	code        int
-	// run is the name of the run that gets the numbers; "" = the only one.
+	// run is the name of the run that gets perfagent's metrics; "" = the only run.
 	run    string
 	status string
 	runs   int
 }
 
-// However a job uses MLflow, the numbers are in its earliest outermost run.
+// However a job uses MLflow, perfagent's metrics are in its earliest outermost run.
 func testShapesOfJobs(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []jobShape{
 		{"two runs one after the other", `
@@ -245,7 +246,7 @@ func (c jobShape) check(t *testing.T, s *mlflowtest.Server) {
 				other.Info.RunName, other.Tags, r.Run.ID)
 		}
 		if other.Info.RunID != run.Info.RunID && len(steps(other, 0)) > 0 {
-			t.Errorf("run %q has the numbers, too, want them only in the run of the job", other.Info.RunName)
+			t.Errorf("run %q also has time series, want them only in the job's run", other.Info.RunName)
 		}
 	}
 }
@@ -255,7 +256,7 @@ const tellsEnvironment = `echo "context $MLFLOW_RUN_CONTEXT"; echo "given ${MLFL
 
 // The job's environment gains the variables that identify its runs, and keeps the existing ones.
 func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
-	t.Run("a context of its own", func(t *testing.T) {
+	t.Run("existing context", func(t *testing.T) {
 		t.Parallel()
 		experiment := study(t)
 		cmd := wrapped(t, s, "", s.Python, "-c", trains, experiment)
@@ -268,7 +269,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 		}
 		wantHistories(t, run, path)
 	})
-	for name, context := range map[string]string{"none": "", "unreadable": `{"team": "blue`, "a list": ` ["team"] `, "null": "null"} {
+	for name, context := range map[string]string{"no context": "", "unreadable": `{"team": "blue`, "a list": ` ["team"] `, "null": "null"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			experiment := study(t)
@@ -284,7 +285,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 				context = fmt.Sprintf(`{"perfagent.invocation":"%s","perfagent.run_id":"%s"}`, invocation, id)
 			}
 			if want := "context " + context + "\ngiven none\nrun " + id + "\nnode 0\n"; o.Out != want {
-				t.Errorf("the job sees\n%s want\n%s", o.Out, want)
+				t.Errorf("environment of the job\n%s want\n%s", o.Out, want)
 			}
 			wantHistories(t, run, path)
 			if run.Tags["perfagent.created_by"] != "perfagent" || o.Err != "" {
@@ -294,7 +295,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// The run in MLFLOW_RUN_ID gets all numbers of all commands, and its status stays unchanged.
+// The run in MLFLOW_RUN_ID gets the metrics of all commands, and its status stays unchanged.
 func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	id := givenRun(t, s, experiment)
@@ -304,7 +305,7 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
 		o := clitest.RunCommand(t, cmd)
 		if o.Want(t, 3*len(paths)); o.Out != "given "+id+"\n" || o.Err != "" {
-			t.Errorf("stdout %q, stderr %q; want given %s, and none", o.Out, o.Err, id)
+			t.Errorf("stdout %q, stderr %q; want \"given %s\" and no stderr", o.Out, o.Err, id)
 		}
 		paths = append(paths, theReport(t, o))
 	}
@@ -325,8 +326,7 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// Two consecutive recordings of a node are both complete in a run, whichever is longer, and in either order of the
-// pushes.
+// Two consecutive recordings of a node are both complete in a run, whichever is longer, and whichever is pushed first.
 func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []struct {
 		name          string
@@ -340,7 +340,7 @@ func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			id := givenRun(t, s, study(t))
-			// The second begins when the first ends.
+			// The second recording begins when the first one ends.
 			paths := []string{writeSynthetic(t, synthetic{run: "a", seconds: c.first}),
 				writeSynthetic(t, synthetic{run: "b", seconds: c.second, after: time.Duration(c.first) * time.Second})}
 			if c.backwards {
@@ -360,8 +360,8 @@ func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// Recordings of the same moments with nearly all values in common are both complete, even if a request repeats many
-// stored points.
+// Recordings of the same time with nearly all values in common are all complete, even if a request repeats many stored
+// points.
 func testTwinRecordings(t *testing.T, s *mlflowtest.Server) {
 	id, origin := givenRun(t, s, study(t)), time.Now().Add(-time.Hour)
 	var paths []string
@@ -376,7 +376,7 @@ func testTwinRecordings(t *testing.T, s *mlflowtest.Server) {
 	wantHistories(t, s.ReadBack(t, id), paths...)
 }
 
-// sideBySide runs prepared processes concurrently to their ends.
+// sideBySide runs prepared processes concurrently and waits for them.
 func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []clitest.Outcome) {
 	t.Helper()
 	var all []*clitest.Process
@@ -390,12 +390,13 @@ func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []clitest.Outcome) {
 	return out
 }
 
-// Two nodes of a run share a run of perfagent.
+// Two nodes of a run share the MLflow run that perfagent creates.
 func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	id := "r" + newInvocation()
 	var cmds []*exec.Cmd
-	// At its job's end node 1 waits 5 s for node 0's run, too short on a busy server.
+	// At the end of its job, node 1 waits 5 s for node 0's run. This is too short if the server is busy, so node 1 has
+	// a longer job.
 	for _, n := range []struct{ node, job string }{{"1", "sleep 6; exit 1"}, {"0", "sleep 1.2; exit 0"}} {
 		cmds = append(cmds, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--node", n.node, "--", "sh", "-c", n.job))
 	}
@@ -416,8 +417,8 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// The run that the job of one node created gets the numbers of other nodes with the same run ID. A later use of the ID
-// does not find it.
+// The MLflow run that the job of one node creates gets the metrics of other nodes with the same run ID. A later run
+// with that ID does not use it.
 func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 	experiment, id := study(t), "r"+newInvocation()
 	prepare := func(node string, job ...string) (*clitest.Process, func() error) {
@@ -444,23 +445,23 @@ func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 	o.Want(t, 0)
 	runs := s.Runs(t, experiment)
 	if len(runs) != 2 {
-		t.Fatalf("%s: want the job's run and another one", runList(runs))
+		t.Fatalf("runs %s, want the job's run and one more", runList(runs))
 	}
 	wantHistories(t, runNamed(t, runs, "long"), paths...)
 	wantHistories(t, runNamed(t, runs, "sh -c 'sleep 0.2'"), theReport(t, o))
 }
 
-// A sidecar pushes in the same way, and prints nothing if no server responds.
+// A sidecar also pushes. If no server responds, it prints one line with the command to push later.
 func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []struct {
 		name, uri, state string
-	}{{"a server", s.URL, reporter.PushDone}, {"none", "http://127.0.0.1:9", reporter.PushPending}} {
+	}{{"with a server", s.URL, reporter.PushDone}, {"without a server", "http://127.0.0.1:9", reporter.PushPending}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			experiment := study(t)
 			cmd := tracked(t, s, experiment, "sidecar", "--interval", "50ms", "--run-id", "s", "--mlflow", c.uri, "--push-timeout", "1s")
 			if c.state == reporter.PushDone {
-				cmd.Args = cmd.Args[:len(cmd.Args)-2] // without a limit
+				cmd.Args = cmd.Args[:len(cmd.Args)-2] // without --push-timeout
 			}
 			l := clitest.StartProcess(t, cmd)
 			path := filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
@@ -480,7 +481,7 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			}
 			run := onlyRun(t, s, experiment)
 			if o.Err != "" || run.Info.Status != "FINISHED" || run.Info.RunName != "perfagent s" || run.Tags["perfagent.created_by"] != "perfagent" {
-				t.Errorf("stderr %q, run %+v, tags %v; want none, the finished run perfagent s, created_by perfagent",
+				t.Errorf("stderr %q, run %+v, tags %v; want no stderr, the finished run \"perfagent s\", and created_by perfagent",
 					o.Err, run.Info, run.Tags)
 			}
 			if len(steps(run, 0)) == 0 {

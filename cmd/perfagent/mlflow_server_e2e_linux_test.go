@@ -17,9 +17,9 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// Whatever the server does at the job's end, the job is unaffected, one line has the command for later, and that
-// command pushes everything.
-func TestE2E_MLflow_ServerFailureAtTheEndLeavesTheJobAlone(t *testing.T) {
+// Whatever the server does at the job's end, the job is unaffected. One line names a command, which later pushes
+// everything.
+func TestE2E_MLflow_ServerFailureAtEndDoesNotAffectJob(t *testing.T) {
 	together(t, endFaults(), func(t *testing.T, f fault) {
 		s := newSite(t)
 		f.begin(t, s)
@@ -40,7 +40,7 @@ func TestE2E_MLflow_ServerFailureAtTheEndLeavesTheJobAlone(t *testing.T) {
 		why, line := pendingLine(o, t, jobSays)
 		path := wantPending(o, t, f.words...)
 		if state := reportertest.ReadFile(t, path).Nodes["0"].Push.MLflow; state.Error != why {
-			t.Errorf("the report records the error %q, want that of stderr, %q", state.Error, why)
+			t.Errorf("the report records the error %q, want %q as on stderr", state.Error, why)
 		}
 		if n := len(s.Runs()); n != 0 {
 			t.Errorf("the broken server has %d runs, want 0", n)
@@ -67,25 +67,25 @@ func TestE2E_MLflow_RecoveredServerGetsEverything(t *testing.T) {
 		hook func(f *mlflowtest.Fake) mlflowtest.Hook
 		gap  time.Duration // minimum time between the first three requests
 	}{
-		"500":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, failing) }, 0},
-		"429":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(2, mlflowtest.RetryAfter(1)) }, time.Second},
-		"half JSON": {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, mlflowtest.HalfJSON()) }, 0},
-		"a lost answer": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+		"500":                {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, failing) }, 0},
+		"429":                {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(2, mlflowtest.RetryAfter(1)) }, time.Second},
+		"truncated response": {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, mlflowtest.HalfJSON()) }, 0},
+		"lost response to a batch": {func(f *mlflowtest.Fake) mlflowtest.Hook {
 			return mlflowtest.On("log-batch", mlflowtest.First(2, f.Applied(mlflowtest.Drop())))
 		}, 0},
-		"a lost upload": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+		"lost response to an upload": {func(f *mlflowtest.Fake) mlflowtest.Hook {
 			return mlflowtest.On("artifacts", mlflowtest.First(2, f.Applied(mlflowtest.Drop())))
 		}, 0},
-		"a lost new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+		"lost response to a new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
 			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.Drop())))
 		}, 0},
-		"a lost new run, told so": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+		"502 after a new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
 			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.HTML502())))
 		}, 0},
-		"half a new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+		"truncated response to a new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
 			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.HalfJSON())))
 		}, 0},
-		"a lost experiment": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+		"lost response to a new experiment": {func(f *mlflowtest.Fake) mlflowtest.Hook {
 			return mlflowtest.On("experiments/create", mlflowtest.First(1, f.Applied(mlflowtest.Drop())))
 		}, 0},
 	}, func(t *testing.T, c struct {
@@ -108,7 +108,7 @@ func TestE2E_MLflow_RecoveredServerGetsEverything(t *testing.T) {
 		requests := s.Requests()
 		for i := 1; i <= 2; i++ {
 			if gap := requests[i].Time.Sub(requests[i-1].Time); gap < c.gap {
-				t.Errorf("request %d came %v after the one before, want %v", i, gap, c.gap)
+				t.Errorf("request %d came %v after the previous one, want at least %v", i, gap, c.gap)
 			}
 		}
 	})
@@ -127,8 +127,8 @@ func TestE2E_MLflow_PushTimeoutZeroLosesNothing(t *testing.T) {
 	wantWhole(t, s.only(t), path)
 }
 
-// Bad MLflow settings do not stop a job, but they stop a push.
-func TestE2E_MLflow_BadSettingsStopPushButNotJob(t *testing.T) {
+// Bad MLflow settings prevent a push, but not the job.
+func TestE2E_MLflow_BadSettingsPreventPushButNotJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ variable, value string }{
 		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "junk"}, {"MLFLOW_HTTP_REQUEST_TIMEOUT", "-1"}, {"MLFLOW_TRACKING_AWS_SIGV4", "true"}, {"MLFLOW_TRACKING_TOKEN", "a\nb"},
@@ -149,8 +149,8 @@ func TestE2E_MLflow_BadSettingsStopPushButNotJob(t *testing.T) {
 	}
 }
 
-// A deleted experiment gets no push; once it is restored, the command in the hint works.
-func TestE2E_MLflow_DeletedExperimentGetsPushOnceRestored(t *testing.T) {
+// A push to a deleted experiment fails. Once the experiment is restored, the command in the hint works.
+func TestE2E_MLflow_PushesToExperimentOnceRestored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	e, err := s.client(t).EnsureExperiment(t.Context(), "gone")
@@ -174,19 +174,19 @@ func TestE2E_MLflow_DeletedExperimentGetsPushOnceRestored(t *testing.T) {
 	}
 }
 
-// A push that is killed anywhere resumes when it is started again.
+// A push that is killed at any point resumes when it is started again.
 func TestE2E_Push_KilledPushResumes(t *testing.T) {
 	together(t, map[string]struct {
 		path string
 		n    int // requests that pass
 		sig  syscall.Signal
 	}{
-		"before the run is made":    {"runs/create", 0, syscall.SIGKILL},
+		"before the run is created": {"runs/create", 0, syscall.SIGKILL},
 		"at the first batch":        {"log-batch", 0, syscall.SIGKILL},
-		"in the middle":             {"log-batch", 5, syscall.SIGKILL},
+		"between batches":           {"log-batch", 5, syscall.SIGKILL},
 		"before the artifact":       {"artifacts", 0, syscall.SIGKILL},
-		"before the end":            {"runs/update", 0, syscall.SIGKILL},
-		"interrupted in the middle": {"log-batch", 5, syscall.SIGINT},
+		"before the final update":   {"runs/update", 0, syscall.SIGKILL},
+		"interrupted by SIGINT":     {"log-batch", 5, syscall.SIGINT},
 	}, func(t *testing.T, c struct {
 		path string
 		n    int
@@ -199,7 +199,7 @@ func TestE2E_Push_KilledPushResumes(t *testing.T) {
 		l.Signal(c.sig)
 		if o, _ := l.End(); c.sig == syscall.SIGINT {
 			o.Want(t, 1)
-			clitest.WantLines(t, o.Err, 1, 3) // one may be progress
+			clitest.WantLines(t, o.Err, 1, 3) // one of the lines may be progress
 		}
 		s.SetBefore(nil)
 		o := call("push", "--mlflow", s.URL, path)
@@ -213,7 +213,7 @@ func TestE2E_Push_KilledPushResumes(t *testing.T) {
 	})
 }
 
-// A signal after the job's end ends the push; the report has been written before.
+// A signal after the job's end ends the push. The report has been written by then.
 func TestE2E_MLflow_SignalEndsPushAfterReport(t *testing.T) {
 	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
 		s, came := newSite(t), make(chan struct{})
@@ -240,7 +240,7 @@ func TestE2E_MLflow_SignalEndsPushAfterReport(t *testing.T) {
 	})
 }
 
-// A sidecar responds to TERM in time, whatever its server does.
+// A sidecar ends in time after TERM, whatever its server does.
 func TestE2E_Sidecar_HangingServerDoesNotDelayTERM(t *testing.T) {
 	together(t, map[string]func(t *testing.T, s *site){"hangs": hook(mlflowtest.Hang()), "silent": silent, "slow": hook(mlflowtest.Slow())},
 		func(t *testing.T, begin func(*testing.T, *site)) {
@@ -266,16 +266,16 @@ func TestE2E_Sidecar_HangingServerDoesNotDelayTERM(t *testing.T) {
 		})
 }
 
-// Whatever the server does while the job runs, all points are in the run at the end, each once, and are sent live again
-// as soon as the server recovers.
+// Whatever the server does while the job runs, all points are in the run at the end, each once. Live pushes resume as
+// soon as the server recovers.
 func TestE2E_MLflow_ServerFailureDuringJobLosesNoPoint(t *testing.T) {
 	together(t, map[string]func(t *testing.T){
-		"dies and comes back":     liveServerDies,
-		"hangs":                   liveServerHangs,
-		"the run is deleted":      liveRunDeleted,
-		"our own run":             liveOwnRun,
-		"our own run, unanswered": liveOwnRunLost,
-		"never there":             liveNeverThere,
-		"a wrong password":        liveRefused,
+		"server restarts":        liveServerDies,
+		"server hangs":           liveServerHangs,
+		"run is deleted":         liveRunDeleted,
+		"run of perfagent":       liveOwnRun,
+		"lost response to a run": liveOwnRunLost,
+		"server never reachable": liveNeverThere,
+		"wrong password":         liveRefused,
 	}, func(t *testing.T, test func(*testing.T)) { test(t) })
 }

@@ -34,8 +34,8 @@ const trackedJob = `echo begins; echo begins >&2; sleep 1.2; echo ends; echo end
 const (
 	jobSays = "begins\nends\n"
 	jobTime = 1200 * time.Millisecond
-	// noise is the time that this machine may add to a job, with or without perfagent. Only waiting for a server takes
-	// longer.
+	// noise is the delay that a busy machine may add to a job, with or without perfagent. Only waiting for a server
+	// takes longer.
 	noise = 20 * time.Second
 )
 
@@ -88,7 +88,7 @@ func (s *site) only(t testing.TB) mlflowtest.RunData {
 	return runs[0]
 }
 
-// steps returns the windows with points in a run; nil = no such run.
+// steps returns the windows with points in the run with the given ID, or in all runs if id is "".
 func (s *site) steps(id string) (out []int64) {
 	for _, r := range s.Runs() {
 		if r.Info.RunID != id && id != "" {
@@ -105,11 +105,11 @@ func (s *site) steps(id string) (out []int64) {
 func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "100ms"}, args...)...)
-	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "PERFAGENT_SUMMARY=never") // messages are only about the push
+	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "PERFAGENT_SUMMARY=never") // only messages about the push
 	return cmd
 }
 
-// insideFor runs a command line in the test's process that pushes to a server.
+// insideFor runs a command line in the test's process, with uri as the tracking server.
 func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 	t.Helper()
 	l := insideCommand(t, args...)
@@ -120,19 +120,20 @@ func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 // ourLine matches the message of a run with a pending push.
 var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the report is safe; push it with: (.*)\n$`)
 
-// pendingLine checks that stderr has only that line besides the job's output, and returns its error and its command.
+// pendingLine checks that stderr has only the job's output and the message that ourLine matches. It returns the error
+// and the command in the message.
 func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string) {
 	t.Helper()
 	after, ok := strings.CutPrefix(o.Err, job)
 	m := ourLine.FindStringSubmatch(after)
 	if !ok || m == nil {
-		t.Fatalf("stderr is not the job's %q and then one line of perfagent:\n%s", job, o.Err)
+		t.Fatalf("stderr is not %q followed by one line of perfagent:\n%s", job, o.Err)
 	}
 	clitest.WantPrintable(t, m[0])
 	return m[1], m[2]
 }
 
-// wantPending checks a report with a pending push, and returns its path.
+// wantPending checks that the only report has a pending push, and returns its path.
 func wantPending(o clitest.Outcome, t testing.TB, words ...string) (path string) {
 	t.Helper()
 	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
@@ -179,11 +180,11 @@ func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 	t.Helper()
 	want := undisturbed(t, path)
 	if len(want.Metrics) < 30 || len(want.Metrics[oneSeries]) == 0 {
-		t.Errorf("an undisturbed push sends %d series with %d windows, want at least 30 and some",
+		t.Errorf("an undisturbed push sends %d series with %d windows, want at least 30 series and 1 window",
 			len(want.Metrics), len(want.Metrics[oneSeries]))
 	}
 	if d := cmp.Diff(want.Metrics, got.Metrics); d != "" {
-		t.Errorf("histories, undisturbed and here (-want +got):\n%s", d)
+		t.Errorf("metrics, compared with an undisturbed push (-want +got):\n%s", d)
 	}
 	for key, points := range got.Metrics {
 		for i := 1; i < len(points); i++ {
@@ -213,7 +214,7 @@ func wantPushed(t testing.TB, path, runID string) {
 	}
 }
 
-// wantUnharmed checks streams, exit code and times of trackedJob.
+// wantUnharmed checks the exit code, stdout and times of trackedJob.
 func wantUnharmed(t testing.TB, o clitest.Outcome, took, allowed time.Duration) {
 	t.Helper()
 	o.Want(t, 7)
@@ -230,7 +231,7 @@ func wantUnharmed(t testing.TB, o clitest.Outcome, took, allowed time.Duration) 
 	}
 }
 
-// together runs all subtests at once, regardless of -parallel: they mostly wait.
+// together runs all subtests concurrently, regardless of -parallel, because they mostly wait.
 func together[T any](t *testing.T, list map[string]T, test func(t *testing.T, c T)) {
 	t.Helper()
 	t.Parallel()
@@ -242,25 +243,25 @@ func together[T any](t *testing.T, list map[string]T, test func(t *testing.T, c 
 	all.Wait()
 }
 
-// A fault breaks a server, and has the words of the report's error.
+// A fault breaks a server. The report's error then contains words.
 type fault struct {
 	begin func(t *testing.T, s *site) // sets s.heal unless the hook does
 	words []string
 	// quick marks a permanent failure, after which perfagent does not wait.
 	quick bool
-	// env is for the later push; lost: the server never returns at its address.
+	// env returns the environment of the later push. lost is set if the server never returns to its address.
 	env  func(s *site) []string
 	lost bool
 	// limit is the --push-timeout; 0 = a short one.
 	limit time.Duration
 }
 
-// hook returns a fault in the responses.
+// hook returns a function that makes h intercept the requests to a server.
 func hook(h mlflowtest.Hook) func(*testing.T, *site) {
 	return func(_ *testing.T, s *site) { s.SetBefore(h) }
 }
 
-// silent replaces a server by one that accepts connections and never responds.
+// silent replaces a server with one that accepts connections and never responds.
 func silent(t *testing.T, s *site) {
 	s.Close()
 	var l net.Listener
@@ -310,16 +311,16 @@ func endFaults() map[string]fault {
 			s.Close()
 			s.heal = s.Reopen
 		}},
-		"accepts and never answers": {words: []string{"no response"}, begin: silent},
-		"hears and never answers":   {words: []string{"no response"}, begin: hook(mlflowtest.Hang())},
-		"a byte a second":           {begin: hook(mlflowtest.Slow())},
-		"500":                       {words: []string{"500", "INTERNAL_ERROR"}, begin: hook(mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`))},
-		"429":                       {words: []string{"429"}, begin: hook(mlflowtest.RetryAfter(3600)), quick: true},
-		"502 HTML":                  {words: []string{"502"}, begin: hook(mlflowtest.HTML502())},
-		"half a JSON answer":        {words: []string{"cut off"}, begin: hook(mlflowtest.HalfJSON())},
-		"closes the connection":     {words: []string{"closed the connection"}, begin: hook(mlflowtest.Drop())},
-		"another service":           {words: []string{"MLflow server"}, begin: hook(mlflowtest.Status(200, "text/html", "<html>Log in</html>")), quick: true},
-		"redirect to https":         {words: []string{"https://mlflow.example"}, begin: hook(elsewhere()), quick: true},
+		"no response to a connection": {words: []string{"no response"}, begin: silent},
+		"no response to a request":    {words: []string{"no response"}, begin: hook(mlflowtest.Hang())},
+		"one byte per second":         {begin: hook(mlflowtest.Slow())},
+		"500":                         {words: []string{"500", "INTERNAL_ERROR"}, begin: hook(mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`))},
+		"429":                         {words: []string{"429"}, begin: hook(mlflowtest.RetryAfter(3600)), quick: true},
+		"502 HTML":                    {words: []string{"502"}, begin: hook(mlflowtest.HTML502())},
+		"truncated response":          {words: []string{"cut off"}, begin: hook(mlflowtest.HalfJSON())},
+		"closes the connection":       {words: []string{"closed the connection"}, begin: hook(mlflowtest.Drop())},
+		"another service":             {words: []string{"MLflow server"}, begin: hook(mlflowtest.Status(200, "text/html", "<html>Log in</html>")), quick: true},
+		"redirect to https":           {words: []string{"https://mlflow.example"}, begin: hook(elsewhere()), quick: true},
 		"bad certificate": {words: []string{"certificate", "MLFLOW_TRACKING_SERVER_CERT_PATH"}, quick: true, begin: func(t *testing.T, s *site) {
 			uri, ca := mlflowtest.TLSProxy(t, s.URL)
 			s.uri, s.heal = uri, func() { s.uri = ca }
@@ -395,7 +396,7 @@ func TestMLflow_BadVariableDoesNotPreventJob(t *testing.T) {
 }
 
 // If the disk fills up while the server is down, the report is in another directory, and the command names it.
-func TestMLflow_DiskFullAndServerDown_CommandNamesOtherDirectory(t *testing.T) {
+func TestMLflow_CommandNamesOtherDirectoryIfDiskIsFull(t *testing.T) {
 	t.Parallel()
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
@@ -455,7 +456,7 @@ func (s *site) post(t testing.TB, name, body string) {
 	}
 }
 
-// bigReport writes the report of more than an hour, with a sample each 10 s.
+// bigReport writes a report of more than an hour, with a sample every 10 s, and returns its path.
 func bigReport(t testing.TB) (path string) {
 	t.Helper()
 	const n, every = 500, 10 * time.Second
@@ -478,7 +479,7 @@ func bigReport(t testing.TB) (path string) {
 	return clitest.Write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
 }
 
-// after returns a hook that lets n requests pass, then sends on came and blocks the next request.
+// after returns a hook that lets n requests pass, then closes came and blocks all later requests.
 func after(n int, came chan<- struct{}) mlflowtest.Hook {
 	var seen atomic.Int64
 	hang := mlflowtest.Hang()
@@ -503,7 +504,7 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 	}
 }
 
-// Ctrl-C ends the push, too.
+// Ctrl-C ends the push after the job.
 func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	t.Parallel()
 	s, came := newSite(t), make(chan struct{})
@@ -523,10 +524,10 @@ func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	wantPending(clitest.Outcome{Dir: cmd.Dir}, t)
 }
 
-// livePatience is the maximum duration of a live run's last push.
+// livePatience is the maximum duration of a live run's final push.
 const livePatience = 20 * time.Second
 
-// liveRun is a job of some windows with live pushes of their points into a given run.
+// liveRun is a job of several windows that are pushed live to a given run.
 type liveRun struct {
 	*site
 	t     *testing.T
@@ -536,7 +537,7 @@ type liveRun struct {
 	hold  io.Closer // closing it ends the job
 }
 
-// begin starts a job that prints a line after each of some numbers of seconds, and ends once end is called.
+// begin starts a job that prints each element of seconds after that many seconds, and ends when end is called.
 func begin(t *testing.T, s *site, env []string, seconds ...float64) *liveRun {
 	t.Helper()
 	r := &liveRun{site: s, t: t, id: s.newRun(t)}
@@ -556,10 +557,10 @@ func begin(t *testing.T, s *site, env []string, seconds ...float64) *liveRun {
 // reach waits until the server has points of a window, while the job runs.
 func (r *liveRun) reach(step int64) {
 	r.t.Helper()
-	clitest.WaitUntil(r.t, fmt.Sprintf("points of window %d are with the server", step), func() bool { return slices.Contains(r.steps(r.id), step) })
+	clitest.WaitUntil(r.t, fmt.Sprintf("the server has points of window %d", step), func() bool { return slices.Contains(r.steps(r.id), step) })
 }
 
-// end ends the job and checks times and streams.
+// end ends the job and checks its exit code and times.
 func (r *liveRun) end(seconds float64) clitest.Outcome {
 	r.t.Helper()
 	released := time.Now()
@@ -591,7 +592,7 @@ func (r *liveRun) whole(o clitest.Outcome) {
 	wantPushed(r.t, path, r.id)
 }
 
-// since returns the requests after the n-th that carried points.
+// since returns the requests after the n-th.
 func (r *liveRun) since(n int) []mlflowtest.Request { return r.Requests()[n:] }
 
 func liveServerDies(t *testing.T) {
@@ -602,7 +603,7 @@ func liveServerDies(t *testing.T) {
 	r.Reopen()
 	r.reach(2)
 	if got := r.steps(r.id); !slices.Equal(got, []int64{0, 1, 2}) {
-		t.Errorf("windows in the run while the job runs %v, want 0, 1, 2", got)
+		t.Errorf("windows in the run while the job runs: %v, want 0, 1, 2", got)
 	}
 	o := r.end(21.5)
 	if o.Err != "ends\n" {
@@ -616,7 +617,7 @@ func liveServerHangs(t *testing.T) {
 	r := begin(t, s, []string{"PERFAGENT_PUSH_TIMEOUT=3s"}, 12.5)
 	s.SetBefore(mlflowtest.Hang())
 	r.l.Expect("12.5")
-	clitest.WaitUntil(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
+	clitest.WaitUntil(t, "the server received a request", func() bool { return len(r.since(1)) > 0 })
 	o := r.end(12.5)
 	_, line := pendingLine(o, t, "ends\n")
 	wantPending(o, t, "no response")
@@ -650,7 +651,8 @@ func liveRunDeleted(t *testing.T) {
 	wantPushed(t, path, other)
 }
 
-// ownRun is a run without a given run, for which perfagent creates one meanwhile; it ends after live has returned.
+// ownRun runs a job without a given MLflow run, so perfagent creates one while the job runs. The job ends after live
+// has returned. ownRun returns the path of the report.
 func ownRun(t *testing.T, s *site, live func()) (path string) {
 	t.Helper()
 	cmd := pushing(t, s.uri, "--", "sh", "-c", "sleep 15; echo 15; read end; exit 7")
@@ -681,16 +683,16 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 func liveOwnRun(t *testing.T) {
 	s := newSite(t)
 	ownRun(t, s, func() {
-		clitest.WaitUntil(t, "three windows are with the server", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
+		clitest.WaitUntil(t, "the server has three windows", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
 	})
-	// Looking for the job's run takes three requests a window, a batch one; at the end the run is read and the rest is
-	// sent.
+	// Looking for the job's run takes three requests per window, and a batch takes one. At the end perfagent reads the
+	// run and sends the rest.
 	if n := len(s.Requests()); n > 20 {
 		t.Errorf("%d requests for three windows, want at most 20", n)
 	}
 }
 
-// perfagent creates its run only once, even if the response is lost.
+// perfagent creates only one run, even if the response to the request is lost.
 func liveOwnRunLost(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.On("runs/create", mlflowtest.First(1, s.Applied(mlflowtest.Drop()))))

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// A slow push without values, only with tags, succeeds.
+// A slow push that sends only tags and no values succeeds.
 func TestE2E_Push_SlowPushOfTagsOnlySucceeds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -38,7 +38,7 @@ func TestE2E_Push_SlowPushOfTagsOnlySucceeds(t *testing.T) {
 	}
 }
 
-// If two nodes end at once and one failed, the run has failed.
+// If two nodes end at the same time and one of them has failed, the run has failed.
 func TestE2E_MLflow_FailureOfOneNodeFailsRun(t *testing.T) {
 	t.Parallel()
 	for k := range 4 {
@@ -79,7 +79,7 @@ func TestE2E_MLflow_DoesNotOverwriteReportReplacedDuringPush(t *testing.T) {
 	said := o.Err[strings.Index(o.Err, "perfagent: MLflow"):]
 	line := ourLine.FindStringSubmatch(said)
 	if line == nil {
-		t.Fatalf("stderr does not name where the report is: %q", o.Err)
+		t.Fatalf("stderr does not name the path of the report: %q", o.Err)
 	}
 	s.SetBefore(nil)
 	later(t, line[2]).Want(t, 0)

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pendingReport returns a report that was not pushed; uri is the server that it records.
+// pendingReport returns the path of a report that was not pushed and that records the server uri.
 func pendingReport(t testing.TB, uri string, args ...string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -61,12 +61,12 @@ func TestMLflow_OddRunContextNeverPreventsStart(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 0)
 		if o.Out != value {
-			t.Errorf("%s: the job has %d bytes %.80q, want %d %.80q", name, len(o.Out), o.Out, len(value), value)
+			t.Errorf("%s: the job's variable has %d bytes %.80q, want %d %.80q", name, len(o.Out), o.Out, len(value), value)
 		}
 	}
 }
 
-// Concurrent commands that share a run each have all their points there.
+// If concurrent commands share an MLflow run, the run has all points of each command.
 func TestMLflow_ParallelCommandsShareOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -96,7 +96,7 @@ func TestMLflow_ParallelCommandsShareOneRun(t *testing.T) {
 	}
 }
 
-// Concurrent pushes of copies of a report, which share no lock, create one run.
+// Concurrent pushes of copies of a report create only one run, although the copies share no lock.
 func TestPush_ConcurrentPushesOfCopiesCreateOneRun(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
@@ -104,10 +104,10 @@ func TestPush_ConcurrentPushesOfCopiesCreateOneRun(t *testing.T) {
 		switch one := len(alive) == 1 && len(alive[0].Metrics[oneSeries]) == 1; {
 		case one:
 			return
-		case late < 250*time.Millisecond || try == 5: // they wait 300 ms for each other
+		case late < 250*time.Millisecond || try == 5: // concurrent pushes wait 300 ms for each other
 			t.Fatalf("%d runs of concurrent pushes, want 1: %+v", len(alive), alive)
 		}
-		t.Logf("try %d: the copies made their runs %v apart", try, late)
+		t.Logf("try %d: the copies created their runs %v apart", try, late)
 	}
 }
 
@@ -164,9 +164,9 @@ func TestPush_JournalOfRunningRunSendsOnlyFinalPoints(t *testing.T) {
 	}
 }
 
-// The run of perf.py's file is found again, even after its run has pushed it; the metrics that --cpus adds are sent
-// later.
-func TestPush_FindsRunOfPerfPyFileAgain(t *testing.T) {
+// A push of a perf.py file finds the MLflow run of earlier pushes, including the push at the end of the job. Metrics
+// that need --cpus are sent later.
+func TestPush_FindsRunOfPerfPyFile(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()
 	s := newSite(t)
@@ -187,7 +187,7 @@ func TestPush_FindsRunOfPerfPyFileAgain(t *testing.T) {
 	}
 }
 
-// Merged nodes go to the runs of their jobs.
+// The nodes of a merged report are pushed to the runs of their jobs.
 func TestPush_MergedNodesGoToRunsOfTheirJobs(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()
@@ -211,7 +211,7 @@ func TestPush_MergedNodesGoToRunsOfTheirJobs(t *testing.T) {
 	call("push", args[2]).Want(t, 0)
 	for node, n := range reportertest.ReadFile(t, args[2]).Nodes {
 		if got := n.Push.MLflow; got.State != reporter.PushDone || got.RunID != want[node] {
-			t.Errorf("node %s: %+v, want run %s", node, got, want[node])
+			t.Errorf("push state of node %s: %+v, want done in run %s", node, got, want[node])
 		}
 	}
 	for _, r := range s.Runs() {

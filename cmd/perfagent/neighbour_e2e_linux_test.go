@@ -11,9 +11,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// With twice as many busy loops as CPUs, a job with one loop gets less than a CPU and the finding.
+// With twice as many busy loops as CPUs, a job with one loop gets less than one CPU, and its report has the finding.
 func TestE2E_Finding_NamesNeighbourThatTakesCPU(t *testing.T) {
-	clitest.Binary(t) // built before the loops, which are short-lived
+	clitest.Binary(t) // build before starting the loops, which are short-lived
 	const loop = "while :; do :; done"
 	for range 2 * runtime.NumCPU() {
 		other := clitest.Command(t, "timeout", "60", "sh", "-c", loop)

@@ -19,14 +19,14 @@ const (
 	// endLimit is the time limit of the --on-end command.
 	endLimit = 10 * time.Second
 
-	// endGrace is how long the output of the --on-end command is still copied after its exit.
+	// endGrace is how long the output of the --on-end command is copied after the command has exited.
 	endGrace = time.Second
 )
 
-// notify runs the --on-end command with the summary of the run on stdin. The measurement is over, so the command is not
-// counted. Failures are logged as warnings.
+// notify runs the --on-end command with the summary of the run on stdin. The measurement is over, so the command's
+// usage is not counted. Failures are logged as warnings.
 func (o *recordOptions) notify(r *agent.Result) {
-	if o.onEnd == "" || r.RankPart { // the last rank of the node notifies for all of them
+	if o.onEnd == "" || r.RankPart { // the last rank of the node notifies for all ranks
 		return
 	}
 	if r.Report == nil {
@@ -43,14 +43,14 @@ func (o *recordOptions) notify(r *agent.Result) {
 	}
 }
 
-// lateSignalContext is like signalContext, but for a process after a run that took over its signals: the run delivers
-// them on late. If late is nil, it is signalContext.
+// lateSignalContext is like signalContext, but for use after a run that took over the signals of the process. The run
+// delivers later signals on late. If late is nil, lateSignalContext is the same as signalContext.
 func lateSignalContext(late <-chan syscall.Signal) (context.Context, context.CancelFunc) {
 	if late == nil {
 		return signalContext()
 	}
 	select {
-	case <-late: // a signal that ended the job
+	case <-late: // discard the signal that ended the job
 	default:
 	}
 

@@ -74,7 +74,8 @@ the lines could not be sent; 125 for incorrect usage.`,
 }
 
 // runOperation runs the command args, sends its duration to the enclosing perfagent, and returns its exit code as an
-// error. It handles signals and streams as perfagent run does. A command that could not be started counts as failed.
+// error. It handles signals and streams as perfagent run does. A command that could not be started is recorded as
+// failed.
 func (s streams) runOperation(op operation, args []string) error {
 	var status job.Status
 	command, err := s.resolve(args)
@@ -96,7 +97,7 @@ func (s streams) runOperation(op operation, args []string) error {
 
 // send sends op to the enclosing perfagent. If that fails or there is none, it prints a warning.
 func (s streams) send(op operation) {
-	line, _ := json.Marshal(op) // op has no infinity or NaN
+	line, _ := json.Marshal(op) // cannot fail: op has no infinity or NaN
 	send, err := intake.Dial()
 	switch {
 	case err != nil:
@@ -111,7 +112,7 @@ func (s streams) send(op operation) {
 }
 
 // sendLines sends each line of stdin to the enclosing perfagent, if there is one. After a failure it prints a warning.
-// It discards the rest of stdin, so that the writer never gets SIGPIPE.
+// Lines that are not sent are read and discarded, so that the writer never gets SIGPIPE.
 func (s streams) sendLines() {
 	in := s.in
 	if !s.embedded {
@@ -129,8 +130,8 @@ func (s streams) sendLines() {
 	}
 }
 
-// eachLine calls use with each non-empty line of in, without its line end, until use fails. A line longer than a
-// datagram is cut to the maximum size of one, so that perfagent counts it as too long.
+// eachLine calls use with each non-empty line of in, without its line end, until use fails. A line that does not fit
+// into a datagram is cut to the maximum datagram size, so that perfagent counts it as too long.
 func eachLine(in io.Reader, use func(line []byte) error) error {
 	lines := bufio.NewReaderSize(in, intake.MaxDatagram)
 	beginning := true

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// An inbox replaces the sockets of the perfagent around a job.
+// An inbox receives the datagrams of a job in place of the perfagent that wraps the job.
 type inbox struct {
 	conn net.PacketConn
 	env  string // entry for the job's environment
@@ -40,13 +40,13 @@ func newInbox(t *testing.T, network string) *inbox {
 	return &inbox{conn, variable + conn.LocalAddr().String()}
 }
 
-// datagrams returns the received datagrams, at least want.
+// datagrams waits for at least want datagrams, and returns all that were received.
 func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
 	t.Helper()
 	buffer := make([]byte, 1<<16)
 	for {
 		patience := clitest.Longest
-		if len(all) >= want { // datagrams on this machine arrive at once
+		if len(all) >= want { // local datagrams arrive immediately
 			patience = 0
 		}
 		if err := b.conn.SetReadDeadline(time.Now().Add(max(patience, 50*time.Millisecond))); err != nil {
@@ -63,7 +63,7 @@ func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
 	}
 }
 
-// opCommand prepares perfagent op with an inbox.
+// opCommand prepares perfagent op, which sends to b.
 func opCommand(t *testing.T, b *inbox, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append([]string{"op"}, args...)...)
@@ -71,7 +71,7 @@ func opCommand(t *testing.T, b *inbox, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// wantOperation checks the only datagram of an inbox.
+// wantOperation checks the only datagram of an inbox, and returns its operation.
 func wantOperation(t *testing.T, b *inbox, name, key string, ok bool) (op operation) {
 	t.Helper()
 	got := b.datagrams(t, 1)
@@ -82,7 +82,7 @@ func wantOperation(t *testing.T, b *inbox, name, key string, ok bool) (op operat
 		t.Fatalf("datagram %q is not a JSON record: %v", got[0], err)
 	}
 	if op.Name != name || op.Key != key || op.OK != ok {
-		t.Errorf("%s: want op %q, key %q, ok %t", got[0], name, key, ok)
+		t.Errorf("datagram %s, want op %q, key %q, ok %t", got[0], name, key, ok)
 	}
 	if now := float64(time.Now().UnixMicro()) / 1e6; op.At > now || op.At < now-60 {
 		t.Errorf("datagram %s: its time is not within the minute before %f", got[0], now)
@@ -120,7 +120,7 @@ func TestOp_KeepsExitCodeAndSendsOperation(t *testing.T) {
 				o := clitest.RunCommand(t, opCommand(t, b, test.args...))
 				o.Want(t, test.code)
 				if o.Out != "" || !strings.Contains(o.Err, test.stderr) || (o.Err == "") != (test.stderr == "") {
-					t.Errorf("stdout %q, stderr %q, want %q", o.Out, o.Err, test.stderr)
+					t.Errorf("stdout %q, stderr %q; want none, and %q", o.Out, o.Err, test.stderr)
 				}
 				wantOperation(t, b, test.name, test.key, test.code == 0)
 			}
@@ -128,7 +128,7 @@ func TestOp_KeepsExitCodeAndSendsOperation(t *testing.T) {
 	}
 }
 
-// The time is the command's; the streams are the script's.
+// The recorded time is the command's duration, and the command uses the streams of the script.
 func TestOp_TimesCommandAndPassesStreams(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
@@ -143,7 +143,7 @@ func TestOp_TimesCommandAndPassesStreams(t *testing.T) {
 	}
 	op := wantOperation(t, b, "nap", "", true)
 	if op.Millis < 200 || op.Millis > float64(took.Milliseconds()) {
-		t.Errorf("%v ms, want at least 200 and less than %v", op.Millis, took)
+		t.Errorf("duration %v ms, want at least 200 ms and at most %v", op.Millis, took)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestOp_SignalsReachCommand(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends the command and the shell's loop, and the command counts as failed.
+// Ctrl-C ends the command and the shell's loop, and the command is recorded as failed.
 func TestOp_CtrlCEndsCommandAndLoop(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
@@ -183,7 +183,7 @@ func TestOp_CtrlCEndsCommandAndLoop(t *testing.T) {
 	wantOperation(t, b, "sh", "", false)
 }
 
-// Each line of stdin is a datagram, whatever its content.
+// Each line of stdin becomes a datagram, whatever its content.
 func TestOp_LinesBecomeDatagrams(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 65507)
@@ -191,12 +191,12 @@ func TestOp_LinesBecomeDatagrams(t *testing.T) {
 		name, stdin string
 		want        []string
 	}{
-		{"nothing", "", nil},
+		{"empty input", "", nil},
 		{"lines", "rows:5|c\n{\"op\":\"get\",\"ms\":2}\n", []string{"rows:5|c", `{"op":"get","ms":2}`}},
-		{"no end", "a:1|c\nb:1|c", []string{"a:1|c", "b:1|c"}},
-		{"of Windows, and empty ones", "\n\r\na:1|c\r\n\nb:1|c\n", []string{"a:1|c", "b:1|c"}},
+		{"no final newline", "a:1|c\nb:1|c", []string{"a:1|c", "b:1|c"}},
+		{"CRLF and empty lines", "\n\r\na:1|c\r\n\nb:1|c\n", []string{"a:1|c", "b:1|c"}},
 		{"binary", "\x00\xff\n", []string{"\x00\xff"}},
-		{"the longest", long + "\nb:1|c\n", []string{long, "b:1|c"}},
+		{"maximum length", long + "\nb:1|c\n", []string{long, "b:1|c"}},
 		{"too long", long + "y\nb:1|c\n" + long + long + "z", []string{long, "b:1|c", long}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -235,17 +235,17 @@ func TestOp_LineIsSentWhenItArrives(t *testing.T) {
 	o.Want(t, 0)
 }
 
-// Without a receiver all lines can be written, and the exit code is 0.
-func TestOp_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
+// Without a receiver all lines are read, and the exit code is 0.
+func TestOp_ReadsAllLinesWithoutReceiver(t *testing.T) {
 	t.Parallel()
 	closed, full := newInbox(t, "udp"), newInbox(t, "unixgram")
 	closed.conn.Close()
 	for _, test := range []struct{ name, env, line string }{
-		{"outside", "NONE=", ""},
-		{"a port that was closed", closed.env, "connection refused"},
-		{"a socket that is not there", "PERFAGENT_OPS_SOCKET=/no/such/socket", "no such file or directory"},
-		{"a socket that nobody reads", full.env, "i/o timeout"},
-		{"no address", "PERFAGENT_OPS_ADDR=\x1b[2J", "missing port in address"},
+		{"outside perfagent", "NONE=", ""},
+		{"closed port", closed.env, "connection refused"},
+		{"missing socket", "PERFAGENT_OPS_SOCKET=/no/such/socket", "no such file or directory"},
+		{"socket without a reader", full.env, "i/o timeout"},
+		{"bad address", "PERFAGENT_OPS_ADDR=\x1b[2J", "missing port in address"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -265,8 +265,8 @@ func TestOp_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
 	}
 }
 
-// Without a receiver the command only gets a line on stderr.
-func TestOp_WithoutReceiver_CommandGetsOnlyALine(t *testing.T) {
+// Without a receiver the command runs, and op prints at most one line on stderr.
+func TestOp_RunsCommandWithoutReceiver(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ env, line string }{
 		{"NONE=", "perfagent: warning: sh was not recorded: it did not run inside perfagent run --ops\n"},
@@ -284,8 +284,8 @@ func TestOp_WithoutReceiver_CommandGetsOnlyALine(t *testing.T) {
 	}
 }
 
-// Only wrong use is an error, and then nothing is sent or read.
-func TestOp_OnlyWrongUseIsAnError(t *testing.T) {
+// Only incorrect usage is an error. Then nothing is sent or read.
+func TestOp_FailsOnlyOnIncorrectUsage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string
@@ -301,7 +301,7 @@ func TestOp_OnlyWrongUseIsAnError(t *testing.T) {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			t.Parallel()
 			b := newInbox(t, "udp")
-			in, _ := clitest.Pipe(t) // it does not end
+			in, _ := clitest.Pipe(t) // never reaches EOF
 			cmd := opCommand(t, b, test.args...)
 			cmd.Stdin = in
 			o := clitest.RunCommand(t, cmd)
@@ -314,7 +314,7 @@ func TestOp_OnlyWrongUseIsAnError(t *testing.T) {
 	}
 }
 
-// The report of a run has recorded commands with keys and failures, and each line as a datagram.
+// The report of a run has the recorded commands with their keys and failures, and counts each line as a datagram.
 func TestOp_ReportHasCommandsAndLines(t *testing.T) {
 	t.Parallel()
 	for _, ops := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "socket")} {
@@ -329,10 +329,10 @@ func TestOp_ReportHasCommandsAndLines(t *testing.T) {
 		w := o.Report(t).Nodes["0"].Operations
 		nap := w.Times["nap"]
 		if nap.Count != 1 || nap.Avg == nil || *nap.Avg < 200 || w.Keys["nap"]["k 1"].Count != 1 {
-			t.Errorf("nap %+v, keys %v; want once, at least 200 ms, with the key k 1", nap, w.Keys)
+			t.Errorf("operation nap %+v, keys %v; want one call of at least 200 ms, with the key \"k 1\"", nap, w.Keys)
 		}
 		if failed := w.Times["false"]; failed.Count != 0 || failed.Errors != 1 {
-			t.Errorf("false %+v, want only 1 error", failed)
+			t.Errorf("operation false %+v, want no count and 1 error", failed)
 		}
 		if w.Counters["rows"] != 15 || *w.Sources[0].Datagrams != 7 || w.Dropped != (aggregate.Dropped{}) {
 			t.Errorf("counters %v, sources %+v, dropped %+v; want 15 rows, 7 datagrams, none dropped",

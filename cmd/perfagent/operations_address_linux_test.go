@@ -17,8 +17,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// opsPorts returns a port of 127.0.0.1 that is free for UDP, like the next one. It is outside the kernel's range for
-// clients, and its TCP port reserves it until the test ends, as the UDP port does for testenv.FreePort.
+// opsPorts returns the first of two consecutive UDP ports that are free on 127.0.0.1. Both are outside the kernel's
+// range for clients. The TCP ports of the same numbers are held until the test ends to reserve them, just as
+// testenv.FreePort holds the UDP port.
 func opsPorts(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
@@ -31,7 +32,7 @@ func opsPorts(t testing.TB) int {
 	return 0
 }
 
-// reserve holds the TCP port of a number until the test ends, and reports whether its UDP port is free.
+// reserve holds the given TCP port until the test ends, and reports whether the UDP port of the same number is free.
 func reserve(t testing.TB, port int) bool {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", port)
@@ -48,7 +49,7 @@ func reserve(t testing.TB, port int) bool {
 	return true
 }
 
-// opsMissing returns why operations are missing, by the code of the reason.
+// opsMissing returns why operations are missing, for reasons with the given code.
 func opsMissing(n *reporter.Node, code reporter.Code) []string {
 	var why []string
 	for _, m := range n.Missing {
@@ -59,11 +60,11 @@ func opsMissing(n *reporter.Node, code reporter.Code) []string {
 	return why
 }
 
-// opsVariables is a job that prints the variables about operations.
+// opsVariables is a job that prints its environment variables for operations.
 var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_|DD_)' | sort; exit 7`}
 
-// A port in use gives a line and an entry in the report; the job runs normally.
-func TestOperations_PortInUseGivesOneLine(t *testing.T) {
+// A port in use is reported in one line on stderr and in the report. The job runs normally.
+func TestOperations_PortInUseIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	taken := testenv.FreePort(t) // its UDP port is held
 	args := []string{"run", "--summary", "never", "--ops", fmt.Sprint(taken), "--"}
@@ -80,8 +81,8 @@ func TestOperations_PortInUseGivesOneLine(t *testing.T) {
 	}
 }
 
-// perfagent opens the two requested ports, and the job knows them.
-func TestOperations_ReceivesOnTheRequestedPorts(t *testing.T) {
+// perfagent opens the two requested ports, and passes them to the job.
+func TestOperations_ReceivesOnRequestedPorts(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
 	for host, warns := range map[string]bool{"": false, "localhost:": false, "127.0.0.1:": false, "0.0.0.0:": true} {
@@ -97,7 +98,7 @@ func TestOperations_ReceivesOnTheRequestedPorts(t *testing.T) {
 				"PERFAGENT_OPS_DOGSTATSD_ADDR=127.0.0.1:%[2]d\nPERFAGENT_OPS_HOST=127.0.0.1\nPERFAGENT_OPS_PORT=%[1]d\n"+
 				"STATSD_HOST=127.0.0.1\nSTATSD_PORT=%[1]d\n", port, port+1)
 			if o.Out != want {
-				t.Errorf("the job has\n%swant\n%s", o.Out, want)
+				t.Errorf("environment of the job\n%swant\n%s", o.Out, want)
 			}
 			if warns {
 				o.WantLine(t, "--ops 0.0.0.0:"+strconv.Itoa(port), "anyone who can reach")
@@ -105,13 +106,13 @@ func TestOperations_ReceivesOnTheRequestedPorts(t *testing.T) {
 				t.Errorf("stderr %q, want none: a loopback address needs no warning", o.Err)
 			}
 			if n := o.Report(t).Nodes["0"]; n.Operations.Gauges["a"].Last != -2 || n.Operations.Gauges["b"].Last != -2 {
-				t.Errorf("gauges %+v, want a and b last at -2", n.Operations.Gauges)
+				t.Errorf("gauges %+v, want -2 as the last value of a and b", n.Operations.Gauges)
 			}
 		})
 	}
 }
 
-// An impossible address is a bad flag, and the job does not run.
+// A bad value of a flag for operations is a usage error, and the job does not run.
 func TestOperations_BadFlagPreventsJob(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -142,7 +143,7 @@ func TestOperations_BadFlagPreventsJob(t *testing.T) {
 	}
 }
 
-// The user's variables stay, and the report names the destination of the job's StatsD. Variables set flags.
+// The user's variables stay unchanged, and the report names the servers to which they send the job's operations.
 func TestOperations_KeepsVariablesOfUser(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--"}, opsVariables...)...)
@@ -159,8 +160,8 @@ func TestOperations_KeepsVariablesOfUser(t *testing.T) {
 	}
 }
 
-// Without the flags there is no variable and no key in the report.
-func TestOperations_OffLeavesNoVariableAndNoKey(t *testing.T) {
+// If operations are off, the job gets no variables for them, and the report has no keys.
+func TestOperations_OffAddsNoVariablesAndNoKeys(t *testing.T) {
 	t.Parallel()
 	plain := clitest.RunCommand(t, clitest.Command(t, "sh", "-c", "env | sort"))
 	for _, flags := range [][]string{nil, {"--ops", "off"}} {
@@ -180,7 +181,7 @@ func TestOperations_OffLeavesNoVariableAndNoKey(t *testing.T) {
 	}
 }
 
-// withoutDirectories returns the lines of an environment without those that depend on the test or the run.
+// withoutDirectories returns the lines of an environment, except the lines that depend on the test or the run.
 func withoutDirectories(environ string) []string {
 	return slices.DeleteFunc(strings.Split(environ, "\n"), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
@@ -188,8 +189,8 @@ func withoutDirectories(environ string) []string {
 	})
 }
 
-// A sidecar receives at the address that its job knows.
-func TestOperations_SidecarReceives(t *testing.T) {
+// A sidecar receives operations at the address in --ops.
+func TestOperations_SidecarReceivesAtAddressInFlag(t *testing.T) {
 	t.Parallel()
 	address := "127.0.0.1:" + strconv.Itoa(opsPorts(t))
 	l, path := beside(t, nil, "--ops", address)
@@ -215,7 +216,7 @@ func TestOperations_SidecarReceives(t *testing.T) {
 	}
 }
 
-// An event of DogStatsD is a mark at its timestamp, or else at its arrival.
+// A DogStatsD event becomes a mark at its timestamp or, without a timestamp, at the time of its arrival.
 func TestOperations_EventsAreMarks(t *testing.T) {
 	t.Parallel()
 	n, _ := opsRun(t, opsPython(t), "-c", `
@@ -236,6 +237,6 @@ statsd.event('third\nof two lines', 'more text', tags=['a:b'])
 		}
 	}
 	if !slices.Equal(texts, []string{"first", "second", `third\nof two lines`}) {
-		t.Errorf("marks %q, want first, second and the one of two lines; operations %+v", texts, n.Operations)
+		t.Errorf("marks %q, want \"first\", \"second\" and the one with two lines; operations %+v", texts, n.Operations)
 	}
 }

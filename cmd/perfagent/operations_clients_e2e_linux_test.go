@@ -82,7 +82,7 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 	last := &times[len(times)-1] // two workers write the log, so the last line may be of another request
 	wantNumbers(t, "gunicorn.request.duration", times, took.Count, took.Avg, took.Min, took.Max, last, took.P90)
 
-	// The page has the requests and the CPU.
+	// The page shows the requests and the CPU usage.
 	page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
 	for _, part := range []string{
 		`data-chart="cpu"`, `data-chart="counters"`, `data-chart="operations"`, "gunicorn.requests",
@@ -93,7 +93,7 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 	}
 }
 
-// opsApp is a program for gunicorn.
+// opsApp is an application for gunicorn.
 const opsApp = `
 import time
 def app(environ, start_response):
@@ -103,7 +103,7 @@ def app(environ, start_response):
     return [b'x']
 `
 
-// wantNumbers compares the statistics of a series with the values that were sent. Quantiles are within 1 %.
+// wantNumbers compares the statistics of a series with the values that were sent. The P90 may differ by 1 %.
 func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, low, high, last, p90 *float64) {
 	t.Helper()
 	if avg == nil || low == nil || high == nil || last == nil || p90 == nil {
@@ -124,6 +124,6 @@ func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, 
 	slices.Sort(sent)
 	exact := sent[int(math.Ceil(0.9*float64(len(sent))))-1]
 	if math.Abs(*p90-exact) > 0.0101*math.Abs(exact) {
-		t.Errorf("%s: P90 %v, want %v to 1.01 %%", name, *p90, exact)
+		t.Errorf("%s: P90 %v, want %v within 1.01 %%", name, *p90, exact)
 	}
 }

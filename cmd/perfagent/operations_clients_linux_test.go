@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The documents' programs send operations without a refused record.
+// The programs in the documentation send only valid records of operations.
 func TestDocs_OperationsProgramsSendValidRecords(t *testing.T) {
 	t.Parallel()
 	python := opsPython(t)

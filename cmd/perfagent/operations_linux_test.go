@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// opsPython returns the interpreter of .tools/venv, which has clients of StatsD and Prometheus, and gunicorn.
+// opsPython returns the Python interpreter of .tools/venv, which has clients for StatsD and Prometheus, and gunicorn.
 func opsPython(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -22,8 +22,8 @@ func opsPython(t testing.TB) string {
 	return path
 }
 
-// opsEnvironment returns the interpreter of an environment with ProxyStore and numpy: OPS has the newest version,
-// OPS_OLD 0.4.
+// opsEnvironment returns the Python interpreter of an environment with ProxyStore and numpy. The environment OPS has
+// the newest version of ProxyStore, and OPS_OLD has version 0.4.
 func opsEnvironment(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("PERFAGENT_TEST_" + name)
@@ -34,7 +34,7 @@ func opsEnvironment(t testing.TB, name string) string {
 	return path
 }
 
-// opsRun runs a job that may send operations, and returns its node of the report.
+// opsRun runs a job that may send operations, and returns the node in its report.
 func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
 	t.Helper()
 	o := clitest.Run(t, append([]string{"run", "--ops", "on", "--interval", "50ms", "--"}, job...)...)
@@ -47,7 +47,7 @@ func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
 	return n, o
 }
 
-// lostAndFound returns the datagrams that a node has read, and those that it knows to be lost.
+// lostAndFound returns the number of datagrams that a node has read, and the number that it has reported as lost.
 func lostAndFound(n *reporter.Node) (read, lost int64) {
 	for _, s := range n.Operations.Sources {
 		if s.Datagrams != nil {

@@ -9,8 +9,8 @@ import (
 
 const operationsDoc = "../../docs/operations.md"
 
-// opsProxyStore is a job with a store that has metrics. It hands them over by the documented recipe, like two workers
-// with the same operations, one of them twice, and prints them.
+// opsProxyStore is a job with two stores that collect metrics, like two workers with the same operations. Each store
+// hands over its metrics twice by the documented recipe. The job prints the metrics.
 const opsProxyStore = `
 import pickle, time
 from proxystore.proxy import resolve
@@ -33,7 +33,7 @@ def work(name, n):
 print(json.dumps([work('worker-1', 3), work('worker-2', 5)]))
 `
 
-// opsOldProxyStore is the same with version 0.4, which has statistics by key.
+// opsOldProxyStore is a similar job for version 0.4, which has statistics by key.
 const opsOldProxyStore = `
 from proxystore.store.local import LocalStore
 store = LocalStore('old', stats=True, cache_size=0)
@@ -98,7 +98,7 @@ func TestOperations_ProxyStoreMetricsAreInMilliseconds(t *testing.T) {
 						name, *got.Avg, *got.Min, *got.Max, got.P90, total/count, low, high)
 				}
 			}
-			// Each resolve takes 20 ms, which a wrong unit would change.
+			// Each resolve takes 20 ms, so a wrong unit is noticed.
 			if r := n.Operations.Times["factory.resolve"]; r.Avg != nil && (*r.Min < 20 || *r.Min > 2000) {
 				t.Errorf("factory.resolve: minimum %v ms, want 20 to 2000", *r.Min)
 			}

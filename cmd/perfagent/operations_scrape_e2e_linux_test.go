@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// The growth of a server's counters across a restart equals that in Prometheus, and numpy's statistics of the
-// transfers.
+// The growth of a server's counters across a restart equals the result of Prometheus, and the statistics of the
+// transfers equal numpy's.
 func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 	t.Parallel()
 	transfers, numpy := opsTransfers(240), opsEnvironment(t, "OPS")
@@ -33,7 +33,7 @@ func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 	s.scraped(2, nil)
 	s.feed(140)
 	s.scraped(2, nil)
-	s.scraped(2, nil) // the previous scrape is complete
+	s.scraped(2, nil) // wait until the previous scrape is complete
 	increase := p.increase("rows_total")
 	failures := []float64{
 		p.increase("vllm:nixl_num_failed_transfers_total"),
@@ -58,7 +58,7 @@ func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 	}
 	if math.Abs(nixl.Summary.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Summary.P90Post-post90*1000) > 0.00051 ||
 		len(nixl.Estimated) != 2 || nixl.Source != "scrape" {
-		t.Errorf("transfers %+v, want the P90 %v and %v s of numpy, from scrapes", nixl, xfer90, post90)
+		t.Errorf("transfers %+v, want P90 of %v and %v s as in Prometheus, from scrapes", nixl, xfer90, post90)
 	}
 	source := n.Operations.Sources[0]
 	if source.Kind != "scrape" || source.Failures == 0 || source.Why == "" || *source.Scrapes-source.Failures < 5 {
@@ -66,7 +66,7 @@ func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 	}
 }
 
-// For a server that is older than the sidecar only growth counts.
+// If a server is older than the sidecar, only the growth of its counters is reported.
 func TestE2E_Operations_SidecarCountsOnlyGrowthOfOlderServer(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)
@@ -83,11 +83,11 @@ func TestE2E_Operations_SidecarCountsOnlyGrowthOfOlderServer(t *testing.T) {
 
 	n := reportertest.ReadFile(t, path).Nodes["0"]
 	if got, nixl := n.Operations.Counters["rows_total"], n.Transfers["nixl"]; got != 30 || nixl.Summary.Transfers != 30 {
-		t.Errorf("the counter grew by %v, and there were %v transfers, want 30", got, nixl.Summary.Transfers)
+		t.Errorf("the counter grew by %v, and there were %v transfers, want 30 of each", got, nixl.Summary.Transfers)
 	}
 }
 
-// numpyReduces returns the eight statistics of transfers as numpy computes them.
+// numpyReduces returns the eight statistics of transfers, computed by numpy.
 func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
 	t.Helper()
 	in, err := json.Marshal([]any{lists})
@@ -106,14 +106,14 @@ func numpyReduces(t *testing.T, python string, lists map[string][]float64) []flo
 	return out[0]
 }
 
-// wantReduced compares the statistics of scraped transfers in a report with numpy's, except for the two P90, which are
-// estimated.
+// wantReduced compares the statistics of scraped transfers in a report with numpy's, except for the two P90 values,
+// which are estimated.
 func wantReduced(t *testing.T, got opstats.TransferSummary, want []float64) {
 	t.Helper()
 	for i, v := range []float64{got.Transfers, got.AvgXfer, want[2], got.AvgPost, want[4], got.AvgMB, got.Throughput,
 		got.AvgDescriptors} {
 		if v != want[i] {
-			t.Errorf("figure %d is %v, want numpy's %v", i, v, want[i])
+			t.Errorf("statistic %d is %v, want numpy's %v", i, v, want[i])
 		}
 	}
 }

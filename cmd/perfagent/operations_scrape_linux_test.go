@@ -17,10 +17,10 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// opsServer is a server of prometheus_client with vLLM's seven NIXL metrics, in vLLM's buckets, and one more counter.
-// It executes the lines of stdin and acknowledges each:
+// opsServer is a server that uses prometheus_client. It has vLLM's seven NIXL metrics, with vLLM's buckets, and one
+// more counter. It executes the lines of stdin and acknowledges each:
 //
-//	feed N     count N more transfers of transfers.json, continuing after an earlier server
+//	feed N     count the next N transfers of transfers.json, continuing where an earlier server stopped
 //	scraped N  print "waiting", and wait for scrapes by N programs
 //	exit
 //
@@ -84,7 +84,7 @@ while words := sys.stdin.readline().split():
 while True: signal.pause()
 `
 
-// opsTransfers returns random transfers as the lists of vLLM's class.
+// opsTransfers returns n random transfers as lists, one for each quantity, named as in vLLM.
 func opsTransfers(n int) map[string][]float64 {
 	r := rand.New(rand.NewPCG(3, 4))
 	lists := make(map[string][]float64)
@@ -97,13 +97,13 @@ func opsTransfers(n int) map[string][]float64 {
 	return lists
 }
 
-// An opsServed is a process that prints the output of such servers.
+// An opsServed is a process that runs opsServer and passes on its output.
 type opsServed struct {
 	*clitest.Process
 	stdin io.Writer
 }
 
-// opsServe starts the servers. Their interpreter is $0 of the command.
+// opsServe starts cmd, which runs opsServer once or several times on the given transfers.
 func opsServe(t *testing.T, cmd *exec.Cmd, transfers map[string][]float64) *opsServed {
 	t.Helper()
 	lists, err := json.Marshal(transfers)
@@ -127,7 +127,7 @@ func (s *opsServed) feed(n int) {
 	s.Expect("feed")
 }
 
-// scraped waits until n programs have scraped the server. what triggers them; it may be nil.
+// scraped waits until n programs have scraped the server. what triggers the scrapes, unless it is nil.
 func (s *opsServed) scraped(n int, what func()) {
 	s.T.Helper()
 	s.tell(fmt.Sprintf("scraped %d", n))
@@ -146,8 +146,8 @@ func (s *opsServed) tell(line string) {
 	}
 }
 
-// span returns the range from the first to the last sample of the one series of a name, and the time of the last:
-// queries over that range are not extrapolated.
+// span returns the time from the first to the last sample of the only series with the given name, and the time of the
+// last sample. Prometheus does not extrapolate in queries over this range.
 func (p *prometheus) span(name string) (length, end string) {
 	p.t.Helper()
 	var a struct {
@@ -157,7 +157,7 @@ func (p *prometheus) span(name string) (length, end string) {
 	}
 	p.ask(url.Values{"query": {name + "[10m]"}}, &a)
 	if len(a.Data.Result) == 0 || len(a.Data.Result[0].Values) < 2 {
-		p.t.Fatalf("Prometheus has no two samples of %s: %+v", name, a)
+		p.t.Fatalf("Prometheus has fewer than two samples of %s: %+v", name, a)
 	}
 	samples := a.Data.Result[0].Values
 	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
@@ -165,7 +165,7 @@ func (p *prometheus) span(name string) (length, end string) {
 	return fmt.Sprintf("%.0fms", (last-first)*1000), fmt.Sprintf("%.3f", last)
 }
 
-// ask decodes the response to a query.
+// ask sends a query and decodes the response into out.
 func (p *prometheus) ask(parameters url.Values, out any) {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?" + parameters.Encode())
@@ -178,7 +178,7 @@ func (p *prometheus) ask(parameters url.Values, out any) {
 	}
 }
 
-// valueAt returns the value of the one series of a query at a time.
+// valueAt returns the value of the only series in the result of a query at the given time.
 func (p *prometheus) valueAt(query, at string) float64 {
 	p.t.Helper()
 	var a struct {

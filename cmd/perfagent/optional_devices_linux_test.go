@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// optionalJob runs a job on a host of testdata/optional. It changes the host's counters once perfagent has taken a sample that
-// contains word, and ends after a second, because the summary of a shorter job has no rows of the node.
+// optionalJob runs a job on a host of testdata/optional. The job waits until the journal contains word, and then for
+// another second, because the summary of a shorter job has no rows of the node. Then it changes the host's counters.
 func optionalJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	t.Helper()
 	job := `until grep -q '` + word + `' perfagent-out/*/node-0.jsonl 2>/dev/null; do sleep 0.02; done; sleep 1; cd "$0"; ` + change
@@ -38,7 +38,7 @@ func optionalTree(t *testing.T, name string) (proc, sys string) {
 	return filepath.Join(dir, "proc"), filepath.Join(dir, "sys")
 }
 
-// The change of a host's counters while the job runs is in the report, exactly, and in the summary.
+// The exact change of a host's counters during the job is in the report and in the output of show.
 func TestOptionalDevices_ReportsGrowthOfCounters(t *testing.T) {
 	t.Parallel()
 	const sample = `"sample"`
@@ -84,7 +84,7 @@ func TestOptionalDevices_ReportsGrowthOfCounters(t *testing.T) {
 	}
 }
 
-// Counters that the user may not read are missing in the report with the reason, and not mentioned in the summary.
+// The report lists counters that the user may not read as missing, with the reason. The summary does not mention them.
 func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -119,14 +119,14 @@ func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 					continue
 				}
 				if got = append(got, m.What); strings.Contains(said, m.Why) {
-					t.Errorf("the summary mentions why %s is missing, want no word of it:\n%s", m.What, o.Err)
+					t.Errorf("the summary mentions why %s is missing, want no mention:\n%s", m.What, o.Err)
 				}
 			}
 			if want := append([]string{c.source}, c.lacks...); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
 				t.Errorf("missing as root_only: %q, want %q; all: %+v", got, want, n.Missing)
 			}
 			if strings.Contains(o.Err, c.source) {
-				t.Errorf("the summary mentions %s, want no word of it:\n%s", c.source, o.Err)
+				t.Errorf("the summary mentions %s, want no mention:\n%s", c.source, o.Err)
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// A bad flag or variable gives one line with its name and value, and the job is not started.
-func TestRun_NamesABadOption(t *testing.T) {
+// A bad flag or variable is reported in one line with its name and value, and the job is not started.
+func TestRun_NamesBadOption(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct {
 		flag []string
@@ -147,8 +147,8 @@ func TestCommand_RefusesBadCommandLine(t *testing.T) {
 	}
 }
 
-// A flag overrides its variable, even a bad one, which is not checked.
-func TestEnvironment_IsBeatenByFlags(t *testing.T) {
+// A flag overrides its variable, even if the value of the variable is invalid.
+func TestEnvironment_FlagsOverrideVariables(t *testing.T) {
 	cmd := insideCommand(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
 		"--summary", "never", "--disk-path", "/proc/self", "--disk-path", "/", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=x", "PERFAGENT_MAX_LENGTH=x", "PERFAGENT_OUT=/proc/x", "PERFAGENT_RUN_ID=../x",
@@ -162,7 +162,7 @@ func TestEnvironment_IsBeatenByFlags(t *testing.T) {
 	}
 }
 
-func TestEnvironment_BeatsDefaults(t *testing.T) {
+func TestEnvironment_VariablesOverrideDefaults(t *testing.T) {
 	cmd := insideCommand(t, "run", "--tag", "a=1", "--tag", "b==x y", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=20ms", "PERFAGENT_MAX_LENGTH=8", "PERFAGENT_OUT=deep/er", "PERFAGENT_RUN_ID=mine",
 		"PERFAGENT_NODE=3", "PERFAGENT_DISK_PATH=/:/tmp", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
@@ -178,8 +178,8 @@ func TestEnvironment_BeatsDefaults(t *testing.T) {
 	}
 }
 
-// An empty variable counts as unset.
-func TestEnvironment_EmptyVariableCountsAsUnset(t *testing.T) {
+// An empty variable is treated as unset.
+func TestEnvironment_EmptyVariableIsTreatedAsUnset(t *testing.T) {
 	cmd := insideCommand(t, "run", "--", "true")
 	for _, e := range environment {
 		cmd.Env = append(cmd.Env, e.variable+"=")
@@ -190,7 +190,7 @@ func TestEnvironment_EmptyVariableCountsAsUnset(t *testing.T) {
 }
 
 // The job's environment gains four variables, and a fifth when pushing, and is otherwise the caller's.
-func TestEnvironment_JobGetsOnlyTheVariablesOfPerfagent(t *testing.T) {
+func TestEnvironment_AddsOnlyVariablesOfPerfagent(t *testing.T) {
 	t.Parallel()
 	own := []string{"MLFLOW_RUN_ID=abc", "MLFLOW_TRACKING_URI=http://127.0.0.1:1", "MLFLOW_EXPERIMENT_NAME=e", "ODD=a=b\nc", "EMPTY=", "no equals"}
 	for _, c := range []struct {
@@ -200,7 +200,7 @@ func TestEnvironment_JobGetsOnlyTheVariablesOfPerfagent(t *testing.T) {
 		want  []string
 	}{
 		{"added", nil, []string{"--run-id", "r-1", "--node", "2"}, []string{"PERFAGENT_RUN_ID=r-1", "PERFAGENT_NODE=2"}},
-		{"replaced where they are set", []string{"PERFAGENT_NODE=7", "PERFAGENT_RUN_ID=old"}, []string{"--run-id", "new"},
+		{"replaced", []string{"PERFAGENT_NODE=7", "PERFAGENT_RUN_ID=old"}, []string{"--run-id", "new"},
 			[]string{"PERFAGENT_RUN_ID=new", "PERFAGENT_NODE=7"}},
 		{"not pushing", nil, []string{"--run-id", "r", "--mlflow", "off"}, []string{"PERFAGENT_RUN_ID=r", "PERFAGENT_NODE=0"}},
 	} {
@@ -250,8 +250,8 @@ func TestEnvironment_JobGetsOnlyTheVariablesOfPerfagent(t *testing.T) {
 
 func entries(text string) []string { return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00") }
 
-// The scheduler provides run ID and node; an unusual ID is made safe for a directory name.
-func TestEnvironment_SchedulerNamesTheReport(t *testing.T) {
+// The scheduler's variables provide the run ID and the node. An unusual ID is made safe for a directory name.
+func TestEnvironment_SchedulerProvidesNameOfReport(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		env        []string
@@ -271,7 +271,7 @@ func TestEnvironment_SchedulerNamesTheReport(t *testing.T) {
 			o.Want(t, 0)
 			want := strings.ReplaceAll(c.want, "[", "_")
 			if got := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out")); !slices.Equal(got, []string{want}) {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("reports %q, want %q", got, want)
 			}
 		})
 	}

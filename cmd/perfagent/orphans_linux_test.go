@@ -11,7 +11,7 @@ import (
 )
 
 // perfagent neither waits for daemons of the job nor kills them.
-func TestRun_DoesNotWaitForDaemon(t *testing.T) {
+func TestRun_NeitherWaitsForNorKillsDaemon(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
 	l := clitest.StartProcess(t, cmd)
@@ -29,14 +29,15 @@ func TestRun_DoesNotWaitForDaemon(t *testing.T) {
 // Orphans are reaped and counted, even with perfagent as process 1.
 func TestRun_CountsOrphans(t *testing.T) {
 	t.Parallel()
-	// The shell in between ends at once; its child uses CPU. The job ends when the child has been reaped.
+	// The intermediate shell ends immediately, and its child uses CPU time. The job ends when the child has been
+	// reaped.
 	const job = `mkfifo held; sh -c 'sh -c "echo \$\$; i=0; while [ \$i -lt 100000 ]; do i=\$((i+1)); done" >held &'
 		read pid <held; while kill -0 $pid 2>/dev/null; do sleep 0.01; done; exit 5`
 	for _, c := range []struct {
 		name string
 		args []string
 	}{
-		{"in a shell", nil},
+		{"as ordinary process", nil},
 		{"as process 1", []string{"--pid", "--fork", "--mount-proc", "--kill-child"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestRun_CountsOrphans(t *testing.T) {
 				}
 				unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
 				if out, err := clitest.Command(t, unshare, append(c.args, "true")...).CombinedOutput(); err != nil {
-					t.Skipf("no new pid namespace can be made here (%s): run the tests where root may", strings.TrimSpace(string(out)))
+					t.Skipf("cannot create a pid namespace (%s): run the tests where root may create one", strings.TrimSpace(string(out)))
 				}
 				cmd = clitest.Command(t, unshare, append(c.args, cmd.Args...)...)
 			}
@@ -62,7 +63,7 @@ func TestRun_CountsOrphans(t *testing.T) {
 	}
 }
 
-// A child that perfagent inherited from a shell by exec is not counted as the job's.
+// A child that perfagent inherited from a shell by exec is not counted as part of the job.
 func TestRun_DoesNotCountChildInheritedFromShell(t *testing.T) {
 	t.Parallel()
 	const burn = `import time
@@ -72,7 +73,7 @@ while time.process_time() < 0.5: pass`
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if job := o.Report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
-		t.Errorf("user_seconds %v, orphans %d; want at most 0.4, 0 without the child of the shell",
+		t.Errorf("user_seconds %v, orphans %d; want at most 0.4 and 0, without the child of the shell",
 			job.UserSeconds, job.Orphans)
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// If OUT is not writable, one line has the reason and the path of the report instead.
-func TestRun_UnwritableDirectory_ReportGoesElsewhere(t *testing.T) {
+// If OUT is not writable, the report is written to the temporary directory. One line has the reason and the path.
+func TestRun_WritesReportElsewhereIfDirectoryIsUnwritable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
 		out  func(t *testing.T, dir string) string
 	}{
-		{"a file in its place", func(t *testing.T, dir string) string {
+		{"a file", func(t *testing.T, dir string) string {
 			return clitest.Write(t, filepath.Join(dir, "file"), "mine", 0o644)
 		}},
-		{"a file above it", func(t *testing.T, dir string) string {
+		{"below a file", func(t *testing.T, dir string) string {
 			return filepath.Join(clitest.Write(t, filepath.Join(dir, "file"), "mine", 0o644), "deep/er")
 		}},
-		{"not even root may", func(*testing.T, string) string { return "/proc/nowhere" }},
-		{"a name too long", func(*testing.T, string) string { return strings.Repeat("x", 300) }},
-		{"a read-only file system", func(t *testing.T, _ string) string { return clitest.ReadOnly(t) }},
-		{"a loop of links", func(t *testing.T, dir string) string {
+		{"unwritable even for root", func(*testing.T, string) string { return "/proc/nowhere" }},
+		{"name too long", func(*testing.T, string) string { return strings.Repeat("x", 300) }},
+		{"read-only file system", func(t *testing.T, _ string) string { return clitest.ReadOnly(t) }},
+		{"loop of symlinks", func(t *testing.T, dir string) string {
 			if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
 				t.Fatal(err)
 			}
@@ -50,13 +50,13 @@ func TestRun_UnwritableDirectory_ReportGoesElsewhere(t *testing.T) {
 			r, path := reportertest.ReadSingle(t, tmp)
 			o.WantLine(t, path)
 			if !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool { return m.What == "report" }) {
-				t.Errorf("missing %v, want an entry report with the reason why it is not in OUT", r.Nodes["0"].Missing)
+				t.Errorf("missing %v, want an entry for the report, with the reason for its path", r.Nodes["0"].Missing)
 			}
 			if text, err := os.ReadFile(filepath.Join(cmd.Dir, "file")); err == nil && string(text) != "mine" {
 				t.Errorf("the file in the way of OUT has %q, want \"mine\"", text)
 			}
 		})
-		t.Run(c.name+"/nor the temporary directory", func(t *testing.T) {
+		t.Run(c.name+"/unwritable temporary directory", func(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", "", "--", "sh", "-c", "echo job; exit 7")
 			cmd.Args[5] = c.out(t, cmd.Dir)
@@ -72,7 +72,7 @@ func TestRun_UnwritableDirectory_ReportGoesElsewhere(t *testing.T) {
 }
 
 // The summary is shown even if no report can be written.
-func TestSummary_IsShownWithoutAReport(t *testing.T) {
+func TestSummary_IsShownWithoutReport(t *testing.T) {
 	cmd := insideCommand(t, "run", "--summary", "always", "--out", "/proc/nowhere", "--", "sh", "-c", "exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
 	o := cmd.perform(t)
@@ -82,8 +82,8 @@ func TestSummary_IsShownWithoutAReport(t *testing.T) {
 	}
 }
 
-// A sidecar without a place for a report fails at once.
-func TestSidecar_WithoutPlaceForReportFails(t *testing.T) {
+// A sidecar that cannot write a report fails at the start.
+func TestSidecar_FailsIfReportCannotBeWritten(t *testing.T) {
 	cmd := insideCommand(t, "sidecar", "--out", "/proc/nowhere")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
 	o := cmd.perform(t)
@@ -91,7 +91,7 @@ func TestSidecar_WithoutPlaceForReportFails(t *testing.T) {
 	clitest.WantLines(t, o.Err, 1, 2)
 }
 
-func TestRun_MakesMissingDirectories(t *testing.T) {
+func TestRun_CreatesMissingDirectories(t *testing.T) {
 	o := inside(t, "run", "--out", "a/b/c", "--run-id", "r", "--", "true")
 	o.Want(t, 0)
 	if _, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "a/b/c")); !strings.HasSuffix(path, "a/b/c/r/node-0.json") {
@@ -99,7 +99,7 @@ func TestRun_MakesMissingDirectories(t *testing.T) {
 	}
 }
 
-func TestRun_DiskFullAtTheStart_ReportGoesElsewhere(t *testing.T) {
+func TestRun_WritesReportElsewhereIfDiskIsFullAtStart(t *testing.T) {
 	t.Parallel()
 	out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
 	clitest.Fill(t, out)
@@ -114,9 +114,9 @@ func TestRun_DiskFullAtTheStart_ReportGoesElsewhere(t *testing.T) {
 	}
 }
 
-// If the disk fills up during the job, the report goes to the temporary directory; if that is full, too, the journal
+// If the disk fills up during the job, the report goes to the temporary directory; if that is also full, the journal
 // remains.
-func TestRun_DiskFullInMidJob_KeepsReportOrJournal(t *testing.T) {
+func TestRun_KeepsReportOrJournalIfDiskFillsUp(t *testing.T) {
 	t.Parallel()
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestRun_DiskFullInMidJob_KeepsReportOrJournal(t *testing.T) {
 	}
 }
 
-func TestRun_NestedHasItsOwnReport(t *testing.T) {
+func TestRun_NestedRunHasSeparateReport(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
 	o.Want(t, 5)
@@ -181,7 +181,7 @@ func TestRun_NestedHasItsOwnReport(t *testing.T) {
 }
 
 // Concurrent agents of one run and node in one directory are ranks of one node, and its report has all of them.
-func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
+func TestRun_ConcurrentAgentsAreRanksOfOneNode(t *testing.T) {
 	t.Parallel()
 	const agents = 6
 	dir := t.TempDir()
@@ -205,17 +205,17 @@ func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 	ranks := r0.Nodes["0"].Ranks
 	for name, rank := range ranks {
 		if !want[rank.PID] {
-			t.Errorf("rank %s is process %d, want one of the processes, each for one rank", name, rank.PID)
+			t.Errorf("rank %s is process %d, want a different job for each rank", name, rank.PID)
 		}
 		delete(want, rank.PID)
 	}
 	if len(ranks) != agents || len(want) != 0 {
-		t.Errorf("%s has %d ranks, want %d; no rank of the processes %v", path, len(ranks), agents, want)
+		t.Errorf("%s has %d ranks, want %d; no rank for the processes %v", path, len(ranks), agents, want)
 	}
 }
 
 // An existing report is never replaced.
-func TestRun_NeverOverwritesAReport(t *testing.T) {
+func TestRun_NeverOverwritesReport(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
 		insideIn(t, dir, "run", "--run-id", "r", "--", "sh", "-c", fmt.Sprintf("exit %d", i+1)).Want(t, i+1)
@@ -227,7 +227,7 @@ func TestRun_NeverOverwritesAReport(t *testing.T) {
 }
 
 // The permissions of files follow the umask.
-func TestRun_ReportFollowsTheUmask(t *testing.T) {
+func TestRun_ReportFollowsUmask(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
 	if o.Want(t, 0); o.Out != "700\n600\n" {

@@ -24,8 +24,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// outputInputs is the directory of the recordings, each in a separate directory, with the goldens of their outputs next
-// to it: testdata/outputs/README.md.
+// outputInputs has a directory for each recording, which also contains the golden files of the recording's outputs. See
+// testdata/outputs/README.md.
 const outputInputs = "testdata/outputs"
 
 // A goldenSet compares outputs with the files of a directory.
@@ -34,7 +34,7 @@ type goldenSet struct {
 	hidden *strings.Replacer // replaces parts that differ between test runs
 }
 
-// check compares an output with its golden file, which -update writes.
+// check compares an output with its golden file. With -update it writes the file first.
 func (g goldenSet) check(t *testing.T, name, got string) {
 	t.Helper()
 	file, got := filepath.Join(g.dir, name), g.hidden.Replace(got)
@@ -52,7 +52,8 @@ func (g goldenSet) check(t *testing.T, name, got string) {
 	}
 }
 
-// run compares the stdout of a command, and a nonempty stderr and exit code, with a golden.
+// run compares the output of a command with a golden file: stdout, stderr unless it is empty, and the exit code unless
+// it is 0.
 func (g goldenSet) run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	o := callTo(nil, args...)
@@ -75,7 +76,7 @@ func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenS
 	}
 	paths, err := filepath.Glob(filepath.Join(root, "*", "node-*"))
 	if err != nil || len(paths) == 0 {
-		t.Fatal("no recordings", err)
+		t.Fatal("no recordings in testdata", err)
 	}
 	dir := t.TempDir()
 	for _, path := range append(paths, filepath.Join(root, "perfpy", "perf.json")) {
@@ -92,7 +93,7 @@ func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenS
 			t.Fatal(err)
 		}
 		if old := time.Unix(1_767_225_600, 0); os.Chtimes(to, old, old) != nil {
-			t.Fatal("cannot make a file old")
+			t.Fatal("cannot set the modification time of a file")
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -117,7 +118,7 @@ func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenS
 	}
 }
 
-// isForComparisons reports whether a recording is one of four on a side of a comparison.
+// isForComparisons reports whether a recording is one of the four on either side of a comparison.
 func isForComparisons(name string) bool {
 	return strings.HasPrefix(name, "old-") || strings.HasPrefix(name, "new-")
 }
@@ -193,8 +194,8 @@ var (
 	blanks      = regexp.MustCompile(`\s+`)
 )
 
-// textOfPage returns a page without insignificant parts: white space, and pictures except their text and a hash. Data
-// has a line for each list of numbers. Scripts and styles are added to parts by hash.
+// textOfPage returns a page without insignificant white space. A picture is reduced to its text and a hash, and data
+// has one line per list of numbers. Scripts and styles are added to parts by their hashes.
 func textOfPage(t *testing.T, page string, parts map[string]string) string {
 	t.Helper()
 	var data []string
@@ -224,7 +225,7 @@ func textOfPage(t *testing.T, page string, parts map[string]string) string {
 	return strings.TrimPrefix(page, "\n")
 }
 
-// textOfPicture returns the text of a picture in a line, with a hash of the picture.
+// textOfPicture returns the text of a picture on one line, after a hash of the picture.
 func textOfPicture(svg string) string {
 	var words []string
 	for _, m := range pictureText.FindAllStringSubmatch(svg, -1) {
@@ -237,7 +238,7 @@ func hashOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(
 
 var numbersOfJSON = regexp.MustCompile(`\[[^\[\]{}"]*\]`)
 
-// linesOfJSON returns JSON with one value per line, but lists of numbers in one line.
+// linesOfJSON returns JSON with one value per line, except that a list of numbers is on one line.
 func linesOfJSON(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -268,7 +269,7 @@ func checkScreen(t *testing.T, g goldenSet, path string) {
 	g.check(t, "watch.txt", out.String())
 }
 
-// checkMerged checks the report that merge makes of a recording. The golden of an unchanged report is one line.
+// checkMerged checks the report that merge makes of a recording. The golden file of an unchanged report is one line.
 func checkMerged(t *testing.T, g goldenSet, path string) {
 	t.Helper()
 	o := callTo(nil, "merge", path, "--cpus", "4", "--to", "merged.json", "--force", "--no-page")
@@ -286,7 +287,7 @@ func checkMerged(t *testing.T, g goldenSet, path string) {
 	}
 }
 
-// Outputs about all recordings together, or none, equal the golden files.
+// Outputs that depend on all recordings, or on no recording, equal their golden files.
 func TestOutputs_ListsEqualGoldenFiles(t *testing.T) {
 	names, goldens := layOutputs(t)
 	g := goldens("all")
@@ -314,7 +315,7 @@ func TestOutputs_ListsEqualGoldenFiles(t *testing.T) {
 	}
 }
 
-// Comparisons equal the golden files.
+// Comparisons of recordings equal their golden files.
 func TestOutputs_ComparisonsEqualGoldenFiles(t *testing.T) {
 	_, goldens := layOutputs(t)
 	g := goldens("diff")
@@ -336,8 +337,8 @@ func TestOutputs_ComparisonsEqualGoldenFiles(t *testing.T) {
 	}
 }
 
-// The data sent to an MLflow server for each recording equal the golden files. The pushes run concurrently because each
-// one waits for the server at times.
+// The data sent to an MLflow server for each recording equals its golden file. The pushes run concurrently because each
+// sometimes waits for the server.
 func TestOutputs_DataForMLflowEqualsGoldenFiles(t *testing.T) {
 	names, goldens := layOutputs(t)
 	var pushes sync.WaitGroup

@@ -21,7 +21,7 @@ import (
 var perfpyKeys = []string{"cpu_pct_per_cpu_avg", "cpu_pct_per_cpu_min", "cpu_pct_per_cpu_max", "mem_percent", "disk_usage_percent",
 	"disk_io_read_mb", "disk_io_write_mb", "net_io_lo_sent_mb", "net_io_ext_sent_mb", "net_io_lo_recv_mb", "net_io_ext_recv_mb", "timestamp"}
 
-// perfpyRun runs a job with --compat perf.py and returns its summary and its file.
+// perfpyRun runs a job with --compat perf.py and returns its outcome and the path of its file.
 func perfpyRun(t *testing.T) (o clitest.Outcome, path string) {
 	t.Helper()
 	o = clitest.Run(t, "run", "--compat", "perf.py", "--summary", "always", "--interval", "50ms", "--node", "3", "--", "sh", "-c", untilSampledSo(5)+"; exit 2")
@@ -48,7 +48,7 @@ func TestCompat_FileHasLayoutOfPerfPy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(indented.String(), string(data)); diff != "" {
-		t.Errorf("an indent of 4 (-), the file (+):\n%s", diff)
+		t.Errorf("layout of the file (-want +got):\n%s", diff)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var tokens []string
@@ -82,15 +82,15 @@ func TestCompat_FileHasLayoutOfPerfPy(t *testing.T) {
 	if !slices.Equal(tokens, []string{"3"}) || samples < 4 {
 		t.Errorf("nodes %q with %d samples, want node 3 with at least 4", tokens, samples)
 	}
-	for line := range strings.Lines(string(data)) { // Python's floats have a point
+	for line := range strings.Lines(string(data)) { // Python writes floats with a point or an exponent
 		if _, value, ok := strings.Cut(strings.TrimRight(line, ",\n"), `": `); ok && value != "[" && !strings.ContainsAny(value, ".e") {
 			t.Errorf("line %q has an integer, want a float as Python writes it", line)
 		}
 	}
 }
 
-// show has the same numbers as text and as JSON for the file of such a run.
-func TestCompat_ShowHasTheNumbersOfTheFile(t *testing.T) {
+// For a perf.py file, show prints the same numbers as text and as JSON.
+func TestCompat_ShowPrintsSameNumbersAsTextAndJSON(t *testing.T) {
 	_, path := perfpyRun(t)
 	cpus := strings.Count(clitest.Read(t, "/proc/stat"), "\ncpu")
 	shown := inside(t, "show", path, "--cpus", fmt.Sprint(cpus))
@@ -116,7 +116,8 @@ func TestCompat_ShowHasTheNumbersOfTheFile(t *testing.T) {
 	}
 }
 
-// The metrics of a recorded vector equal the real perf.py's, except the hours, which end with the last sample here.
+// The metrics of a recorded file equal those that perf.py computed for it, except for the hours, which here end at the
+// last sample.
 func TestCompat_MetricsEqualPerfPy(t *testing.T) {
 	file, err := filepath.Abs("testdata/perf.py.json")
 	if err != nil {
@@ -129,7 +130,7 @@ func TestCompat_MetricsEqualPerfPy(t *testing.T) {
 		o.Want(t, 0)
 		var nodes map[string]map[string]float64
 		if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != metrics {
-			t.Fatalf("%v: %d metrics, want %d: %s", err, len(nodes["3"]), metrics, o.Out)
+			t.Fatalf("show --json: error %v, %d metrics, want %d: %s", err, len(nodes["3"]), metrics, o.Out)
 		}
 		at := 0
 		for i, name := range metricOrder[:18] {

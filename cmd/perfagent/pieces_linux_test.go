@@ -23,7 +23,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// A madeRank is the recording of a rank in a directory.
+// A madeRank describes a generated recording of a rank.
 type madeRank struct {
 	reportertest.RankPlan
 	node   int
@@ -56,7 +56,7 @@ func (m madeRank) base() string {
 	return fmt.Sprintf("node-%d.rank-%d", m.node, m.Rank)
 }
 
-// report writes the rank's report.
+// report writes the rank's report into dir.
 func (m madeRank) report(t testing.TB, dir string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, m.base()+".json")
@@ -72,7 +72,7 @@ func writeReport(t testing.TB, path string, r *reporter.Report) {
 	}
 }
 
-// journal writes the rank's journal and keeps it open: the test is its writer.
+// journal writes the rank's journal into dir and keeps it open, so that the test is its writer.
 func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 	t.Helper()
 	in := m.input()
@@ -95,7 +95,7 @@ func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 	return j
 }
 
-// eightRanks writes the parts of a run of two nodes and eight ranks, with rank 6 failed.
+// eightRanks writes the parts of a run of two nodes and eight ranks, in which rank 6 failed.
 func eightRanks(t testing.TB, dir string, change func(*madeRank)) (paths []string) {
 	t.Helper()
 	for rank := range 8 {
@@ -127,8 +127,8 @@ func shownNumbers(t *testing.T, dir string, args ...string) map[string]reporter.
 	return nodes
 }
 
-// A RUN-ID stands for all nodes and ranks, whether the ranks were combined or not.
-func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
+// A RUN-ID selects all nodes and ranks, whether or not the ranks were combined.
+func TestShow_RunIDSelectsAllNodesAndRanks(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	pieces := eightRanks(t, run, nil)
@@ -154,13 +154,13 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 		t.Fatalf("%d runs listed, want 1: %+v", len(objects), objects)
 	}
 	if r := objects[0]; r.ID != "4711" || r.Nodes != 2 || r.Ranks != 8 || r.State != summary.StateEnded || *r.ExitCode != 7 || !slices.Equal(r.FailedNodes, []int{1}) {
-		t.Errorf("%+v, want the ended run 4711 of 2 nodes and 8 ranks, exit code 7, node 1 failed", r)
+		t.Errorf("ls lists %+v, want the ended run 4711 of 2 nodes and 8 ranks, exit code 7, node 1 failed", r)
 	}
 	if o := insideIn(t, dir, "ls"); !strings.Contains(o.Out, " 2 (8 ranks) ") || !strings.Contains(o.Out, "exit 7") {
 		t.Errorf("ls lacks \"2 (8 ranks)\" or \"exit 7\":\n%s", o.Out)
 	}
 
-	// The named parts, the run, and its directory give the same report.
+	// Merging the named parts, the run or its directory gives the same report.
 	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)
 	insideIn(t, dir, append([]string{"merge", "--to", "pieces.json"}, pieces...)...).Want(t, 0)
 	insideIn(t, dir, "merge", run, "--to", "dir.json").Want(t, 0)
@@ -181,7 +181,7 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	}
 	insideIn(t, dir, "merge", "4711", "--to", "closed.json").Want(t, 0)
 	if data, err := os.ReadFile(filepath.Join(dir, "closed.json")); err != nil || string(data) != string(whole) {
-		t.Errorf("the merged report differs if one node was combined before (%v)", err)
+		t.Errorf("the merged report differs after one node was combined (%v)", err)
 	}
 
 	for _, args := range [][]string{{"plot", "4711", "--to", "all.html"}, {"plot", "4711", "--to", "one.svg", "--node", "1"}, {"diff", "4711", "4711"},
@@ -189,7 +189,7 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 		insideIn(t, dir, args...).Want(t, 0)
 	}
 	if page, err := os.ReadFile(filepath.Join(dir, "all.html")); err != nil || !strings.Contains(string(page), "4711") {
-		t.Errorf("page of the run: %v, want one that names 4711", err)
+		t.Errorf("page of the run: error %v, want a page that names 4711", err)
 	}
 
 	insideIn(t, dir, "prune", "--keep", "0").Want(t, 0)
@@ -198,7 +198,7 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	}
 }
 
-// closeNode combines the parts of a node, as its last perfagent does.
+// closeNode combines the parts of a node, as the last perfagent of the node does.
 func closeNode(t *testing.T, dir string, pieces []string) {
 	t.Helper()
 	var sources []reporter.SourceReport
@@ -243,12 +243,12 @@ func TestPieces_HostsWithoutIndexAreNumberedByRanks(t *testing.T) {
 	insideIn(t, dir, "plot", "4711", "--to", "one.svg", "--node", "1").Want(t, 0)
 	insideIn(t, dir, "plot", "4711", "--to", "none.svg", "--node", "2").Want(t, 1)
 	if r := listed(t, dir)[0]; !slices.Equal(r.FailedNodes, []int{1}) || !strings.Contains(r.Report, "node-a10.rank-") {
-		t.Errorf("%+v, want node 1 failed, and a report of a rank of node-a10", r)
+		t.Errorf("ls lists %+v, want node 1 failed, and a report of a rank of node-a10", r)
 	}
 }
 
-// Of several launches the newest counts, and one line lists the others.
-func TestPieces_NewestLaunchCounts(t *testing.T) {
+// Commands use the newest of several launches, and one line lists the other launches.
+func TestPieces_NewestLaunchIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	for step := range 3 {
@@ -277,7 +277,7 @@ func TestPieces_NewestLaunchCounts(t *testing.T) {
 	for _, r := range listed(t, dir) {
 		ids = append(ids, r.ID)
 		if r.RunID != "4711" || r.Ranks != 8 {
-			t.Errorf("%+v, want run 4711 with 8 ranks", r)
+			t.Errorf("ls lists %+v, want run 4711 with 8 ranks", r)
 		}
 	}
 	if !slices.Equal(ids, []string{"4711@3", "4711@2", "4711@1"}) {
@@ -287,12 +287,12 @@ func TestPieces_NewestLaunchCounts(t *testing.T) {
 		t.Errorf("ls of 4711@2 lists %+v, want only that launch", one)
 	}
 
-	// diff takes all launches of a RUN-ID, or one by name.
+	// diff compares all launches of a RUN-ID, or a single named launch.
 	o := insideIn(t, dir, "diff", "--format", "json", "4711@1", "4711")
 	o.Want(t, 0)
 	var c struct{ A, B struct{ Runs int } }
 	if err := json.Unmarshal([]byte(o.Out), &c); err != nil || c.A.Runs != 1 || c.B.Runs != 3 {
-		t.Errorf("diff of one launch and three runs: %v: %+v, want 1 and 3 runs: %.300s", err, c, o.Out)
+		t.Errorf("diff of one launch and all three: %v: %+v, want 1 and 3 runs: %.300s", err, c, o.Out)
 	}
 	insideIn(t, dir, "merge", "4711@1", "4711@2", "--to", "x.json").Want(t, 1)
 	insideIn(t, dir, "plot", "4711@2").Want(t, 0)
@@ -302,8 +302,8 @@ func TestPieces_NewestLaunchCounts(t *testing.T) {
 	insideIn(t, dir, "show", "4711@4").WantLine(t, "no launch 4711@4: run 4711 has 3 launches")
 }
 
-// Journals of running ranks, and of ranks with a dead perfagent, count.
-func TestPieces_RanksInJournalsAreCounted(t *testing.T) {
+// A rank is counted if it has only a journal, whether it is running or its perfagent is dead.
+func TestPieces_RanksWithOnlyJournalAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	first := madeRank{launch: "s"}
@@ -358,7 +358,7 @@ func TestPush_SeparateRanksArePushedAsOneNode(t *testing.T) {
 		m.push = reporter.PushState{State: reporter.PushPending, URI: site.URL}
 	})
 	if r := listed(t, dir)[0]; r.Push != reporter.PushPending {
-		t.Errorf("push of the run before: %+v, want pending", r)
+		t.Errorf("push state before the push: %+v, want pending", r)
 	}
 	insideIn(t, dir, "prune", "--keep", "0").WantLine(t, "its push is pending")
 
@@ -371,14 +371,14 @@ func TestPush_SeparateRanksArePushedAsOneNode(t *testing.T) {
 	}
 	o := insideIn(t, dir, "push", "4711")
 	if o.Want(t, 0); strings.Count(o.Out, "0 metrics and 0 points sent") != 2 {
-		t.Errorf("the second push sends something, want 0 metrics and 0 points twice:\n%s", o.Out)
+		t.Errorf("the second push sent something, want 0 metrics and 0 points twice:\n%s", o.Out)
 	}
 	if r := listed(t, dir)[0]; r.Push != reporter.PushDone {
-		t.Errorf("push of the run afterwards: %+v, want done", r)
+		t.Errorf("push state after the push: %+v, want done", r)
 	}
 }
 
-// watch has one line per node, for all of its ranks, and follows the node until its ranks have been combined.
+// watch prints one line per node for all ranks of the node, and follows the node until its ranks have been combined.
 func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
@@ -410,7 +410,7 @@ func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("watch prints no %q:\n%s", words, lines.Text())
+		t.Fatalf("watch did not print %q; last line:\n%s", words, lines.Text())
 	}
 
 	next(", 3 ranks")

@@ -139,8 +139,8 @@ func (o *plotOptions) check() error {
 	return nil
 }
 
-// draw draws the found run into out. It reads a report node by node, because one of a thousand nodes may not fit into
-// memory. whole fetches the series of the given node.
+// draw draws the found run into out. It reads a report node by node, because the report of a thousand nodes may not fit
+// into memory. whole returns the given node with its series.
 func (o *plotOptions) draw(out io.Writer, found *catalog.Match, whole func(*reporter.Node) *reporter.Node) error {
 	if o.kind == "html" {
 		return o.page(out, found, whole)
@@ -194,8 +194,7 @@ func (o *plotOptions) page(out io.Writer, found *catalog.Match, whole func(*repo
 	return page.Write(out, run)
 }
 
-// readPlottedNode returns the report with only the node to draw, or without nodes if there is none with the index
-// --node.
+// readPlottedNode returns the report with only the node to draw, or without nodes if no node has the index --node.
 func (o *plotOptions) readPlottedNode(found *catalog.Match) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""

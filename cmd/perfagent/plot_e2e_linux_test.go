@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// plot draws a journal left by a killed perfagent.
+// plot draws the journal that a killed perfagent left.
 func TestE2E_Plot_DrawsJournalOfKilledPerfagent(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")

@@ -60,7 +60,7 @@ func plotWhole(t testing.TB, page string, n *reporter.Node) {
 	}
 }
 
-func TestRun_WritesPageBesideTheReport(t *testing.T) {
+func TestRun_WritesPageNextToReport(t *testing.T) {
 	cmd := insideCommand(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
 	o := cmd.perform(t)
 	o.Want(t, 3)
@@ -69,7 +69,7 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	page := filepath.Join(out, "r", "node-0.html")
 	plotWhole(t, page, report.Nodes["0"])
 	if words := strings.Join(strings.Fields(o.Err), " "); !strings.Contains(words, " report "+page+" details ") {
-		t.Errorf("the summary does not have the page %s:\n%s", page, o.Err)
+		t.Errorf("the summary lacks the path of the page %s:\n%s", page, o.Err)
 	}
 	html, _ := os.ReadFile(page)
 	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("Failed (exit 3)")) {
@@ -79,7 +79,7 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 		t.Errorf("mode of the page %v (%v), want 0644", st.Mode(), err)
 	}
 
-	// The second recording of the same name gets the second page.
+	// A second recording of the same name gets a second page.
 	again := insideCommand(t, "run", "--run-id", "r", "--no-page=false", "--", "true")
 	again.Dir = o.Dir
 	again.perform(t).Want(t, 0)
@@ -89,7 +89,7 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	if got := plotPages(t, out); !slices.Equal(got, []string{"r/node-0.2.html", "r/node-0.html"}) {
 		t.Errorf("pages %q, want r/node-0.2.html and r/node-0.html", got)
 	}
-	// plot draws the same from the report.
+	// plot draws the same page from the report.
 	third := insideCommand(t, "plot", path, "--to", "again.html")
 	o = third.perform(t)
 	o.Want(t, 0)
@@ -99,8 +99,8 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	plotWhole(t, filepath.Join(o.Dir, "again.html"), report.Nodes["0"])
 }
 
-// A run without a page has a report.
-func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
+// A run has a report even if its page is disabled.
+func TestRun_WritesPageUnlessDisabled(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
 		env   string
@@ -124,7 +124,8 @@ func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
 	}
 }
 
-// A run below 2 s has a page if it failed or with --no-page=false; otherwise show names the plot command for it.
+// A run of less than 2 s has a page only if it failed or --no-page=false was given. Otherwise show names the command
+// that draws the page.
 func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -209,11 +210,11 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 	merge(dir, "--to", "no-extension").Want(t, 0)
 	for name, there := range map[string]bool{"only.html": false, "no-extension.html": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
-			t.Errorf("%s: %v, want it to exist: %v", name, err, there)
+			t.Errorf("stat of %s: %v, want it to exist: %v", name, err, there)
 		}
 	}
 
-	// An existing file is not replaced, and nothing is written then.
+	// An existing file is not replaced, and no other file is written.
 	for _, taken := range []string{"job.json", "job.html"} {
 		dir := t.TempDir()
 		clitest.Write(t, filepath.Join(dir, taken), "precious", 0o600)
@@ -237,7 +238,7 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 		dir := t.TempDir()
 		merge(dir, "--to", "job.json").Want(t, 0)
 		if got := clitest.Exists(filepath.Join(dir, "job.html")); got != pages {
-			t.Errorf("merge with PERFAGENT_NO_PAGE=%s: a page %v, want %v", value, got, pages)
+			t.Errorf("merge with PERFAGENT_NO_PAGE=%s: page exists: %v, want %v", value, got, pages)
 		}
 	}
 	t.Setenv("PERFAGENT_NO_PAGE", "sometimes")
@@ -248,7 +249,7 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 }
 
 // If the disk has room for the report but not for its page, one line reports that, and nothing else changes.
-func TestRun_FullDiskCostsOnlyThePage(t *testing.T) {
+func TestRun_FullDiskPreventsOnlyPage(t *testing.T) {
 	t.Parallel()
 	out := clitest.Mount(t, "size=44k", 0)
 	o := clitest.Run(t, "run", "--summary", "never", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
@@ -288,7 +289,7 @@ func TestRun_ExistingPageIsNeverOverwritten(t *testing.T) {
 	}
 }
 
-// A file that takes the page's name while the job runs stays, and one line reports it.
+// A file that is created at the page's path while the job runs is kept, and one line reports it.
 func TestRun_PageWrittenByJobIsNotOverwritten(t *testing.T) {
 	o := inside(t, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
 	o.Want(t, 7)
@@ -299,8 +300,8 @@ func TestRun_PageWrittenByJobIsNotOverwritten(t *testing.T) {
 	o.Report(t)
 }
 
-// The page of a perf.py file has its metrics.
-func TestPlot_PageOfPerfPyHasItsMetrics(t *testing.T) {
+// The page of a perf.py file has the metrics of the file.
+func TestPlot_PageOfPerfPyFileHasItsMetrics(t *testing.T) {
 	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--no-page=false", "--", "sleep", "0.3")
 	o.Want(t, 0)
 	dir := filepath.Join(o.Dir, "perfagent-out", "r")
@@ -345,7 +346,7 @@ func TestPlot_WritesSVGAndPNG(t *testing.T) {
 		t.Errorf("picture.png: %+v (%v), want a width of 800", c, err)
 	}
 	if !bytes.Equal(svg, plot("--to", "picture.svg")) || !bytes.Equal(image, plot("--to", "picture.png")) {
-		t.Error("another process draws other pictures of the same report")
+		t.Error("two runs of plot drew different pictures of the same report")
 	}
 	if c, err := png.DecodeConfig(bytes.NewReader(plot("--to", "picture.png", "--width", "1234", "--metric", "mem_used_mb", "--node", "0"))); err != nil || c.Width != 1234 {
 		t.Errorf("picture.png: %+v (%v), want a width of 1234", c, err)
@@ -357,7 +358,7 @@ func TestPlot_WritesSVGAndPNG(t *testing.T) {
 	}
 }
 
-// plotXML checks for well-formed XML.
+// plotXML checks that data is well-formed XML.
 func plotXML(t testing.TB, data []byte) {
 	t.Helper()
 	for d := xml.NewDecoder(bytes.NewReader(data)); ; {
@@ -413,8 +414,8 @@ func TestPlot_ErrorLeavesNoFile(t *testing.T) {
 	}
 }
 
-// An existing file is only replaced with --force, and only a regular one.
-func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
+// An existing file is replaced only with --force, and only if it is a regular file.
+func TestPlot_ReplacesFileOnlyWithForce(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"x.html", "x.svg", "x.png"} {
 		dir := t.TempDir()
@@ -444,7 +445,7 @@ func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 	reportertest.ReadFile(t, good)
 }
 
-// A file extension in capitals determines the format, too.
+// A file extension in capitals also determines the format.
 func TestPlot_AcceptsExtensionInCapitals(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
@@ -456,7 +457,7 @@ func TestPlot_AcceptsExtensionInCapitals(t *testing.T) {
 	}
 }
 
-// plot never overwrites its input, under any name.
+// plot never overwrites its input, even under another name.
 func TestPlot_KeepsItsInput(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(plotTwo(t), "node-0.json"))
 	if err != nil {
@@ -479,8 +480,8 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 	}
 }
 
-// merge --to X.html fails with the hint to name the report.
-func TestMerge_RefusesNameOfAPage(t *testing.T) {
+// merge --to X.html fails with a hint to name the report instead of the page.
+func TestMerge_RefusesNameOfPage(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
 		o := inside(t, "merge", good, "--to", name)

@@ -10,24 +10,24 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The rows of a job of up to twenty processes sum to its CPU time, which equals the kernel's.
+// The CPU times in the rows of processes sum to the CPU time of the job.
 func TestE2E_Processes_RowsSumToCPUTimeOfJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, job string
 		orphans   int
 	}{
-		{"tree", `
+		{"tree of processes", `
 def level(n):
     burn(60)
     if n > 0: os.waitpid(child(lambda: level(n - 1)), 0)
     burn(60)
 level(9)
 `, 0},
-		{"side by side", `
+		{"concurrent processes", `
 for pid in [child(lambda i=i: (burn(100 * i), time.sleep(0.3))) for i in range(1, 7)]: os.waitpid(pid, 0)
 `, 0},
-		{"short ones by the thousand", `
+		{"a thousand short processes", `
 for _ in range(1000): os.waitpid(child(lambda: None), 0)
 burn(100)
 `, 0},
@@ -38,7 +38,7 @@ def daemon():
 os.waitpid(child(daemon), 0)
 until_reaped()
 `, 1},
-		{"orphans by the hundred", `
+		{"300 orphans", `
 for _ in range(300): os.waitpid(child(lambda: say(child(lambda: burn(2)))), 0)
 until_reaped()
 `, 300},

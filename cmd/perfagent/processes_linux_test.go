@@ -37,14 +37,14 @@ def until_reaped():
         while os.path.exists("/proc/" + pid.strip()): time.sleep(0.01)
 `
 
-// wantSum checks that the CPU time of the rows sums to the job's.
+// wantSum checks that the CPU times of the rows are sorted and sum to the CPU time of the job.
 func wantSum(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	var sum float64
 	for i, p := range n.Processes {
 		sum += p.CPUSeconds + p.EndedChildrenCPUSeconds
 		if i > 0 && p.CPUSeconds > n.Processes[i-1].CPUSeconds {
-			t.Errorf("row %d has %v s of CPU time, more than the row before with %v",
+			t.Errorf("row %d has %v s of CPU time, want at most %v as in the previous row",
 				i, p.CPUSeconds, n.Processes[i-1].CPUSeconds)
 		}
 	}
@@ -76,7 +76,7 @@ func TestProcesses_ShortJobHasRowOfMainProcess(t *testing.T) {
 	wantSum(t, n)
 }
 
-// The journal of a killed perfagent has the table.
+// The journal of a killed perfagent contains the table of processes.
 func TestProcesses_JournalOfKilledPerfagentHasTable(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "50ms", "--", "sh", "-c", "echo $$; read x", "sh", "--token", "s3cret")
@@ -85,12 +85,12 @@ func TestProcesses_JournalOfKilledPerfagentHasTable(t *testing.T) {
 	l := clitest.StartProcess(t, cmd)
 	pid := l.Next()
 	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
-	clitest.WaitUntil(t, "table", func() bool {
+	clitest.WaitUntil(t, "the journal has the table", func() bool {
 		data, _ := os.ReadFile(journal)
 		return strings.Contains(string(data), `"processes"`)
 	})
 	l.Signal(syscall.SIGKILL)
-	hold.Close() // the job ends, too
+	hold.Close() // the job also ends
 	l.End()
 
 	shown := clitest.Run(t, "show", "--processes", "--json", journal)
@@ -105,7 +105,7 @@ func TestProcesses_JournalOfKilledPerfagentHasTable(t *testing.T) {
 	}
 }
 
-// show --processes fits a terminal, is not cut in a pipe, and gives the reason for an empty table.
+// The output of show --processes fits a terminal and is not cut in a pipe. Conflicting flags are rejected.
 func TestShow_ProcessesFitTerminalAndAreWholeInPipe(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sh", "-c", "true \x1b[31m"+strings.Repeat(" long", 50))

@@ -146,7 +146,7 @@ func (o *pruneOptions) choose(runs []catalog.Run) []prunableRun {
 	return out
 }
 
-// keepBecause returns the reason to keep a run that has ended unless --force is given, or "" if there is none.
+// keepBecause returns the reason for which an ended run is kept unless --force is given, or "" if there is no reason.
 func keepBecause(run *catalog.Run, about summary.Overview) string {
 	if about.State == summary.StateIncomplete {
 		return "its perfagent is gone, and only its journal is left"

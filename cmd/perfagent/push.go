@@ -23,7 +23,7 @@ type pushOptions struct {
 	target pusher.Target
 	store  string
 	runFinder
-	lastTarget string // last line that printTarget printed
+	lastTarget string // the last line printed by printTarget
 }
 
 func newPush(s streams) *cobra.Command {
@@ -117,7 +117,7 @@ func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	case running && o.store != "":
 		return errors.New("it is still running: put it when it has ended")
 	case !running && !o.target.DryRun:
-		// Keep out a concurrent push of the same file. If that fails, push anyway: the server stores each point only
+		// Prevent a concurrent push of the same file. If locking fails, push anyway: the server stores each point only
 		// once.
 		for _, path := range n.Paths() {
 			if release, err := reportfile.Lock(ctx, path); err == nil {
@@ -193,7 +193,7 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 // dryRunTimeout is the request timeout of a dry run, unless MLFLOW_HTTP_REQUEST_TIMEOUT is set.
 const dryRunTimeout = 30 * time.Second
 
-// limitForDryRun shortens the timeout in cfg and allows no retry after a timeout, because a dry run that fails loses
+// limitForDryRun shortens the timeout in cfg and allows no retry after a timeout, because a failed dry run loses
 // nothing.
 func limitForDryRun(cfg *mlflow.Config) {
 	if os.Getenv("MLFLOW_HTTP_REQUEST_TIMEOUT") == "" {
@@ -239,8 +239,8 @@ func (o *pushOptions) pushPart(
 	return nil
 }
 
-// A progress shows how much of a long push is done: on a terminal in place, elsewhere as a line every 10 s. It shows
-// nothing in the first second.
+// A progress shows how much of a long push is done. On a terminal it updates a single line; elsewhere it prints a line
+// every 10 s. It shows nothing in the first second.
 type progress struct {
 	to          io.Writer
 	began, last time.Time
@@ -269,7 +269,7 @@ func (p *progress) show(sent, all int) {
 	}
 }
 
-// wait prints that the client waits for op, and for how long at most.
+// wait prints that the client is waiting for op, and the time limit.
 func (p *progress) wait(op string, limit time.Duration) {
 	p.print(fmt.Sprintf("perfagent: waiting for the server to %s, for %v at most\n", text.Printable(op), limit), false)
 }
@@ -285,7 +285,7 @@ func (p *progress) retry(err error, wait time.Duration) bool {
 
 func (p *progress) end() { p.print("", false) }
 
-// print writes words, over any that are shown in place. shown reports whether the next call may replace words.
+// print writes words. If the previous call had shown set, words replace its text.
 func (p *progress) print(words string, shown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -43,7 +43,7 @@ func (o *pushOptions) storeFile(ctx context.Context, file *pusher.File) error {
 	}
 
 	if err := file.RecordStore(states); err != nil {
-		o.streams.warn(err) // the exit code reports only on the store
+		o.streams.warn(err) // the exit code covers only the store
 	}
 	return errors.Join(errs...)
 }

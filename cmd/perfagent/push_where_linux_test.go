@@ -14,7 +14,7 @@ import (
 // deadServer is an address without a server.
 const deadServer = "http://127.0.0.1:1"
 
-// pushIn pushes a report from a shell with a tracking URI, without retries.
+// pushIn runs perfagent push with MLFLOW_TRACKING_URI=uri and without retries.
 func pushIn(t *testing.T, uri string, args ...string) clitest.Outcome {
 	t.Helper()
 	cmd := insideCommand(t, append([]string{"push"}, args...)...)
@@ -40,8 +40,8 @@ func recorded(t *testing.T, path string) reporter.PushState {
 	return r.Nodes["0"].Push.MLflow
 }
 
-// The flag takes precedence over the variable, and that over the server in the report.
-func TestPush_FlagBeatsVariableBeatsReport(t *testing.T) {
+// The flag takes precedence over the variable, and the variable over the server in the report.
+func TestPush_PrefersFlagThenVariableThenReport(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its pushes")
 	flag, shell, remembered := newSite(t), newSite(t), newSite(t)
 	withUser := strings.Replace(shell.URL, "http://", "http://me:secret@", 1)
@@ -72,15 +72,16 @@ func TestPush_FlagBeatsVariableBeatsReport(t *testing.T) {
 	}
 }
 
-// A push to a dead server from the variable names it first, fails, and keeps the server in the report.
-func TestPush_DeadServerOfVariableKeepsServerOfReport(t *testing.T) {
+// A push to an unreachable server in MLFLOW_TRACKING_URI prints the address, fails, and does not change the server in
+// the report.
+func TestPush_UnreachableServerInVariableKeepsServerInReport(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	remembered := newSite(t)
 	path := pendingReport(t, remembered.URL, "--", "true")
 
 	o := pushIn(t, deadServer, path, path)
 	o.Want(t, 1)
-	if want := "pushing to " + deadServer + " (MLFLOW_TRACKING_URI)\n"; o.Out != want { // once
+	if want := "pushing to " + deadServer + " (MLFLOW_TRACKING_URI)\n"; o.Out != want { // only once for both reports
 		t.Errorf("stdout %q, want %q", o.Out, want)
 	}
 	if state := recorded(t, path); state.State != reporter.PushPending || state.URI != remembered.URL {
@@ -91,7 +92,7 @@ func TestPush_DeadServerOfVariableKeepsServerOfReport(t *testing.T) {
 	remembered.only(t)
 }
 
-// A report with a dead server goes to the living one in the variable.
+// A report that records an unreachable server is pushed to the server in MLFLOW_TRACKING_URI.
 func testPushToTheShellsServer(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	path := pendingReport(t, deadServer, "--", "true")

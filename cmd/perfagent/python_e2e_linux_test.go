@@ -64,7 +64,7 @@ func TestE2E_Monitor_RecordsKernelThatRestarts(t *testing.T) {
 	if environment == "" || !clitest.Exists(python) {
 		testenv.SkipOrFail(t, "needs Python with ipykernel: make e2e installs it, PERFAGENT_TEST_JUPYTER names the environment")
 	}
-	for _, c := range []struct{ name, now string }{{"asked", "False"}, {"killed", "True"}} {
+	for _, c := range []struct{ name, now string }{{"shut down", "False"}, {"killed", "True"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := withModule(t, clitest.Command(t, python, "-c", strings.Replace(jupyter, "NOW", c.now, 1)))
@@ -72,7 +72,7 @@ func TestE2E_Monitor_RecordsKernelThatRestarts(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			first := filepath.Join(o.Dir, "perfagent-out/first/node-0.json")
-			clitest.WaitUntil(t, "there is a report of the kernel before", func() bool { return clitest.Exists(first) })
+			clitest.WaitUntil(t, "there is a report of the first kernel", func() bool { return clitest.Exists(first) })
 			r := reportertest.ReadFile(t, first)
 			if n := r.Nodes["0"]; len(n.Phases) != 1 || n.Phases[0].Name != "cell" || n.Sampling.Samples < 4 {
 				t.Errorf("phases %+v, sampling %+v; want the phase cell and at least 4 samples", n.Phases, n.Sampling)

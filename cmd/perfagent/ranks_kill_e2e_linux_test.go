@@ -19,11 +19,12 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// When perfagents of ranks are killed at any time, including the one that measures the host and the last one while it
-// combines the node, the others keep the exit codes of their jobs, and each rank's recording exists exactly once.
+// If the perfagents of some ranks are killed at random times, the others keep the exit codes of their jobs, and each
+// rank's recording exists exactly once. Any perfagent may be killed, even the one that measures the host, and the last
+// one while it combines the node.
 func TestE2E_Ranks_RandomKillsLoseNoOtherRank(t *testing.T) {
 	t.Parallel()
-	const ranks, kills, each = 8, 100, 4 // kills of a running perfagent; at most each per step
+	const ranks, kills, each = 8, 100, 4 // at least kills in all steps, at most each in one step
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -32,7 +33,7 @@ func TestE2E_Ranks_RandomKillsLoseNoOtherRank(t *testing.T) {
 	for ; all.killed < kills && !t.Failed(); all.steps++ {
 		killRanks(newStep(t, ranks), r, each, &all)
 	}
-	t.Logf("of %d ranks %d were killed alive; %d have a report, %d a journal, %d began no file; %d of %d nodes were closed",
+	t.Logf("of %d ranks, %d were killed while running; %d have a report, %d a journal, %d no file; %d of %d nodes were combined",
 		ranks*all.steps, all.killed, all.reports, all.journals, all.nothing, all.closed, all.steps)
 }
 
@@ -42,7 +43,7 @@ type killFigures struct{ steps, killed, reports, journals, nothing, closed int }
 // killRanks runs a step and kills some perfagents at random moments.
 func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 	s.t.Helper()
-	cmds, tenths := make([]*exec.Cmd, s.ranks), make([]int, s.ranks) // of a second, for the jobs
+	cmds, tenths := make([]*exec.Cmd, s.ranks), make([]int, s.ranks) // duration of each job in tenths of a second
 	for rank := range cmds {
 		tenths[rank] = r.IntN(4)
 		cmds[rank] = s.command(rank, "--interval", "20ms", "--no-page", "--summary", "never", "--",
@@ -59,7 +60,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 		after := time.Duration(r.IntN(100*tenths[rank]+100)) * time.Millisecond
 		all.Go(func() {
 			time.Sleep(after)
-			_ = cmds[rank].Process.Signal(syscall.SIGKILL) // it may have ended
+			_ = cmds[rank].Process.Signal(syscall.SIGKILL) // the process may have ended
 		})
 	}
 	for rank, cmd := range cmds {
@@ -77,7 +78,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 	s.expectRanks(killed, f)
 }
 
-// expectRanks checks that each rank is in the run once. One that was killed before it had a file may be missing.
+// expectRanks checks that each rank is in the run once. A rank that was killed before it created a file may be missing.
 func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	s.t.Helper()
 	found, err := catalog.Find(filepath.Dir(s.out), s.id)
@@ -88,7 +89,7 @@ func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	for _, path := range found.Paths() {
 		r, err := reportfile.Read(path, 0)
 		if err != nil {
-			if st, statErr := os.Stat(path); statErr == nil && st.Size() == 0 { // killed before the first line
+			if st, statErr := os.Stat(path); statErr == nil && st.Size() == 0 { // killed before it wrote the first line
 				continue
 			}
 			s.t.Fatal(err)
@@ -139,7 +140,7 @@ func TestE2E_Ranks_KillWhileCombiningLosesNoRank(t *testing.T) {
 		last.End()
 		s.expectRanks(map[int]bool{}, &f)
 	}
-	t.Logf("%d of %d nodes were closed before; %d ranks have a report, %d a journal", f.closed, tries, f.reports, f.journals)
+	t.Logf("%d of %d nodes were combined before the kill; %d ranks have a report, %d a journal", f.closed, tries, f.reports, f.journals)
 }
 
 // 256 concurrent ranks become one node.

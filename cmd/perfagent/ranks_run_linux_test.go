@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A step is the ranks of a Slurm step on one node, as plain processes with Slurm's variables.
+// A step simulates the ranks of a Slurm step on one node with plain processes that have Slurm's variables.
 type step struct {
 	t     testing.TB
 	out   string // directory of the run
@@ -54,7 +54,7 @@ type rankProcess struct {
 	stdin io.WriteCloser
 }
 
-// launch starts a rank and waits until its job runs, which then waits for a line before the script.
+// launch starts a rank and waits until its job has printed "up". The job then waits for a line on stdin.
 func launch(cmd *exec.Cmd, t testing.TB) rankProcess {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
@@ -66,7 +66,7 @@ func launch(cmd *exec.Cmd, t testing.TB) rankProcess {
 	return p
 }
 
-// launch starts a rank with a script.
+// launch starts a rank with a job that runs script when it is released.
 func (s *step) launch(rank int, script string) rankProcess {
 	s.t.Helper()
 	return launch(s.command(rank, "--interval", "100ms", "--summary", "line", "--", "sh", "-c", "echo up; read go; "+script), s.t)
@@ -116,9 +116,9 @@ func (s *step) node() (*reporter.Report, *reporter.Node) {
 // spin is a script that uses CPU time.
 const spin = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; `
 
-// Of the ranks on a node one measures the host, each measures its job, and the last one combines them and prints the
-// line.
-func TestRanks_OfOneNodeAreCombinedByTheLast(t *testing.T) {
+// One rank of a node measures the host, and each rank measures its job. The last rank to end combines the ranks and
+// prints the summary line.
+func TestRanks_LastRankCombinesNode(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 4)
 	var ranks []rankProcess
@@ -146,7 +146,7 @@ func TestRanks_OfOneNodeAreCombinedByTheLast(t *testing.T) {
 		sum += r.Job.CPUSeconds
 	}
 	if math.Abs(sum-n.Job.CPUSeconds) > 1e-6 || len(n.Ranks) != s.ranks {
-		t.Errorf("the node used %v s, its %d ranks %v s; want the sum of %d ranks",
+		t.Errorf("the node used %v s and its %d ranks %v s; want the same for %d ranks",
 			n.Job.CPUSeconds, len(n.Ranks), sum, s.ranks)
 	}
 	if _, ok := n.Metrics[reporter.MetricMemoryPeak]; !ok || len(n.Sampling.HostSpans) == 0 {
@@ -154,7 +154,7 @@ func TestRanks_OfOneNodeAreCombinedByTheLast(t *testing.T) {
 	}
 }
 
-// When the rank that measures the host ends, another one continues, without a hole of more than two intervals.
+// When the rank that measures the host ends, another rank takes over after a gap of at most a few intervals.
 func TestRanks_AnotherRankTakesOverTheHost(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -181,8 +181,8 @@ func TestRanks_AnotherRankTakesOverTheHost(t *testing.T) {
 	}
 }
 
-// The first failed rank determines the run's failure, and no rank's exit code changes.
-func TestRanks_FirstFailureIsTheRuns(t *testing.T) {
+// The rank that failed first determines the exit code of the run, and each rank keeps its exit code.
+func TestRanks_FirstFailureDeterminesExitCodeOfRun(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 3)
 	a, b, c := s.launch(0, "exit 0"), s.launch(1, "exit 7"), s.launch(2, "kill -KILL $$")
@@ -199,12 +199,12 @@ func TestRanks_FirstFailureIsTheRuns(t *testing.T) {
 	}
 }
 
-// If a rank is killed together with its perfagent, its journal and the other reports stay.
+// If a rank is killed together with its perfagent, its journal and the reports of the other ranks stay.
 func TestRanks_KilledRankLeavesJournal(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 3)
 	ranks := []rankProcess{s.launch(0, "exit 0"), s.launch(1, "exit 0"), s.launch(2, "exit 0")}
-	_ = syscall.Kill(-ranks[0].Cmd.Process.Pid, syscall.SIGKILL) // it measures the host
+	_ = syscall.Kill(-ranks[0].Cmd.Process.Pid, syscall.SIGKILL) // rank 0 measures the host
 	ranks[0].End()
 	ranks[2].finish().Want(t, 0)
 	ranks[1].finish().Want(t, 0)
@@ -212,7 +212,7 @@ func TestRanks_KilledRankLeavesJournal(t *testing.T) {
 	s.expect("node-0.rank-0.jsonl", "node-0.rank-1.json", "node-0.rank-2.json")
 }
 
-// A rank that starts when the others have ended joins them.
+// A rank that starts after the others have ended joins them.
 func TestRanks_RankStartedAfterOthersEndedJoinsThem(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -222,8 +222,8 @@ func TestRanks_RankStartedAfterOthersEndedJoinsThem(t *testing.T) {
 	s.expect("node-0.html", "node-0.json")
 }
 
-// A report in another rank's directory is never taken.
-func TestRanks_ReportOfAnotherDirectoryIsNeverTaken(t *testing.T) {
+// A rank never combines a report from another directory.
+func TestRanks_ReportInAnotherDirectoryIsNotCombined(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	elsewhere := filepath.Join(t.TempDir(), "out")
@@ -237,8 +237,8 @@ func TestRanks_ReportOfAnotherDirectoryIsNeverTaken(t *testing.T) {
 	expectFiles(t, filepath.Join(elsewhere, s.id), "node-0.rank-1.json")
 }
 
-// A rank with a job that cannot be started takes part in the end of the others: nothing stays in shared memory, and
-// their reports stay separate, because the node is incomplete.
+// If the job of a rank cannot be started, the reports of the other ranks stay separate, because the node is incomplete.
+// Nothing is left in shared memory.
 func TestRanks_RankThatCannotStartLeavesReportsSeparate(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -279,8 +279,8 @@ func openRosters(t *testing.T, pid int) (paths []string) {
 	return paths
 }
 
-// Without a launcher, overlapping perfagents of one run ID are ranks in order of arrival. Others are separate
-// recordings.
+// Without a launcher, overlapping perfagents with the same run ID are ranks in order of arrival. Perfagents that do not
+// overlap make separate recordings.
 func TestRanks_WithoutLauncher_OverlappingPerfagentsAreRanks(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
@@ -297,11 +297,11 @@ func TestRanks_WithoutLauncher_OverlappingPerfagentsAreRanks(t *testing.T) {
 	rank().finish().Want(t, 0)
 	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json")
 	if r, err := reportfile.Read(filepath.Join(s.out, "node-0.2.json"), 0); err != nil || r.Nodes["0"].Ranks != nil {
-		t.Errorf("node-0.2.json: error %v, want the report of a perfagent alone, without ranks", err)
+		t.Errorf("node-0.2.json: error %v, want a report without ranks", err)
 	}
 }
 
-// Without a launcher, runs with one ID in two directories are independent.
+// Without a launcher, runs with the same ID in two directories are independent.
 func TestRanks_WithoutLauncher_DirectoriesAreIndependent(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
@@ -333,7 +333,7 @@ func TestRanks_NestedPerfagentRecordsSeparately(t *testing.T) {
 	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json")
 }
 
-// If the perfagents of a node cannot see each other, each measures the host, and reports the reason.
+// If the perfagents of a node cannot find each other, each measures the host and reports the reason.
 func TestRanks_UnseenPerfagentsEachMeasureTheHost(t *testing.T) {
 	t.Parallel()
 	for why, temporary := range map[string]func(*testing.T) string{
@@ -372,8 +372,9 @@ func (s *step) expectUnseen(why string) {
 	}
 }
 
-// The only rank of each of several nodes writes the report of the node at once, with its rank in it.
-func TestRanks_OnlyRankOfNodeWritesReportAtOnce(t *testing.T) {
+// If each of several nodes has only one rank, the rank writes the report of its node immediately, and the report lists
+// the rank.
+func TestRanks_OnlyRankOfNodeWritesReportOfNode(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	for node := range 2 {
@@ -395,8 +396,8 @@ func TestRanks_OnlyRankOfNodeWritesReportAtOnce(t *testing.T) {
 	}
 }
 
-// The ranks of a launcher in the job of another perfagent have separate nodes: the outer one's variable only applies to
-// its job.
+// Ranks that a launcher starts in the job of another perfagent have separate nodes: the node index that the outer
+// perfagent sets does not apply to them.
 func TestRanks_InWrappedBatchScriptHaveSeparateNodes(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)

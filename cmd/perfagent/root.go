@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// streams are the standard streams of a command line, and its defaults files.
+// streams holds the standard streams and the defaults of a command line.
 type streams struct {
 	out, err io.Writer
 
@@ -22,7 +22,7 @@ type streams struct {
 	embedded bool
 	in       io.Reader
 
-	// defaults waits for the defaults files and returns their settings; nil if there are no files.
+	// defaults waits until the defaults files are read, and returns their settings. It is nil if there are no files.
 	defaults func() defaults
 }
 
@@ -42,7 +42,7 @@ func execute(args []string, s streams) int {
 
 	code, err := exitCode(cmd.Name(), err)
 	if err != nil {
-		// The error may begin with the name of the command, which the prefix already has.
+		// The error may begin with the name of the command, which the prefix already contains.
 		words := strings.TrimPrefix(strings.TrimPrefix(err.Error(), cmd.Name()+" "), cmd.Name()+": ")
 		fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), text.Printable(words))
 	}
@@ -65,7 +65,7 @@ func ownArgsAndEnv(args []string) []string {
 	return out
 }
 
-// warn prints a warning. Commands inside a job use it because marks and records must never fail a script.
+// warn prints a warning. Commands inside a job use it because marks and records must never make a script fail.
 func (s streams) warn(err error) {
 	fmt.Fprintf(s.err, "perfagent: warning: %s\n", text.Printable(err.Error()))
 }
@@ -101,13 +101,13 @@ page. It needs neither root nor a daemon.
 
 	addHelpFlag(root)
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
-	root.Flags().SetInterspersed(false) // after an unknown first word, "run" was forgotten: flags are that program's
+	root.Flags().SetInterspersed(false) // if "run" was forgotten, the flags are the program's
 	addCommands(root, s, called)
 
 	return root
 }
 
-// commandGroups are the commands, in the groups of the help.
+// commandGroups are the commands, grouped as in the help.
 var commandGroups = []struct {
 	title    string
 	commands []namedCommand
@@ -158,15 +158,15 @@ func addCommands(root *cobra.Command, s streams, called string) {
 			addHelpFlag(cmd)
 			root.AddCommand(cmd)
 			if c.name == "help" {
-				root.SetHelpCommand(cmd) // else cobra adds its own
+				root.SetHelpCommand(cmd) // otherwise cobra adds another help command
 			}
 		}
 	}
 
-	root.CompletionOptions.DisableDefaultCmd = true // completion is defined here
+	root.CompletionOptions.DisableDefaultCmd = true // perfagent defines its own completion command
 }
 
-// customizeCobra replaces cobra's help and error messages with perfagent's. It only visits the flags of the called
+// customizeCobra replaces cobra's help and error messages with perfagent's. It visits only the flags of the called
 // command, to start the job sooner.
 func customizeCobra(root *cobra.Command, s streams, args []string) {
 	root.SetOut(s.out)

@@ -20,7 +20,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A runFinder finds runs by name for one command, and holds the flags that all commands with run names share.
+// A runFinder finds runs by name for one command, and holds the flags common to all commands that take run names.
 type runFinder struct {
 	cmd     *cobra.Command
 	out     string // directory of the runs
@@ -72,7 +72,7 @@ func (f *runFinder) applyDefaults() error {
 	return nil
 }
 
-// checkOut returns an error unless out can be the directory of the runs. The name of a file was meant for --to.
+// checkOut returns an error unless out can be the directory of the runs. A file name was probably meant for --to.
 func checkOut(out string) error {
 	_, notPicture := plotter.PictureFormat(out)
 	switch {
@@ -84,7 +84,7 @@ func checkOut(out string) error {
 	return fmt.Errorf("%s is not a directory: to write a file, use --to %[1]s", out)
 }
 
-// find returns the match of name, or the newest run if name is "". Errors begin with the command's name.
+// find returns the match for name, or the newest run if name is "". Errors begin with the command's name.
 func (f *runFinder) find(name string) (*catalog.Match, error) {
 	if name == "" {
 		name = catalog.Latest
@@ -98,7 +98,7 @@ func (f *runFinder) find(name string) (*catalog.Match, error) {
 	return found, nil
 }
 
-// lookUp returns the match of name, which may be a store reference.
+// lookUp returns the match for name, which may be a store reference.
 func (f *runFinder) lookUp(name string) (*catalog.Match, error) {
 	if address, object, ok := parseReference(name); ok {
 		return f.findInStore(address, object)
@@ -110,9 +110,9 @@ func (f *runFinder) lookUp(name string) (*catalog.Match, error) {
 	return found, err
 }
 
-// finish removes the copies of stored runs and returns the error of the command. The error names stored objects by
-// their references. If the command succeeded but some objects could not be copied, it is exit code 1. Each command that
-// finds runs calls finish.
+// finish removes the copies of stored runs and returns err, in which stored objects are named by their references. If
+// err is nil but some objects could not be copied, finish returns exit code 1. Every command that finds runs calls
+// finish.
 func (f *runFinder) finish(err error) error {
 	f.copies.Remove()
 	switch {
@@ -132,7 +132,7 @@ func (f *runFinder) finish(err error) error {
 	return errors.New(words)
 }
 
-// findAndWarn is like find, and prints warnings about the run, see warnAbout.
+// findAndWarn is like find, but also prints warnings about the run (see warnAbout).
 func (f *runFinder) findAndWarn(name string) (*catalog.Match, error) {
 	found, err := f.find(name)
 	if err == nil && found.Launch != nil {
@@ -141,8 +141,8 @@ func (f *runFinder) findAndWarn(name string) (*catalog.Match, error) {
 	return found, err
 }
 
-// warnAbout warns about other launches of the run, nodes or ranks that were recorded again, unreadable files and clock
-// skew.
+// warnAbout warns about other launches of the run, nodes or ranks that were recorded more than once, unreadable files
+// and clock skew.
 func (f *runFinder) warnAbout(found *catalog.Match) {
 	if found.Launch.Total > 1 {
 		f.printMessage(otherLaunchesMessage(found))
@@ -184,7 +184,7 @@ const (
 	maxListedLaunches   = 5
 )
 
-// otherLaunchesMessage names the launch that was found and the other launches of the run, newest first.
+// otherLaunchesMessage names the found launch and the other launches of the run, newest first.
 func otherLaunchesMessage(found *catalog.Match) string {
 	var others []string
 	for i := range slices.Backward(found.Run.Launches) {
@@ -197,7 +197,7 @@ func otherLaunchesMessage(found *catalog.Match) string {
 		text.Plural(len(others), "the other is", "the others are"), text.List(others, maxListedLaunches))
 }
 
-// printNoRuns prints that there are no runs to work on.
+// printNoRuns prints that --out has no runs.
 func (f *runFinder) printNoRuns() {
 	words := "no runs are in "
 	if !isDir(f.out) {
@@ -206,7 +206,7 @@ func (f *runFinder) printNoRuns() {
 	f.printMessage(words + f.out + ": record a run with perfagent run, or name another directory with --out")
 }
 
-// nodesByName returns the nodes that names stand for. Files of the same node become one node.
+// nodesByName returns the nodes with the given names. Several files of a node become one node.
 func (f *runFinder) nodesByName(names []string) ([]catalog.Node, error) {
 	var files []string
 	var out []catalog.Node

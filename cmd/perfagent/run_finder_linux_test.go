@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// runsOf records runs into dir in sequence: NAME:CODE is a run with a job that exits with the code, NAME/N:CODE its
-// node N.
+// runsOf records runs into dir, one after the other. NAME:CODE is a run with a job that exits with CODE, and
+// NAME/N:CODE is node N of the run NAME.
 func runsOf(t *testing.T, dir string, runs ...string) {
 	t.Helper()
 	for _, run := range runs {
@@ -66,8 +66,8 @@ func TestNames_RunOfThreeNodesIsOneEntry(t *testing.T) {
 	insideIn(t, dir, "plot", "three", "--to", "none.svg", "--node", "7").Want(t, 1)
 }
 
-// For an unknown name the error lists the existing names.
-func TestNames_UnknownNameListsTheExisting(t *testing.T) {
+// The error for an unknown name lists the existing runs.
+func TestNames_ErrorForUnknownNameListsRuns(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
 	const runs = `no run or file "varied"; the runs in perfagent-out are b, a`
@@ -82,7 +82,7 @@ func TestNames_UnknownNameListsTheExisting(t *testing.T) {
 }
 
 // plot without a name draws the newest run into the working directory, and never overwrites a file.
-func TestPlot_WithoutAName_DrawsNewestRun(t *testing.T) {
+func TestPlot_DrawsNewestRunByDefault(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
 	o := insideIn(t, dir, "plot")
@@ -131,7 +131,7 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 		t.Errorf("the newest run is %s, want b with 2 nodes and exit 7", lines[1])
 	}
 	if !strings.Contains(lines[2], " of ") || strings.Contains(lines[2], text.Absent) || !strings.Contains(lines[2], "iB  sh -c") {
-		t.Errorf("the line lacks CPUs or memory: %s", lines[2])
+		t.Errorf("the line of the oldest run lacks CPUs or memory: %s", lines[2])
 	}
 	if !strings.HasPrefix(lines[2], "a ") || !strings.HasSuffix(lines[2], "sh -c 'exit 0'") {
 		t.Errorf("the oldest run is %s, want a with sh -c 'exit 0'", lines[2])
@@ -143,11 +143,11 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 		t.Fatalf("ls --json lists %d runs, want 1 (%v): %s", len(objects), err, o.Out)
 	}
 	if b := objects[0]; b.Schema != summary.OverviewSchema || b.RunID != "b" || b.Nodes != 2 || len(b.FailedNodes) != 1 || b.FailedNodes[0] != 1 || *b.ExitCode != 7 {
-		t.Errorf("%+v, want run b of 2 nodes, node 1 failed with exit code 7", b)
+		t.Errorf("ls lists %+v, want run b of 2 nodes, node 1 failed with exit code 7", b)
 	}
 }
 
-// An index has links to the pages from any directory, and replaces no file.
+// An index in any directory links to the pages of the runs, and replaces a file only with --force.
 func TestLs_IndexLinksPages(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:3")
@@ -171,8 +171,8 @@ func TestLs_IndexLinksPages(t *testing.T) {
 	insideIn(t, dir, "ls", "--to", "public/index.html", "--force").Want(t, 0)
 }
 
-// On a terminal lines are cut to its width.
-func TestLs_FitsTheTerminal(t *testing.T) {
+// On a terminal, lines are cut to the width of the terminal.
+func TestLs_FitsTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "/bin/sh", `"$P" run -- sh -c 'exit 3 # `+strings.Repeat("x", 200)+`'; "$P" ls`)
 	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "PERFAGENT_SUMMARY=never")
@@ -188,8 +188,8 @@ func TestLs_FitsTheTerminal(t *testing.T) {
 	}
 }
 
-// show of several nodes names a command that shows each of them whole, of the same launch.
-func TestShow_NamesTheCommandForAllOfSeveralNodes(t *testing.T) {
+// For several nodes, show names the command that shows each node of the same launch in full.
+func TestShow_NamesCommandThatShowsAllNodesInFull(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "b/0:0", "b/1:0", "b/0:0", "b/1:0")
 	for arguments, want := range map[string]string{
@@ -240,7 +240,7 @@ func TestPrune_RemovesOldRuns(t *testing.T) {
 	}
 
 	insideIn(t, dir, "prune", "--keep", "2").Want(t, 0)
-	if got := left(); got != "four three two" { // with the notes
+	if got := left(); got != "four three two" { // two still has the notes
 		t.Errorf("runs after prune %s, want four, three, and two with its notes", got)
 	}
 	if entries, _ := os.ReadDir(filepath.Join(out, "two")); len(entries) != 1 || entries[0].Name() != "notes.txt" {
@@ -251,7 +251,7 @@ func TestPrune_RemovesOldRuns(t *testing.T) {
 	}
 }
 
-// Runs with a pending push or without a report are kept and named.
+// Runs with a pending push or without a report are kept and listed.
 func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 	dir := t.TempDir()
 	insideIn(t, dir, "run", "--run-id", "pending", "--mlflow", "http://127.0.0.1:9", "--push-timeout", "0s", "--", "true").Want(t, 0)
@@ -261,7 +261,7 @@ func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 	if err := os.Remove(filepath.Join(lost, "node-0.json")); err != nil {
 		t.Fatal(err)
 	}
-	hour := time.Now().Add(-time.Hour) // older than its last write
+	hour := time.Now().Add(-time.Hour) // before the last write
 	if err := os.Chtimes(filepath.Join(lost, "node-0.jsonl"), hour, hour); err != nil {
 		t.Fatal(err)
 	}
@@ -284,8 +284,8 @@ func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 	}
 }
 
-// A job's program may have the name of its run. Any command with that name takes the run.
-func TestFinder_RunBeatsProgramOfTheSameName(t *testing.T) {
+// All commands find a run by name even if a file or directory of the same name exists, such as the job's program.
+func TestFinder_PrefersRunToFileOfSameName(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "train:0", "test:0")
 	clitest.Write(t, filepath.Join(dir, "train"), "#!/bin/sh\n", 0o755)
@@ -298,7 +298,7 @@ func TestFinder_RunBeatsProgramOfTheSameName(t *testing.T) {
 		{"show", "train"}, {"show", "test"}, {"diff", "train", "test"}, {"ls", "train", "test"}, {"plot", "train"}, {"merge", "train", "--to", "merged.json"},
 	} {
 		if o := insideIn(t, dir, args...); o.Code != 0 || strings.Contains(o.Err, "not a report") {
-			t.Errorf("%q: %+v, want exit code 0 and the runs", args, o)
+			t.Errorf("perfagent %q: %+v, want exit code 0 and the runs", args, o)
 		}
 	}
 	if o := insideIn(t, dir, "watch", "train"); o.Code != 1 || !strings.Contains(o.Err, `run "train" has ended`) {

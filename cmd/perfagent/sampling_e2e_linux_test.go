@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The peak memory equals GNU time's for the same job.
+// The peak memory equals the value of GNU time for the same job.
 func TestE2E_Sampling_PeakMemoryEqualsGNUTime(t *testing.T) {
 	t.Parallel()
 	const gnuTime = "/usr/bin/time"
@@ -29,7 +29,7 @@ func TestE2E_Sampling_PeakMemoryEqualsGNUTime(t *testing.T) {
 	r := o.Report(t)
 	got, want := r.Nodes["0"].Metrics["job_max_rss_mb"], kib/1024
 	if math.Abs(got-want) > want/100 || r.Nodes["0"].Job.MaxRSSAtMost {
-		t.Errorf("peak %.1f MiB (at most: %v), want GNU time's %.1f MiB to 1 %%",
+		t.Errorf("peak %.1f MiB (upper bound: %v), want GNU time's %.1f MiB within 1 %%",
 			got, r.Nodes["0"].Job.MaxRSSAtMost, want)
 	}
 	if w := r.Run.WallSeconds; w < 0.3 || w > 60 {

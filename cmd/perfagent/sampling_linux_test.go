@@ -17,7 +17,7 @@ func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
 	reportertest.WantEveryMetric(t, n)
 	for _, m := range n.Missing {
 		if reportertest.WentWrong(m) {
-			t.Errorf("missing has a failure: %s: %s", m.What, m.Why)
+			t.Errorf("a source failed: %s: %s", m.What, m.Why)
 		}
 	}
 	for _, name := range []string{"cpu_avg_utilization_pct", "max_t_mem_percent", "job_cpu_seconds", "job_max_rss_mb", "job_avg_cpu_cores", "limit_cpu_utilization_pct"} {
@@ -25,12 +25,12 @@ func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
 			t.Errorf("metric %s is missing: %v", name, n.Missing)
 		}
 	}
-	if w := r.Run.WallSeconds; w < 0.05 || w > 60 || n.Sampling.Samples != 1 && w < 0.5 { // the machine may have stood still
-		t.Errorf("%v s with %d samples, want 0.05 to 60 s, and 1 sample below 0.5 s", w, n.Sampling.Samples)
+	if w := r.Run.WallSeconds; w < 0.05 || w > 60 || n.Sampling.Samples != 1 && w < 0.5 { // the machine may have stalled
+		t.Errorf("the run took %v s with %d samples, want 0.05 to 60 s, and 1 sample below 0.5 s", w, n.Sampling.Samples)
 	}
 }
 
-// A job of one syscall has a complete report; values that need more time are missing with that reason.
+// A job of one syscall has a complete report. Values that need more time are listed as missing with that reason.
 func TestSampling_JobOfOneSyscallHasCompleteReport(t *testing.T) {
 	o := inside(t, "run", "--", "true")
 	o.Want(t, 0)
@@ -43,7 +43,7 @@ func TestSampling_JobOfOneSyscallHasCompleteReport(t *testing.T) {
 			t.Errorf("metric %s is missing: %v", name, n.Missing)
 		}
 	}
-	short := r.Run.WallSeconds < 0.5 // unless the machine stood still
+	short := r.Run.WallSeconds < 0.5 // unless the machine stalled
 	if n.Samples.Len() < 1 || n.Host == nil || n.Host.CPUs == 0 || n.Host.Hostname == "" || n.Job == nil || n.Job.PID == 0 ||
 		n.Sampling.Samples != 1 && short || n.Agent.Version == "" || r.Run.ID == "" || len(r.Run.Command) != 1 || r.Run.End.Before(r.Run.Start.Time) {
 		t.Errorf("the report lacks parts of the run, the host, the job or the agent: run %+v, node %+v", r.Run, n)
@@ -59,7 +59,7 @@ func TestSampling_KeptSamplesAreBounded(t *testing.T) {
 	s := n.Sampling
 	if s.MaxLength != 8 || n.Samples.Len() > 8 || n.Samples.Len() < 4 || s.Samples < 10 || s.Stride < 2 ||
 		s.Samples+s.MissedTicks < 190 || int64(n.Samples.Len()) != (s.Samples+s.Stride-1)/s.Stride {
-		t.Errorf("%d samples kept, sampling %+v; want 4 to 8 of at least 10, and their number times the stride",
+		t.Errorf("%d samples kept, sampling %+v; want 4 to 8 of at least 10, one per stride",
 			n.Samples.Len(), s)
 	}
 }

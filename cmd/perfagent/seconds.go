@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A seconds is a duration flag that takes a bare number as seconds.
+// A seconds is a duration flag that accepts a bare number of seconds.
 type seconds struct{ pflag.Value }
 
 func (s seconds) Set(value string) error {
@@ -23,7 +23,7 @@ func (s seconds) Set(value string) error {
 	return nil
 }
 
-// takeSeconds makes f take a bare number as seconds if f is a duration flag.
+// takeSeconds makes f accept a bare number of seconds if f is a duration flag.
 func takeSeconds(f *pflag.Flag) {
 	if f.Value.Type() == "duration" {
 		f.Value = seconds{f.Value}

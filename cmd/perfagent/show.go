@@ -176,7 +176,7 @@ func (o *showOptions) printText(report *reporter.Report, found *catalog.Match, n
 	switch _, _, stored := parseReference(name); {
 	case stored:
 		name = path // which has no password
-	case name == "" || strings.HasPrefix(name, "@"): // may soon be another run
+	case name == "" || strings.HasPrefix(name, "@"): // the name may soon denote another run
 		name = found.String()
 	}
 	so.Show = text.ShellQuote(name)
@@ -187,7 +187,7 @@ func (o *showOptions) printText(report *reporter.Report, found *catalog.Match, n
 	return summary.Write(o.streams.out, report, so)
 }
 
-// reportPaths returns the paths of the report and its page, or of several reports the directory and "".
+// reportPaths returns the paths of the report and its page. For several reports it returns their directory and "".
 func reportPaths(found *catalog.Match) (path, page string) {
 	paths := found.Paths()
 	if len(paths) > 1 {
@@ -226,7 +226,7 @@ func numbersOf(n *reporter.Node) reporter.Values {
 	return all
 }
 
-// byReason returns a line for each reason, with the values that are missing for it.
+// byReason returns a line for each reason, with the values that are missing for that reason.
 func byReason(missing []reporter.Missing) []string {
 	var whys []string
 	what := make(map[string][]string)

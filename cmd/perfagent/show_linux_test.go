@@ -23,7 +23,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// showIn runs perfagent show on a report in node-0.json of its directory, with a locale.
+// showIn runs perfagent show with the given locale on r, written to node-0.json in a new directory.
 func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) clitest.Outcome {
 	t.Helper()
 	cmd := insideCommand(t, append([]string{"show", "node-0.json"}, args...)...)
@@ -55,7 +55,7 @@ func showGolden(t *testing.T, name, got string) {
 	}
 }
 
-// showNodes returns a report of three nodes: the second ends in the middle, and the third is from perf.py.
+// showNodes returns a report of three nodes: the second ends halfway, and the third is from perf.py.
 func showNodes(t *testing.T) *reporter.Report {
 	t.Helper()
 	week := plottertest.Week(t)
@@ -79,7 +79,7 @@ func showNodes(t *testing.T) *reporter.Report {
 	return week
 }
 
-func TestShow_Golden(t *testing.T) {
+func TestShow_OutputEqualsGoldenFiles(t *testing.T) {
 	week, nodes := plottertest.Week(t), showNodes(t)
 	for name, r := range map[string]*reporter.Report{"week": week, "nodes": nodes} {
 		for locale, suffix := range map[string]string{"C.UTF-8": ".txt", "C": "-ascii.txt"} {
@@ -87,14 +87,14 @@ func TestShow_Golden(t *testing.T) {
 			o.Want(t, 0)
 			showGolden(t, name+suffix, o.Out)
 		}
-		o := showIn(t, r, "C", "--format", "md") // for a browser, in any locale
+		o := showIn(t, r, "C", "--format", "md") // browsers ignore the locale
 		o.Want(t, 0)
 		showGolden(t, name+".md", o.Out)
 	}
 }
 
-// A burst of two seconds in a week is a full cell in the terminal and in Markdown, and a row of the CSV with a small
-// mean.
+// A burst of two seconds in a week is a full cell in the terminal and in Markdown, and one row with a small mean in
+// CSV.
 func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
 	full := regexp.MustCompile(`(?m)^(CPU|disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
@@ -136,7 +136,7 @@ func TestShow_ChecksFormats(t *testing.T) {
 		a.Want(t, 0)
 		b.Want(t, 0)
 		if a.Out != b.Out || a.Err != b.Err || a.Out == "" {
-			t.Errorf("%q, %q: want the same as %q, %q", a.Out, a.Err, b.Out, b.Err)
+			t.Errorf("stdout %q, stderr %q; want the same as stdout %q, stderr %q", a.Out, a.Err, b.Out, b.Err)
 		}
 	}
 	same(showIn(t, r, "C", "--format", "text"), showIn(t, r, "C"))
@@ -176,7 +176,7 @@ func TestShow_ChecksFormats(t *testing.T) {
 	}
 }
 
-// The first of the three locale variables that is set determines whether the terminal has UTF-8.
+// The first locale variable that is set determines whether the terminal supports UTF-8.
 func TestShow_LocaleDeterminesCharacters(t *testing.T) {
 	path := plottertest.Write(t, plottertest.Week(t))
 	for _, c := range []struct {
@@ -198,18 +198,18 @@ func TestShow_LocaleDeterminesCharacters(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 0)
 		if strings.Contains(o.Out, "█") != c.utf8 || strings.Contains(o.Out, "@") == c.utf8 {
-			t.Errorf("%+v: want blocks only with UTF-8, and @ only without:\n%s", c, o.Out)
+			t.Errorf("locale %+v: want blocks only with UTF-8, and @ only without UTF-8:\n%s", c, o.Out)
 		}
 	}
 }
 
-// On a terminal the pictures have its width, and the summary names the page.
+// On a terminal, the curves have the width of the terminal, and the summary names the page.
 func TestShow_FitsTerminalAndNamesPage(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{50, 60, 80, 200} {
 		path := plottertest.Write(t, plottertest.Week(t))
 		clitest.Write(t, strings.TrimSuffix(path, ".json")+".html", "", 0o644)
-		// The size is set before perfagent reads it.
+		// The terminal is resized before perfagent reads the size.
 		cmd := clitest.Script(t, "/bin/sh", `read go; exec "$P" show "$1"`, path)
 		cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "NO_COLOR=1")
 		m := clitest.OnTerminal(t, cmd)
@@ -226,14 +226,14 @@ func TestShow_FitsTerminalAndNamesPage(t *testing.T) {
 			}
 		}
 		if want := min(columns, summary.Width); widest > want || widest < want-5 || strings.Count(screen, "  0 to 100 %\r\n") != 2 {
-			t.Errorf("%d columns: the pictures take %d, want %d to %d, with 2 scales:\n%s",
+			t.Errorf("%d columns: the curves are %d wide, want %d to %d, with 2 scales:\n%s",
 				columns, widest, want-5, want, screen)
 		}
 	}
 }
 
-// The summary of run is short and has curves, and stderr has nothing without a summary.
-func TestSummary_HasPictures(t *testing.T) {
+// The summary of run is short and has curves. Without a summary, stderr is empty.
+func TestSummary_HasCurves(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its samples")
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
 	cmd := insideCommand(t, args...)
@@ -251,8 +251,8 @@ func TestSummary_HasPictures(t *testing.T) {
 	}
 }
 
-// On a terminal the list of metrics fits its width.
-func TestMetrics_FitTheTerminal(t *testing.T) {
+// On a terminal, the list of metrics fits the width of the terminal.
+func TestMetrics_FitTerminal(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "metrics")).End()
 	if code != 0 {
@@ -270,7 +270,7 @@ func TestMetrics_FitTheTerminal(t *testing.T) {
 	}
 }
 
-// A FIFO without a writer is an empty report, and show does not wait for it.
+// show treats a FIFO without a writer as an empty file, and does not wait for a writer.
 func TestShow_DoesNotWaitForFIFO(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -283,8 +283,8 @@ func TestShow_DoesNotWaitForFIFO(t *testing.T) {
 	}
 }
 
-// show without a name takes the newest recording, even a journal.
-func TestShow_PicksTheNewest(t *testing.T) {
+// show without a name takes the run that started last.
+func TestShow_PicksRunThatStartedLast(t *testing.T) {
 	dir := t.TempDir()
 	insideIn(t, dir, "run", "--run-id", "b", "--", "true").Want(t, 0)
 	insideIn(t, dir, "run", "--run-id", "a", "--node", "3", "--", "true").Want(t, 0)
@@ -294,7 +294,7 @@ func TestShow_PicksTheNewest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	touch(b, time.Now().Add(time.Hour)) // a run is as old as its start
+	touch(b, time.Now().Add(time.Hour)) // only the start of a run determines its age
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/other.json"), "", 0o644)
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/node-x.json"), "", 0o644)
 
@@ -304,7 +304,7 @@ func TestShow_PicksTheNewest(t *testing.T) {
 		o := l.perform(t)
 		o.Want(t, 0)
 		if got := regexp.MustCompile(`(?m)^run +([^\s,]+)`).FindStringSubmatch(o.Out); got == nil || got[1] != run {
-			t.Errorf("%q: run %q, want %q:\n%s", l.Args, got, run, o.Out)
+			t.Errorf("perfagent %q: run %q, want %q:\n%s", l.Args, got, run, o.Out)
 		}
 	}
 	shows("a", insideCommand(t, "show"))

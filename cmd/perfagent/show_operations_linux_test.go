@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The JSON has the numbers of operations and transfers with the metrics, and nothing else about them.
+// The JSON output has the numbers of operations and transfers next to the metrics, and nothing else about them.
 func TestShow_JSONHasNumbersOfOperations(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	o := showIn(t, r, "C", "--json")
@@ -28,7 +28,7 @@ func TestShow_JSONHasNumbersOfOperations(t *testing.T) {
 		"transfer.nixl.throughput_mb_per_second": 7070.707, "transfer.nixl.failed": 2, "wall_seconds": 20,
 	} {
 		if got, ok := nodes["1"][name]; !ok || got != want {
-			t.Errorf("%s is %v, %v, want %v", name, got, ok, want)
+			t.Errorf("%s is %v (present: %v), want %v", name, got, ok, want)
 		}
 	}
 	if _, ok := nodes["1"]["op.only.failed.avg_time_ms"]; ok {
@@ -38,11 +38,11 @@ func TestShow_JSONHasNumbersOfOperations(t *testing.T) {
 
 	bare := showIn(t, reportertest.ThreeNodes(), "C", "--json")
 	if strings.Contains(bare.Out, `"op.`) || strings.Contains(bare.Out, `"transfer.`) {
-		t.Errorf("a report without operations prints some:\n%s", bare.Out)
+		t.Errorf("show prints operations for a report without operations:\n%s", bare.Out)
 	}
 }
 
-// show --ops prints all operations, and --key ProxyStore's statistics of a key, even without --ops.
+// show --ops prints all operations. With --key it prints the statistics of one key, even without --ops.
 func TestShow_OpsPrintsAllOperations(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	for _, c := range []struct {
@@ -64,14 +64,14 @@ func TestShow_OpsPrintsAllOperations(t *testing.T) {
 	}
 }
 
-// An unknown key gives an empty table and no error.
-func TestShow_UnknownKeyGivesEmptyTable(t *testing.T) {
+// For an unknown key, show prints an empty table and no error.
+func TestShow_PrintsEmptyTableForUnknownKey(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ShortJob())
 	for _, key := range []string{"other", "", "\x1b[2J"} {
 		o := showIn(t, r, "C", "--ops", "--key", key)
 		o.Want(t, 0)
 		if o.Out != "operation  calls  avg ms  min ms  max ms  size B\n" || o.Err != "" {
-			t.Errorf("--key %q: stdout %q, stderr %q; want only the header, none", key, o.Out, o.Err)
+			t.Errorf("--key %q: stdout %q, stderr %q; want only the header and no stderr", key, o.Out, o.Err)
 		}
 	}
 	if o := showIn(t, r, "C", "--key", "other", "--json"); o.Code != 0 || o.Out != "{\n  \"0\": {}\n}\n" {
@@ -79,7 +79,7 @@ func TestShow_UnknownKeyGivesEmptyTable(t *testing.T) {
 	}
 }
 
-// The JSON has the format of the report, by node.
+// The JSON output has the format of the report, with an entry for each node.
 func TestShow_OpsJSONHasFormatOfReport(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	o := showIn(t, r, "C", "--ops", "--json")
@@ -110,7 +110,7 @@ func TestShow_OpsJSONHasFormatOfReport(t *testing.T) {
 	}
 }
 
-func TestShow_OpsRefusesWrongUse(t *testing.T) {
+func TestShow_OpsRefusesIncorrectUsage(t *testing.T) {
 	with, without := reportertest.AddOperations(reportertest.ShortJob()), reportertest.ShortJob()
 	for _, c := range []struct {
 		report *reporter.Report

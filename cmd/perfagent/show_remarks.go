@@ -25,7 +25,8 @@ func remarksOn(report *reporter.Report) []string {
 	return remarks
 }
 
-// printRemarks prints to stderr all remarks with -v; otherwise their number, and whether the report is incomplete.
+// printRemarks prints all remarks to stderr with -v. Otherwise it prints their number, and whether the report is
+// incomplete.
 func (o *showOptions) printRemarks(report *reporter.Report) {
 	remarks := remarksOn(report)
 	if !o.verbose && len(remarks) > 0 {

@@ -34,7 +34,7 @@ written.`,
 	return cmd
 }
 
-// sidecar records the host until a signal asks for the report or the time of --for is over.
+// sidecar records the host until a signal arrives or the time of --for has passed.
 func (o *recordOptions) sidecar(cmd *cobra.Command) error {
 	if err := o.prepare(cmd); err != nil {
 		return err

@@ -20,14 +20,14 @@ func beside(t *testing.T, env []string, flags ...string) (l *clitest.Process, pa
 	cmd.Env = append(cmd.Env, env...)
 	l = clitest.StartProcess(t, cmd)
 	path = filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
-	clitest.WaitUntil(t, "there is a report while the sidecar runs", func() bool {
+	clitest.WaitUntil(t, "the running sidecar has a report", func() bool {
 		_, err := os.Stat(path)
 		return err == nil
 	})
 	return l, path
 }
 
-func TestSidecar_ReportsAtASignal(t *testing.T) {
+func TestSidecar_WritesReportAtSignal(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
@@ -59,7 +59,7 @@ func wantSidecarReport(t *testing.T, out string) {
 	r, path := reportertest.ReadSingle(t, out)
 	n := r.Nodes["0"]
 	if r.Run.Command != nil || r.Run.ExitCode != nil || r.Run.Signal != "" || r.Run.Incomplete != "" || n.Job != nil || r.Run.Tags["a"] != "b" {
-		t.Errorf("run %+v, job %+v; want the tag a=b, no job and no end of one", r.Run, n.Job)
+		t.Errorf("run %+v, job %+v; want the tag a=b, and neither a job nor its end", r.Run, n.Job)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func wantSidecarReport(t *testing.T, out string) {
 	for name, there := range map[string]bool{"node_cpu_hours": true, "cpu_avg_utilization_pct": true, "job_cpu_seconds": false,
 		"job_max_rss_mb": false, "wall_seconds": false} {
 		if _, is := n.Metrics[name]; is != there {
-			t.Errorf("%s: there %v, want %v; %v", name, is, there, n.Missing)
+			t.Errorf("%s: present: %v, want %v; missing %v", name, is, there, n.Missing)
 		}
 	}
 	if n.Sampling.Samples < 5 || r.Run.WallSeconds < 0.08 {
@@ -81,15 +81,15 @@ func wantSidecarReport(t *testing.T, out string) {
 	}
 }
 
-// A second signal is harmless, and an existing report stays.
-func TestSidecar_KeepsOtherReports(t *testing.T) {
+// A second signal does no harm, and a run with the same ID does not replace the report of the sidecar.
+func TestSidecar_ReportIsNotReplacedByRun(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
 	first := reportertest.ReadFile(t, path)
 	cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "--run-id", "s", "--", "true")
 	clitest.RunCommand(t, cmd).Want(t, 0)
 	l.Signal(syscall.SIGTERM)
-	_ = unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
+	_ = unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) // the sidecar may have ended
 	o, _ := l.End()
 	o.Want(t, 0)
 	if r := reportertest.ReadFile(t, path); r.Run.Command != nil || !r.Run.Start.Equal(first.Run.Start.Time) {
@@ -100,7 +100,7 @@ func TestSidecar_KeepsOtherReports(t *testing.T) {
 	}
 }
 
-func TestSidecar_ShowsASummaryWhenAsked(t *testing.T) {
+func TestSidecar_PrintsSummaryIfRequested(t *testing.T) {
 	t.Parallel()
 	l, _ := beside(t, nil, "--summary", "always")
 	l.Signal(syscall.SIGTERM)
@@ -111,8 +111,8 @@ func TestSidecar_ShowsASummaryWhenAsked(t *testing.T) {
 	}
 }
 
-// kill -9 leaves the journal.
-func TestSidecar_LeavesItsJournalWhenKilled(t *testing.T) {
+// A killed sidecar leaves its report and its journal.
+func TestSidecar_LeavesReportAndJournalWhenKilled(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
 	l.Signal(syscall.SIGKILL)

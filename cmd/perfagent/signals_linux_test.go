@@ -20,7 +20,7 @@ import (
 var settling = []syscall.Signal{syscall.SIGXCPU, syscall.SIGABRT}
 
 // A signal to perfagent's process ID reaches the job exactly once.
-func TestSignals_ReachTheJobOnce(t *testing.T) {
+func TestSignals_ReachJobOnce(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter"))
 	l.PID("ready")
@@ -38,15 +38,16 @@ func TestSignals_ReachTheJobOnce(t *testing.T) {
 	o, rest := l.End()
 	o.Want(t, 9)
 	if len(rest) > 0 {
-		t.Errorf("the job received more than the signal: %q", rest)
+		t.Errorf("the job received more signals than were sent: %q", rest)
 	}
 	if r := o.Report(t); *r.Run.ExitCode != 9 || r.Run.Signal != "" {
 		t.Errorf("run %+v, want exit code 9 and no signal", r.Run)
 	}
 }
 
-// The witness process, started for some launchers, is bare: it has no memory, no command line that process searches
-// could match, and no descriptors. With perfagent's control group it is not counted as a process of the job.
+// The witness process, started for some launchers, holds no memory, has no command line that a process search could
+// match, and shares perfagent's descriptors. If the job is measured by its control group, the witness is not counted as
+// a process of the job.
 func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--interval", "100ms", "--"), "counter")
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
@@ -67,7 +68,7 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 		}
 		return witness != 0
 	})
-	clitest.WaitUntil(t, "it holds no memory", func() bool {
+	clitest.WaitUntil(t, "the witness holds no memory", func() bool {
 		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", witness))
 		var size, resident int
 		_, _ = fmt.Sscan(string(statm), &size, &resident)
@@ -80,9 +81,9 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 		entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		return fmt.Sprint(entries)
 	}
-	clitest.WaitUntil(t, "it has perfagent's table of descriptors", func() bool { return names(agent) == names(witness) })
+	clitest.WaitUntil(t, "the witness has perfagent's table of descriptors", func() bool { return names(agent) == names(witness) })
 
-	clitest.WaitUntil(t, "a sample in the journal", func() bool {
+	clitest.WaitUntil(t, "a sample is in the journal", func() bool {
 		journals, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/*/*.jsonl"))
 		return len(journals) == 1 && strings.Contains(clitest.Read(t, journals[0]), `{"sample"`)
 	})
@@ -93,15 +94,15 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	wantSource(t, n, "cgroup")
 	if most := n.Metrics["max_t_job_processes"]; most != 1 || n.Job.Orphans != 0 {
-		t.Errorf("%v processes, %d orphans, want the job alone", most, n.Job.Orphans)
+		t.Errorf("%v processes, %d orphans; want 1 and 0, without the witness", most, n.Job.Orphans)
 	}
 	if state := clitest.ProcessState(witness); state != "" {
 		t.Errorf("the witness is left in state %s, want it gone", state)
 	}
 }
 
-// A signal that kills the job by default also does so through perfagent.
-func TestSignals_KillTheJob(t *testing.T) {
+// A signal that kills a job by default also kills it through perfagent.
+func TestSignals_KillJobThroughPerfagent(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2} {
@@ -119,7 +120,7 @@ func TestSignals_KillTheJob(t *testing.T) {
 	}
 }
 
-func TestSignals_JobMayTakeItsTimeAfterTerm(t *testing.T) {
+func TestSignals_JobMayEndLongAfterTerm(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--interval", "100ms", "--", "sh", "-c",
 		`trap 'echo caught; sleep 2; exit 3' TERM; echo ready $$; while :; do sleep 0.02; done`))
@@ -134,7 +135,7 @@ func TestSignals_JobMayTakeItsTimeAfterTerm(t *testing.T) {
 	}
 }
 
-func TestSignals_JobThatIgnoresTermIsLeftAlone(t *testing.T) {
+func TestSignals_JobThatIgnoresTermKeepsRunning(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM INT; trap 'echo still here' USR1
@@ -156,7 +157,7 @@ func TestSignals_JobThatIgnoresTermIsLeftAlone(t *testing.T) {
 	}
 }
 
-// seenOnce checks that a signal is on the screen, then the settling ones that perfagent relays, and no other.
+// seenOnce checks that the screen shows sig, then the settling signals that perfagent relays, and no other signal.
 func seenOnce(m *clitest.Terminal, agent int, sig syscall.Signal) {
 	m.T.Helper()
 	seen := m.Expect(unix.SignalName(sig))
@@ -165,7 +166,7 @@ func seenOnce(m *clitest.Terminal, agent int, sig syscall.Signal) {
 		seen += m.Expect(unix.SignalName(s))
 	}
 	if strings.Contains(seen, "SIG") {
-		m.T.Errorf("%v: more than once: %q", sig, seen)
+		m.T.Errorf("%v is on the screen more than once: %q", sig, seen)
 	}
 }
 
@@ -176,14 +177,15 @@ func killTo(m *clitest.Terminal, pid int, sig syscall.Signal) {
 	}
 }
 
-// On a terminal the kernel sends Ctrl-C to the whole group: the job gets it once, like signals sent to perfagent alone.
-func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
+// On a terminal the kernel sends the signal of Ctrl-C to the whole process group. The job gets the signal once, like a
+// signal that is sent only to perfagent.
+func TestSignals_FromTerminalReachJobOnce(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter")
 	m := clitest.OnTerminal(t, cmd)
 	m.PID("ready")
 	agent := cmd.Process.Pid
-	killTo(m, agent, syscall.SIGUSR1) // once it is passed on, perfagent knows that the job runs
+	killTo(m, agent, syscall.SIGUSR1) // once relayed, perfagent has noticed that the job runs
 	m.Expect("SIGUSR1")
 	for range 3 {
 		m.Send("\x03")
@@ -199,13 +201,13 @@ func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	}
 	killTo(m, agent, syscall.SIGTERM)
 	m.Expect("SIGTERM")
-	if screen, code := m.End(); code != 9 || strings.Count(screen, "\nSIGTERM\r\n") != 1 { // the verdict contains it, too
+	if screen, code := m.End(); code != 9 || strings.Count(screen, "\nSIGTERM\r\n") != 1 { // the verdict also contains SIGTERM
 		t.Errorf("exit code %d, screen %q; want 9 and one line SIGTERM", code, screen)
 	}
 	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
 
-func TestSignals_NewWindowSizeReachesTheJobOnce(t *testing.T) {
+func TestSignals_NewWindowSizeReachesJobOnce(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter")
 	m := clitest.OnTerminal(t, cmd)
@@ -220,7 +222,7 @@ func TestSignals_NewWindowSizeReachesTheJobOnce(t *testing.T) {
 }
 
 // A hang-up of the terminal reaches the job once, and the report is written.
-func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
+func TestSignals_HangUpReachesJobOnce(t *testing.T) {
 	t.Parallel()
 	r, w := clitest.Pipe(t)
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--summary", "always", "--"), "counter")
@@ -261,7 +263,7 @@ func shell(t *testing.T) *clitest.Terminal {
 	return m
 }
 
-// Ctrl-Z returns the terminal to the shell; fg continues job and perfagent, and the job gets CONT once.
+// Ctrl-Z returns the terminal to the shell; fg continues the job and perfagent, and the job gets CONT once.
 func TestSignals_CtrlZGivesTerminalToShellAndFgContinues(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
@@ -287,7 +289,7 @@ func TestSignals_CtrlZGivesTerminalToShellAndFgContinues(t *testing.T) {
 	reportertest.ReadSingle(t, filepath.Join(m.Cmd.Dir, "perfagent-out"))
 }
 
-// At Ctrl-C a shell's loop over wrapped commands behaves as over plain ones.
+// On Ctrl-C, a shell's loop over wrapped commands behaves like a loop over plain commands.
 func TestSignals_CtrlCEndsShellLoopAsWithoutPerfagent(t *testing.T) {
 	t.Parallel()
 	dies := `sh -c 'echo ready; exec sleep 5'`
@@ -296,8 +298,8 @@ func TestSignals_CtrlCEndsShellLoopAsWithoutPerfagent(t *testing.T) {
 		name, job string
 		goesOn    bool
 	}{
-		{"a job that dies of it ends the loop", dies, false},
-		{"a job that handles it does not", handles, true},
+		{"job that dies of Ctrl-C", dies, false},
+		{"job that handles Ctrl-C", handles, true},
 	} {
 		for wrapper, words := range map[string]string{"bare": "", "wrapped": "$P run --summary never -- "} {
 			loop := "for i in 1 2 3; do " + words + c.job + "; done; echo the-$((40+2))"
@@ -324,7 +326,7 @@ func TestSignals_CtrlCEndsShellLoopAsWithoutPerfagent(t *testing.T) {
 	}
 }
 
-// interruptLoop types Ctrl-C at the first job of a loop and checks whether the shell continues the loop.
+// interruptLoop types Ctrl-C during the first job of a loop and checks whether the shell continues the loop.
 func interruptLoop(m *clitest.Terminal, goesOn bool) {
 	m.T.Helper()
 	interruptReady(m)
@@ -336,22 +338,22 @@ func interruptLoop(m *clitest.Terminal, goesOn bool) {
 	}
 	if filepath.Base(m.Cmd.Path) == "bash" && len(m.Cmd.Args) == 4 && m.Cmd.Args[3] == "-i" {
 		if before := m.Expect("prompt-$ "); strings.Contains(before, "ready") || strings.Contains(before, "the-42") {
-			m.T.Errorf("the loop went on: %q", before)
+			m.T.Errorf("the loop continued, want it ended: %q", before)
 		}
 		m.Send("\n")
 		return
 	}
 	screen, _ := m.End()
 	if strings.Count(screen, "ready") != 1 || strings.Contains(screen, "the-42") {
-		m.T.Errorf("the loop went on: %q", screen)
+		m.T.Errorf("the loop continued, want it ended: %q", screen)
 	}
 	if ws := m.Cmd.ProcessState.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != syscall.SIGINT {
-		m.T.Errorf("the script ended with %v", m.Cmd.ProcessState)
+		m.T.Errorf("the script ended with %v, want SIGINT", m.Cmd.ProcessState)
 	}
 }
 
-// interruptReady types Ctrl-C once the job is ready and its shell waits for it: a bash that has forked and does not
-// wait yet dies of the signal, whatever its child does.
+// interruptReady types Ctrl-C once the job is ready and the shell waits for the job. A bash that has forked but is not
+// yet waiting dies of the signal, whatever its child does.
 func interruptReady(m *clitest.Terminal) {
 	m.T.Helper()
 	m.Expect("ready\r\n")
@@ -364,7 +366,7 @@ func TestSignals_JobThatStopsItselfGivesTerminalToShell(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
 	m.Send("$P run -- sh -c 'echo stopping $$; kill -STOP $$; echo continued; exit 6'\n")
-	m.Expect("exit 6'\r\n") // the echo
+	m.Expect("exit 6'\r\n") // the echo of the input
 	pid := m.PID("stopping")
 	m.Expect("Stopped")
 	m.Expect("prompt-$ ")
@@ -378,7 +380,7 @@ func TestSignals_JobThatStopsItselfGivesTerminalToShell(t *testing.T) {
 	m.Expect("code-6\r\n")
 }
 
-// HUP that nohup ignores is ignored in the job.
+// If nohup ignores HUP, the job also ignores it.
 func TestSignals_HUPIgnoredByNohupIsIgnoredInJob(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)

@@ -55,7 +55,7 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 }
 
 const (
-	// tokenTimeout is how long the start of the job waits for the token, because the file may be a pipe.
+	// tokenTimeout limits how long reading the token may delay the start of the job. The file may be a pipe.
 	tokenTimeout = 5 * time.Second
 
 	// maxToken is the maximum size of a token in bytes; it leaves room for the rest of a request's header.

@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// withDefaults prepares perfagent with the content of the user's and the site's defaults file; "" = no file. Only this
-// perfagent sees the site's file.
+// withDefaults prepares perfagent with the given contents of the user's and the site's defaults files; "" = no file.
+// The site's file is visible only to this perfagent.
 func withDefaults(t *testing.T, user, site string, args ...string) *exec.Cmd {
 	t.Helper()
 	config := t.TempDir()
@@ -44,7 +44,7 @@ func withDefaults(t *testing.T, user, site string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestDefaults_FlagBeatsVariableBeatsUserBeatsSite(t *testing.T) {
+func TestDefaults_PreferFlagThenVariableThenUserThenSite(t *testing.T) {
 	t.Parallel()
 	interval := func(o clitest.Outcome) float64 {
 		o.Want(t, 0)
@@ -76,8 +76,8 @@ func TestDefaults_FlagBeatsVariableBeatsUserBeatsSite(t *testing.T) {
 	}
 }
 
-// Bad lines give warnings, and the job runs with the other lines.
-func TestDefaults_BadLinesGiveWarnings(t *testing.T) {
+// Bad lines cause warnings, and the other lines apply to the run.
+func TestDefaults_BadLinesCauseWarnings(t *testing.T) {
 	t.Parallel()
 	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_NO_PAGE=sometimes\nPERFAGENT_NODE=3\n" +
 		"PERFAGENT_DISK_PATH=/::/tmp\nPERFAGENT_LISTEN_TOKEN=\x01\nPERFAGENT_HTML=never\n"
@@ -103,7 +103,7 @@ func TestDefaults_BadLinesGiveWarnings(t *testing.T) {
 	}
 }
 
-func TestDefaults_ManyBadLines_WarnsAboutTheFirstOnly(t *testing.T) {
+func TestDefaults_OnlyFirstBadLinesCauseWarnings(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, withDefaults(t, strings.Repeat("x\n", 100), "", "run", "--", "true"))
 	o.Want(t, 0)
@@ -113,8 +113,8 @@ func TestDefaults_ManyBadLines_WarnsAboutTheFirstOnly(t *testing.T) {
 	}
 }
 
-// An unreadable file gives one line, and a job never waits for a file.
-func TestDefaults_UnreadableFileGivesOneLine(t *testing.T) {
+// An unreadable defaults file is reported in one line, and a job never waits for a defaults file.
+func TestDefaults_UnreadableFileIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		put  func(path string) error
@@ -136,7 +136,7 @@ func TestDefaults_UnreadableFileGivesOneLine(t *testing.T) {
 
 		o := clitest.RunCommand(t, cmd)
 		if o.Want(t, 5); c.want == "" && o.Err != "" || c.want != "" && !strings.Contains(o.Err, "perfagent.env: ") {
-			t.Errorf("%s: stderr %q, want one line about perfagent.env or, if nothing is wrong, none", name, o.Err)
+			t.Errorf("%s: stderr %q, want one line about perfagent.env, or none if the file is absent", name, o.Err)
 		}
 		if c.want != "" {
 			o.WantLine(t, c.want)
@@ -158,7 +158,7 @@ func TestDefaults_UnreadableFileGivesOneLine(t *testing.T) {
 	o.WantLine(t, "permission denied")
 }
 
-// The files do not change the job's environment.
+// The defaults files do not change the job's environment.
 func TestDefaults_FilesDoNotChangeEnvironmentOfJob(t *testing.T) {
 	t.Parallel()
 	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=t0ken-of-a-file\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
@@ -175,7 +175,7 @@ func TestDefaults_FilesDoNotChangeEnvironmentOfJob(t *testing.T) {
 	}
 }
 
-// PERFAGENT_OUT in a file applies to the commands that find runs, too.
+// PERFAGENT_OUT in a defaults file also applies to the commands that find runs.
 func TestDefaults_ApplyToShow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -187,7 +187,7 @@ func TestDefaults_ApplyToShow(t *testing.T) {
 	}
 }
 
-// A secret in the command line is in no file and no output of perfagent, but the job gets it.
+// A secret on the command line is passed to the job, but is in no file and no output of perfagent.
 func TestRedact_SecretIsInNoOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
@@ -282,7 +282,7 @@ func TestRedact_PatternsHideTheirMatches(t *testing.T) {
 	o.WantLine(t, "no-such-TOKEN=***")
 }
 
-func TestOnEnd_GetsTheSummary(t *testing.T) {
+func TestOnEnd_CommandGetsSummary(t *testing.T) {
 	server := newSite(t)
 	o := inside(t, "run", "--summary", "never", "--mlflow", server.uri, "--on-end", "cat", "--", "sh", "-c", "exit 7")
 	o.Want(t, 7)
@@ -306,19 +306,19 @@ func TestOnEnd_GetsTheSummary(t *testing.T) {
 	}
 }
 
-// Whatever the command does, only stderr changes.
-func TestOnEnd_NeverHarms(t *testing.T) {
+// Whatever the --on-end command does, only stderr is affected.
+func TestOnEnd_CommandAffectsOnlyStderr(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
 		"exit 3":                          "--on-end: exit status 3",
 		"kill -9 $$":                      "--on-end: signal: killed",
 		"no-such-command-":                "--on-end: exit status 127",
-		"exec 0<&-; true":                 "", // its stdin is a closed pipe
+		"exec 0<&-; true":                 "", // closes its stdin
 		"exec true":                       "",
 		"sleep 60 >/dev/null 2>&1 & true": "", // background processes are left alone
 		"":                                "",
 	} {
-		big := strings.Repeat("x", 100_000) // with its twin more than a pipe holds
+		big := strings.Repeat("x", 100_000) // two of them are more than a pipe holds
 		o := clitest.Run(t, "run", "--summary", "never", "--tag", "a="+big, "--tag", "b="+big, "--on-end", command,
 			"--", "sh", "-c", "exit 7")
 		if o.Want(t, 7); !strings.Contains(o.Err, want) || want == "" && o.Err != "" || o.Out != "" {
@@ -332,7 +332,7 @@ func TestOnEnd_NeverHarms(t *testing.T) {
 	}
 }
 
-// The command's process group is killed after 10 s, or when perfagent gets a signal.
+// The process group of the --on-end command is killed after 10 s, or when perfagent receives a signal.
 func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 	t.Parallel()
 	for _, signaled := range []bool{false, true} {
@@ -371,8 +371,8 @@ func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 	}
 }
 
-// An endless command does not count as the job's, whatever it uses.
-func TestOnEnd_DoesNotCountAsJob(t *testing.T) {
+// The CPU time of the --on-end command is not counted for the job.
+func TestOnEnd_CommandIsNotCountedForJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--on-end", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", "--", "true")
 	o.Want(t, 0)
@@ -389,7 +389,7 @@ func TestOnEnd_RunsAfterSidecar(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	clitest.WaitUntil(t, "it records", func() bool { return clitest.Exists(filepath.Join(cmd.Dir, "perfagent-out/s/node-0.jsonl")) })
+	clitest.WaitUntil(t, "the sidecar records", func() bool { return clitest.Exists(filepath.Join(cmd.Dir, "perfagent-out/s/node-0.jsonl")) })
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -464,8 +464,8 @@ func TestListenToken_RefusesBadFiles(t *testing.T) {
 	o.WantLine(t, "anyone can read")
 }
 
-// A page that other machines can reach without a token gives one warning.
-func TestListenToken_PageOpenToOthersGivesWarning(t *testing.T) {
+// A page that other machines can reach without a token causes one warning.
+func TestListenToken_PageOpenToOthersCausesWarning(t *testing.T) {
 	for _, c := range []struct {
 		address, token string
 		warns          bool

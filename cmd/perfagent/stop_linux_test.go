@@ -70,14 +70,14 @@ func TestStopIf_StopsJobThatHangs(t *testing.T) {
 	}
 }
 
-// A rate, which has no value in some samples of a short interval, stops the job.
+// A rule about a rate stops the job at a short interval, even though some samples have no value for the rate.
 func TestStopIf_StopsByRateAtShortInterval(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "60")
 	o.Want(t, 143)
 }
 
-func TestStopIf_RuleTrueForTooShortStopsNothing(t *testing.T) {
+func TestStopIf_RuleThatHoldsTooBrieflyStopsNothing(t *testing.T) {
 	t.Parallel()
 	script := `for i in 1 2 3; do sleep 60 & all="$all $!"; done; ` + untilSampledSo(3) + `; kill $all; exit 3`
 	o := clitest.Run(t, stopArgs("10s", script, "job_processes >= 3 for 30")...)
@@ -89,7 +89,7 @@ func TestStopIf_RuleTrueForTooShortStopsNothing(t *testing.T) {
 	}
 }
 
-// The job chooses its exit code, and the verdict is the same.
+// A stopped job may choose its exit code, and still has the verdict that a rule stopped it.
 func TestStopIf_StoppedJobChoosesItsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 5} {
@@ -98,13 +98,13 @@ func TestStopIf_StoppedJobChoosesItsExitCode(t *testing.T) {
 		o.Want(t, code)
 		v := wantStopped(t, o.Report(t), anyProcess, "job_processes", false)
 		if want := fmt.Sprintf("; the job exited with code %d", code); !strings.HasSuffix(v.Text, want) {
-			t.Errorf("%q, want %q", v.Text, want)
+			t.Errorf("verdict %q, want %q at its end", v.Text, want)
 		}
 	}
 }
 
-// For a job that ignores TERM the main process is killed, and a child in another session, and a daemon with ended
-// parents.
+// If the job ignores TERM, its main process is killed, and so are a child in another session and a daemon without
+// living parents.
 func TestStopIf_KillsAllProcessesThatIgnoreTerm(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM
@@ -135,8 +135,8 @@ echo main $$; while :; do sleep 0.02; done`
 	}
 }
 
-// Processes that the main process leaves have the rest of the grace period.
-func TestStopIf_LeftProcessesHaveRestOfGrace(t *testing.T) {
+// Processes that outlive the main process get the rest of the grace period.
+func TestStopIf_LeftoverProcessesGetRestOfGrace(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; echo child $$; while :; do sleep 0.02; done' & echo main $$; wait`
 	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("400ms", script, anyProcess+" for 200ms")...))
@@ -155,7 +155,7 @@ func TestStopIf_LeftProcessesHaveRestOfGrace(t *testing.T) {
 	}
 	v := wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
 	if !strings.HasSuffix(v.Text, "; the job died of SIGTERM, and what it left running was killed") {
-		t.Errorf("verdict %q does not end with the death by SIGTERM and the kill of what was left", v.Text)
+		t.Errorf("verdict %q does not end with the death by SIGTERM and the kill of the leftover processes", v.Text)
 	}
 }
 
@@ -167,12 +167,12 @@ func TestStopIf_KillsJobThatForks(t *testing.T) {
 	o.Want(t, 137)
 	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
 	if left := reportertest.Reasons(o.Report(t).Nodes["0"], "job"); strings.Contains(left, "left") || strings.Contains(o.Err, "--stop-if") {
-		t.Errorf("missing for job %q, stderr %q; want no process left", left, o.Err)
+		t.Errorf("missing values of the job %q, stderr %q; want no process left", left, o.Err)
 	}
 }
 
-// All processes in the control group made for the job are killed, and the group is removed.
-func TestStopIf_KillsAllInMadeGroup(t *testing.T) {
+// All processes in the control group created for the job are killed, and the group is removed.
+func TestStopIf_KillsAllProcessesInCreatedGroup(t *testing.T) {
 	t.Parallel()
 	args := append([]string{"run", "--cgroup", "create"}, stopArgs("200ms",
 		`trap '' TERM; (setsid sleep 60 &); while :; do sleep 0.02; done`, anyProcess)[1:]...)
@@ -185,7 +185,7 @@ func TestStopIf_KillsAllInMadeGroup(t *testing.T) {
 	}
 }
 
-// The first rule that holds stops the job, without effect of the others.
+// The first rule that holds stops the job, and the other rules have no effect.
 func TestStopIf_FirstRuleThatHoldsStops(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, stopArgs("10s", "exec sleep 60",
@@ -203,7 +203,7 @@ func TestStopIf_RulesOfVariableApply(t *testing.T) {
 	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
 }
 
-// Ctrl-C in the grace period ends the job, and the shell learns that.
+// Ctrl-C in the grace period ends the job with SIGINT.
 func TestStopIf_CtrlCInGraceEndsJob(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo asked' TERM; while :; do sleep 0.02; done`
@@ -217,7 +217,7 @@ func TestStopIf_CtrlCInGraceEndsJob(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 130, "signal": "SIGINT"})
 }
 
-// A TERM to perfagent ends the wait for processes that the main process left.
+// A TERM to perfagent ends the wait for processes that outlive the main process.
 func TestStopIf_SIGTERMStopsWaitingForLeftoverProcesses(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; while :; do sleep 0.02; done' & echo main $$; wait`
@@ -231,13 +231,13 @@ func TestStopIf_SIGTERMStopsWaitingForLeftoverProcesses(t *testing.T) {
 	wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
 }
 
-// An earlier kill by the kernel is the cause.
+// If the kernel killed a process before the rule stopped the job, that kill is the cause.
 func TestStopIf_EarlierKillByKernelIsTheCause(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
 	// After the first sample the kernel's log is open. The rule holds only after the kill. Only the hog is in the
-	// group: while a process reads the hog's files in procfs, its memory is not freed, and the kernel kills others in
-	// the group.
+	// group: while a process reads the hog's files in procfs, the hog's memory is not freed, and the kernel would kill
+	// other processes in the group.
 	const rule = "job_processes >= 5 for 100ms"
 	hog := `sh -c "echo \$\$ >` + group + `/cgroup.procs; exec tail /dev/zero"`
 	o := clitest.Run(t, stopArgs("10s", untilSampledSo(1)+"; "+hog+"; for k in 1 2 3 4; do sleep 60 & done; exec sleep 60", rule)...)
@@ -254,7 +254,7 @@ func TestStopIf_RulesThatNeverHoldChangeNothing(t *testing.T) {
 	reportertest.WantVerdict(t, o.Report(t), "exited", "exited with code 4")
 }
 
-// A perfagent that is killed in the grace period leaves the stop by a rule in the journal.
+// If perfagent is killed in the grace period, its journal has the stop by the rule.
 func TestStopIf_JournalOfKilledPerfagentHasTheStop(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, stopArgs("1h", `trap 'echo asked' TERM; echo main $$; while :; do sleep 0.02; done`, anyProcess)...)
@@ -294,8 +294,8 @@ func TestStopIf_RefusesBadRules(t *testing.T) {
 	inside(t, "sidecar", "--stop-if", anyProcess).Want(t, 1)
 }
 
-// A job without remaining processes ends without a wait.
-func TestStopIf_DoesNotWaitWithoutLeftProcesses(t *testing.T) {
+// If the job leaves no processes, perfagent does not wait for the grace period.
+func TestStopIf_DoesNotWaitWithoutLeftoverProcesses(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	clitest.Run(t, stopArgs("1h", "exec sleep 60", anyProcess)...).Want(t, 143)

@@ -15,11 +15,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A storeFault is a store that does not accept a report.
+// A storeFault is a store that does not accept reports.
 type storeFault struct {
 	address string
-	words   string // of the reason
-	again   bool   // it may be temporary, so that perfagent retries until the timeout
+	words   string // in the reported error
+	again   bool   // the fault may be temporary, so perfagent retries until the timeout
 }
 
 // s3Faults returns the faults of an S3 server.
@@ -41,20 +41,20 @@ func s3Faults(t *testing.T) map[string]storeFault {
 	t.Cleanup(tls.Close)
 
 	return map[string]storeFault{
-		"S3 refused":  {"s3://runs?endpoint=http://" + storetest.FreeAddress(t), "connection refused", true},
-		"S3 no host":  {"s3://runs?endpoint=http://host.invalid", "host.invalid", false},
-		"S3 500":      {status(500, ""), "500 Internal Server Error", true},
-		"S3 503":      {status(503, "<Error><Code>SlowDown</Code></Error>"), "503", true},
-		"S3 403":      {status(403, "<Error><Code>AccessDenied</Code></Error>"), "403 AccessDenied", false},
-		"S3 bucket":   {status(404, "<Error><Code>NoSuchBucket</Code></Error>"), "404 NoSuchBucket", false},
-		"S3 clock":    {status(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"), "RequestTimeTooSkewed", false},
-		"certificate": {"s3://runs?endpoint=" + tls.URL, "certificate", false},
-		"S3 hangs":    {server(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "--push-timeout of 3s", true},
-		"S3 unasked": {server(func(w http.ResponseWriter, _ *http.Request) {
+		"S3 refused":     {"s3://runs?endpoint=http://" + storetest.FreeAddress(t), "connection refused", true},
+		"S3 no host":     {"s3://runs?endpoint=http://host.invalid", "host.invalid", false},
+		"S3 500":         {status(500, ""), "500 Internal Server Error", true},
+		"S3 503":         {status(503, "<Error><Code>SlowDown</Code></Error>"), "503", true},
+		"S3 403":         {status(403, "<Error><Code>AccessDenied</Code></Error>"), "403 AccessDenied", false},
+		"S3 no bucket":   {status(404, "<Error><Code>NoSuchBucket</Code></Error>"), "404 NoSuchBucket", false},
+		"S3 wrong clock": {status(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"), "RequestTimeTooSkewed", false},
+		"certificate":    {"s3://runs?endpoint=" + tls.URL, "certificate", false},
+		"S3 hangs":       {server(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "--push-timeout of 3s", true},
+		"S3 excess data": {server(func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			io.WriteString(conn, "HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\nmore lines")
 		}), "503", true},
-		"S3 cut": {server(func(w http.ResponseWriter, _ *http.Request) {
+		"S3 truncated": {server(func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-")
 			conn.Close()
@@ -87,13 +87,13 @@ func redisFaults(t *testing.T) map[string]storeFault {
 	return map[string]storeFault{
 		"refused":   {"redis://" + storetest.FreeAddress(t), "connection refused", true},
 		"hangs":     {server("", at), "--push-timeout of 3s", true},
-		"drips":     {server("+"+strings.Repeat("x", 1000), time.Second/4), "--push-timeout of 3s", true},
+		"slow":      {server("+"+strings.Repeat("x", 1000), time.Second/4), "--push-timeout of 3s", true},
 		"READONLY":  {server("-READONLY You can't write against a read only replica.\r\n", at), "READONLY", true},
 		"OOM":       {server("-OOM command not allowed\r\n", at), "OOM", true},
 		"LOADING":   {server("-LOADING Redis is loading\r\n", at), "LOADING", true},
 		"MOVED":     {server("-MOVED 1 127.0.0.1:1\r\n", at), "a Redis cluster is not supported: name the node", false},
 		"not Redis": {server("HTTP/1.1 400 Bad Request\r\n\r\n", at), "not from a Redis server", false},
-		"password": {
+		"wrong password": {
 			"redis://:wrong-s3cr3t@" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "WRONGPASS", false,
 		},
 		"no password": {"redis://" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "NOAUTH", false},
@@ -119,9 +119,10 @@ func answerSlowly(conn net.Conn, answer string, pause time.Duration) {
 	}
 }
 
-// Whatever a store does, the job keeps its exit code and its time; the report is pending, one line has the reason and
-// the command for later, and permanent faults are not waited for. No output has the password.
-func TestStore_FaultsLeaveJobAlone(t *testing.T) {
+// Whatever a store does, the exit code and the duration of the job do not change. The push of the report is pending,
+// and one line has the reason and the command for later. After a permanent fault, perfagent does not wait. No output
+// has the password.
+func TestStore_FaultsDoNotAffectJob(t *testing.T) {
 	t.Parallel()
 	faults := s3Faults(t)
 	for name, f := range redisFaults(t) {
@@ -139,16 +140,16 @@ func TestStore_FaultsLeaveJobAlone(t *testing.T) {
 			r := readReport(t, filepath.Join(dir, "a", "node-0.json"))
 			state := r.Nodes["0"].Push.Store
 			if state.State != reporter.PushPending || !strings.Contains(state.Error, f.words) {
-				t.Errorf("%s: %q, want %q", state.State, state.Error, f.words)
+				t.Errorf("state %s with the error %q, want pending with %q", state.State, state.Error, f.words)
 			}
 			says(t, o, "the report is safe; store it with: ")
-			if lines := strings.Count(o.Err, "\n"); lines > 2 { // the other one is the end of the job
+			if lines := strings.Count(o.Err, "\n"); lines > 2 { // the other line is about the end of the job
 				t.Errorf("stderr has %d lines, want at most 2, for the store and the end of the job: %s", lines, o.Err)
 			}
 
 			if r.Run.WallSeconds > 5 || took > 20*time.Second || f.again && took < 900*time.Millisecond {
 				t.Errorf("the job took %v s, want at most 5; perfagent took %v, want at most 20s, and 0.9s or more "+
-					"if it tries again (%v)", r.Run.WallSeconds, took, f.again)
+					"if it retries (%v)", r.Run.WallSeconds, took, f.again)
 			}
 			if all := o.Out + o.Err + clitest.Read(t, filepath.Join(dir, "a", "node-0.json")); strings.Contains(all, "s3cr3t") {
 				t.Errorf("the output or the report has the password: %s", all)

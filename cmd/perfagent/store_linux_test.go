@@ -57,8 +57,8 @@ func storeState(t *testing.T, path, node string) *reporter.StoreState {
 	return push.Store
 }
 
-// When run ends, the store has its report: the local one without the state of the store. The other commands take it by
-// reference, and leave no files.
+// At the end of a run the store has the local report, without the state of the store. The other commands read the
+// report by reference, and leave no temporary files.
 func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
 	t.Parallel()
 	for kind, scheme := range map[string]string{"directory": "file://", "ProxyStore": "proxystore+file://"} {
@@ -99,7 +99,7 @@ func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
 			shown := perfagent("show", "--json", address+"#before")
 			shown.Want(t, 0)
 			if own := perfagent("show", "--json", "before"); own.Out != shown.Out {
-				t.Errorf("show by reference prints\n%s\nwant what it prints by name\n%s", shown.Out, own.Out)
+				t.Errorf("show by reference prints\n%s\nwant the output of show by name\n%s", shown.Out, own.Out)
 			}
 			for _, format := range []string{"text", "jsonl"} {
 				o := perfagent("show", "--format", format, address+"#before/node-0")
@@ -132,8 +132,8 @@ func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
 	}
 }
 
-// A wrong reference gives one line with the reference.
-func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
+// A wrong reference is reported in one line that contains the reference.
+func TestStore_WrongReferenceIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	address := "proxystore+file://" + dir
@@ -165,7 +165,7 @@ func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
 			o := call(args...)
 			o.Want(t, 1)
 			if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || strings.Contains(o.Err, "perfagent-store-") {
-				t.Errorf("%s %s: %q, want %q", args[0], argument, o.Err, words)
+				t.Errorf("%s %s: stderr %q, want %q", args[0], argument, o.Err, words)
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 }
 
 // If a part of a run is damaged, the rest is merged, and the exit code is 1.
-func TestStore_DamagedPart_MergesTheRest(t *testing.T) {
+func TestStore_MergesRestOfDamagedRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, err := store.Open("proxystore+file://"+dir, store.Options{})
@@ -239,7 +239,7 @@ func TestStore_DamagedPart_MergesTheRest(t *testing.T) {
 	}
 }
 
-// A failing store does not affect the job, and one command puts the report there later.
+// A failing store does not affect the job, and the printed command puts the report into the store later.
 func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -273,7 +273,7 @@ func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 	}
 }
 
-// A store on a hanging disk delays the end by at most the push timeout.
+// A store on a hanging disk delays the end of perfagent by at most the push timeout.
 func TestStore_HangingDiskDelaysEndByPushTimeout(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), hangingDir(t)
@@ -291,7 +291,7 @@ func TestStore_HangingDiskDelaysEndByPushTimeout(t *testing.T) {
 	}
 }
 
-// Only with --log-level debug, operations in a store are logged in the format of ProxyStore.
+// Operations of a store are logged in the format of ProxyStore, but only with --log-level debug.
 func TestStore_LogsOperationsOnlyAtDebug(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -309,7 +309,7 @@ func TestStore_LogsOperationsOnlyAtDebug(t *testing.T) {
 	}
 }
 
-// The ranks of a host put one report, the node's.
+// The ranks of a node put only the report of the node into the store.
 func TestStore_RanksPutOneReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -329,7 +329,7 @@ wait`
 	}
 }
 
-// A store that is the reports' directory has them already: nothing is written twice.
+// If the store is the directory of the reports, nothing is written twice.
 func TestStore_ReportsDirectoryAsStoreWritesNothingTwice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -368,8 +368,8 @@ func TestDocs_StorePythonFindsObjects(t *testing.T) {
 	}
 }
 
-// In a directory, the final report takes precedence over the partial one.
-func TestStore_FinalReportBeatsPartial(t *testing.T) {
+// In a directory, a final report takes precedence over a partial one.
+func TestStore_PrefersFinalToPartialReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, node := range map[string]int{"node-0": 0, "node-0.partial": 0, "node-1.2.partial": 1} {
@@ -395,8 +395,8 @@ func TestStore_FinalReportBeatsPartial(t *testing.T) {
 	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
 }
 
-// An empty store gives a message, so that a wrong address is noticed.
-func TestStore_EmptyStoreGivesMessage(t *testing.T) {
+// For an empty store, ls prints a message, so that a wrong address is noticed.
+func TestStore_LsReportsEmptyStore(t *testing.T) {
 	t.Parallel()
 	address := "file://" + filepath.Join(t.TempDir(), "none")
 	o := clitest.Run(t, "ls", "--json", address)
@@ -407,8 +407,8 @@ func TestStore_EmptyStoreGivesMessage(t *testing.T) {
 	}
 }
 
-// The password of Redis is in the environment, and in no output or file. The printed command puts the report that a
-// server missed while it was down.
+// The password of Redis in the environment is in no output or file. A report that was not stored because the server was
+// down can be stored later.
 func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
@@ -459,8 +459,8 @@ func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 	}
 }
 
-// No output or file of any command has the password of an address or a reference, even if the command cannot use it. An
-// address without a password uses the one in PERFAGENT_STORE, from the variable or a file.
+// No output or file of any command has the password of an address or a reference, even if the command rejects the
+// address. An address without a password uses the password in PERFAGENT_STORE, from the environment or a defaults file.
 func TestStore_PasswordsAreInNoOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
@@ -520,7 +520,7 @@ func TestStore_PasswordsAreInNoOutput(t *testing.T) {
 	}
 }
 
-// No command prints the password of a misspelt address, whatever it takes the argument for.
+// No command prints the password of a misspelt address, whatever the command takes the address for.
 func TestStore_PasswordOfMisspeltAddressIsNotPrinted(t *testing.T) {
 	dir := t.TempDir()
 	for _, address := range []string{
@@ -552,8 +552,8 @@ func TestStore_PasswordOfMisspeltAddressIsNotPrinted(t *testing.T) {
 	}
 }
 
-// Wrong use is reported before the job starts.
-func TestStore_WrongUseIsReportedBeforeJob(t *testing.T) {
+// Incorrect usage is reported before the job starts.
+func TestStore_IncorrectUsageIsReportedBeforeJob(t *testing.T) {
 	t.Parallel()
 	for words, args := range map[string][]string{
 		"--store: open store: ":     {"run", "--store", "dir", "--", "echo"},
@@ -570,12 +570,13 @@ func TestStore_WrongUseIsReportedBeforeJob(t *testing.T) {
 		}
 		o.Want(t, want)
 		if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || o.Out != "" {
-			t.Errorf("%v: %q, want %q", args, o.Err, words)
+			t.Errorf("%v: stderr %q, want %q", args, o.Err, words)
 		}
 	}
 }
 
-// The keys of S3 are in no output or file. The printed command puts the report that a server missed while it was down.
+// The keys of S3 are in no output or file. A report that was not stored because the server was down can be stored
+// later.
 func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)
@@ -632,7 +633,7 @@ func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	}
 }
 
-// The commands of docs/stores.md for S3 work with a server of the test.
+// The commands for S3 in docs/stores.md work with a test server.
 func TestStore_S3CommandsOfTheDocsWork(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)

@@ -25,8 +25,8 @@ func parseReference(argument string) (address, object string, ok bool) {
 	return address, object, ok
 }
 
-// needsCopy reports whether name is a reference to a store that is not a directory, so that its objects must be copied
-// to be read.
+// needsCopy reports whether name is a reference to a store that is not a directory, so its objects must be copied
+// before they can be read.
 func (f *runFinder) needsCopy(name string) bool {
 	address, _, ok := parseReference(name)
 	if !ok {
@@ -41,7 +41,7 @@ func (f *runFinder) needsCopy(name string) bool {
 	return !isDir
 }
 
-// findInStore returns the match of the run that object names in the store at address.
+// findInStore returns the match for the run named by object in the store at address.
 func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) {
 	s, err := f.openStore(address, false)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error
 	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
 }
 
-// resolver returns a resolver that fetches the series of nodes. The caller closes it.
+// resolver returns a resolver that fetches the series of nodes. The caller must close it.
 func (f *runFinder) resolver() *store.Resolver {
 	return &store.Resolver{
 		Open: func(address string) (*store.Store, error) { return f.openStore(address, false) },
@@ -87,7 +87,7 @@ func (f *runFinder) publicName(name string) string {
 	return s.Reference(object)
 }
 
-// prefixName returns "name: words", or words if they contain the name.
+// prefixName returns "name: words", or only words if they contain the name.
 func prefixName(name, words string) string {
 	if strings.Contains(words, name) {
 		return words
@@ -192,9 +192,9 @@ func modified(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-// gather fetches the run that object names from the store at address, and returns its nodes. With --wait, it first
-// waits for them. If the store has no object of that run and no store flag was given, gather returns nil, because in a
-// ProxyStore any object may have that name.
+// gather fetches the run named by object from the store at address, and returns the nodes of the run. With --wait, it
+// first waits for the nodes. If the store has no object of the run and no store flag was given, gather returns nil,
+// because any object in a ProxyStore may have that name.
 func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	s, err := o.openStore(address, true)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-func TestStreams_JobIsOnTheTerminal(t *testing.T) {
+func TestStreams_JobIsOnTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--", "sh", "-c",
 		`for fd in 0 1 2; do test -t $fd && echo tty $fd; done; stty size; ps -o stat= -p $$ 2>/dev/null | tr -d '\n'`)
@@ -30,7 +30,7 @@ func TestStreams_JobIsOnTheTerminal(t *testing.T) {
 	}
 }
 
-func TestStreams_StdinPassesByteByByte(t *testing.T) {
+func TestStreams_StdinIsPassedUnchanged(t *testing.T) {
 	t.Parallel()
 	data := make([]byte, 1<<20)
 	_, _ = rand.Read(data)
@@ -45,16 +45,16 @@ func TestStreams_StdinPassesByteByByte(t *testing.T) {
 	}
 }
 
-// A shell sees the same of a command with and without perfagent.
-func TestStreams_ShellSeesTheSameAsWithoutPerfagent(t *testing.T) {
+// A command behaves the same in a shell with and without perfagent.
+func TestStreams_CommandBehavesAsWithoutPerfagent(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, c := range []struct{ name, text, want string }{
-		{"a reader that goes away", `$W yes | head -1; echo "${PIPESTATUS[@]}"`, "y\n141 0\n"},
+		{"a reader that ends early", `$W yes | head -1; echo "${PIPESTATUS[@]}"`, "y\n141 0\n"},
 		{"an inherited descriptor", `echo nine >f; exec 9<f; $W sh -c 'cat <&9'`, "nine\n"},
 		{"an inherited pipe to write to", `{ $W sh -c 'echo eight >&8' 8>&1 >/dev/null; } | cat`, "eight\n"},
 		{"a here document", "$W cat <<E\nhere\nE", "here\n"},
-		{"what is read is gone for others", `printf 'a\nb\n' | { $W sh -c 'read x; echo got $x'; cat; }`, "got a\nb\n"},
+		{"stdin shared with another command", `printf 'a\nb\n' | { $W sh -c 'read x; echo got $x'; cat; }`, "got a\nb\n"},
 		{"the working directory", `mkdir d; cd d; $W sh -c 'basename $PWD'`, "d\n"},
 		{"umask and limits", `umask 027; ulimit -S -n 77; $W sh -c 'umask; ulimit -S -n; ulimit -H -n' | head -2`, "0027\n77\n"},
 		{"arguments", `$W printf '<%s>' '' 'a b' '*' $'\n' -- --help -x`, "<><a b><*><\n><--><--help><-x>"},
@@ -64,7 +64,7 @@ func TestStreams_ShellSeesTheSameAsWithoutPerfagent(t *testing.T) {
 		{"a background job", `$W sh -c 'exit 3' & wait $!; echo $?`, "3\n"},
 		{"a closed stdin", `$W sh -c 'cat || echo none' <&- 2>/dev/null; echo $?`, ""},
 		{"a closed stdout", `$W sh -c 'exit 5' >&-; echo $?`, "5\n"},
-		{"all closed", `$W sh -c 'exit 6' <&- >&- 2>&-; echo $?`, "6\n"},
+		{"all streams closed", `$W sh -c 'exit 6' <&- >&- 2>&-; echo $?`, "6\n"},
 		{"a full stderr", `$W sh -c 'echo x >&2; exit 8' 2>/dev/full; echo $?`, "8\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestStreams_ShellSeesTheSameAsWithoutPerfagent(t *testing.T) {
 	}
 }
 
-// A command in a pipeline that dies because its reader has ended is not reported as a failure. Elsewhere it is, and in
-// the log of a batch job.
+// A command in a pipeline that dies of SIGPIPE is not reported as a failure, except in the log of a batch job. Outside
+// a pipeline, SIGPIPE is reported.
 func TestSummary_SIGPIPEInPipelineIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
@@ -107,8 +107,8 @@ func TestSummary_SIGPIPEInPipelineIsNotAFailure(t *testing.T) {
 	}
 }
 
-// A redirected stderr has no output of perfagent unless requested; only terminals get colours.
-func TestSummary_RedirectedStderrHasNoneUnlessRequested(t *testing.T) {
+// A redirected stderr has no output of perfagent unless it is requested. Only terminals get colours.
+func TestSummary_IsNotPrintedToRedirectedStderrUnlessRequested(t *testing.T) {
 	t.Parallel()
 	job := []string{"--", "sh", "-c", "printf out; printf err >&2"}
 	for _, c := range []struct {
@@ -172,7 +172,7 @@ func relative(t *testing.T, dir, path string) string {
 }
 
 // The summary fits a narrow terminal.
-func TestSummary_FitsTheTerminal(t *testing.T) {
+func TestSummary_FitsTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "sh", "-c", "exit 3", strings.Repeat("long ", 50))
 	cmd.Env = append(cmd.Env, "NO_COLOR=1")
@@ -186,8 +186,8 @@ func TestSummary_FitsTheTerminal(t *testing.T) {
 	}
 }
 
-// A closed reader of stderr is not a failure.
-func TestStreams_ClosedReaderOfStderrIsNotAFailure(t *testing.T) {
+// If stderr has no reader, the exit code of the job does not change.
+func TestStreams_StderrWithoutReaderKeepsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{{"--summary", "always"}, {"--summary", "always", "--log-level", "debug", "--out", "/proc/nowhere"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
@@ -213,8 +213,8 @@ func TestStreams_JobMayCloseItsStreams(t *testing.T) {
 	}
 }
 
-// The job's three streams are the same open files: not a copy, not a pipe.
-func TestStreams_AreTheSameOpenFiles(t *testing.T) {
+// The job's three streams are the same open files that perfagent was given, neither copies nor pipes.
+func TestStreams_JobGetsSameOpenFiles(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c",
 		`for fd in 0 1 2; do at=$(stat -L -c %d:%i /proc/$$/fd/$fd); echo $at >&3; done; dd bs=1 count=4 status=none >&3; printf 123456; printf 1234567 >&2`)
@@ -249,12 +249,12 @@ func TestStreams_AreTheSameOpenFiles(t *testing.T) {
 	}
 	for fd, offset := range []int64{4, 6, 7} {
 		if at, err := files[fd].Seek(0, io.SeekCurrent); err != nil || at != offset {
-			t.Errorf("descriptor %d stands at %d, want %d: it is not shared", fd, at, offset)
+			t.Errorf("the offset of descriptor %d is %d, want %d: the open file is not shared", fd, at, offset)
 		}
 	}
 }
 
-// perfagent keeps no stream open that the job closes.
+// If the job closes its stdout, the reader reaches EOF, because perfagent does not keep stdout open.
 func TestStreams_StdoutClosedByJobReachesReader(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
@@ -322,7 +322,7 @@ func stuff(t *testing.T, w *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// For the child it is an ordinary pipe with blocking writes.
+	// The child gets an ordinary pipe with blocking writes.
 	_ = conn.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), false) })
 	if err != nil {
 		t.Fatal(err)

@@ -28,9 +28,9 @@ func (o *recordOptions) wantsSummary() bool {
 	return o.summary == summaryAlways || o.summary == summaryAuto && isTerminal(o.streams.err)
 }
 
-// wantsLine reports whether to print the one-line summary. A stderr that is not a terminal belongs to the job: after
-// success, only the logs of schedulers and CI systems get the line. A SIGPIPE in a pipeline is not reported, as in
-// shells.
+// wantsLine reports whether to print the one-line summary. If stderr is not a terminal, it is left to the job: after
+// success, the line is printed only under a scheduler or a CI system. As in shells, a SIGPIPE in a pipeline is not
+// reported.
 func (o *recordOptions) wantsLine(r *reporter.Report) bool {
 	switch {
 	case o.summary == summaryLine:
@@ -74,8 +74,8 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 }
 
-// conclude prints the outcomes of the store and of the push if the summary is printed, else logs them, and runs
-// --on-end. r is nil if no job was started.
+// conclude prints the outcomes of the store and the push if the summary is printed, and logs them otherwise. Then it
+// runs the --on-end command. r is nil if no job was started.
 func (o *recordOptions) conclude(r *agent.Result) {
 	if r == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reraiseForShell ends this process by the signal that killed its job if the parent process is in the same session:
-// then the parent is a shell or a script, not the program behind a new terminal.
+// reraiseForShell ends this process with the signal that killed its job if the parent process is in the same session.
+// The parent is then a shell or a script, and not a program that opened a new terminal.
 func reraiseForShell(signal string) {
 	own, err := unix.Getsid(0)
 	parent, errParent := unix.Getsid(unix.Getppid())
@@ -23,7 +23,7 @@ func reraiseForShell(signal string) {
 	}
 }
 
-// reraise ends this process by the named signal, without a core file. It returns if no signal has that name.
+// reraise ends this process with the named signal, without a core file. It returns if no signal has that name.
 func reraise(signal string) {
 	if n := unix.SignalNum(signal); n != 0 {
 		job.Reraise(n)

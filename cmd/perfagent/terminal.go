@@ -13,7 +13,7 @@ import (
 )
 
 // descriptor returns the file descriptor of stdout or stderr, or -1 for any other writer. It avoids File.Fd, which may
-// make the open file blocking for the job, too.
+// also make the open file blocking for the job.
 func descriptor(w io.Writer) int {
 	w = rawWriter(w)
 	if r, ok := w.(*redact.Writer); ok {

@@ -13,14 +13,14 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// awaitsTitle is a job that prints the command lines of perfagent until the final one.
+// awaitsTitle is a job that prints the command line of perfagent repeatedly, until the command line is final.
 const awaitsTitle = `for i in $(seq 1000); do
 	line=$(tr '\0' ' ' </proc/$PPID/cmdline); echo "$line"
 	case $line in *"process $$ ") exit 7;; esac
 	sleep 0.01
 done`
 
-// A search for a job by its arguments, secrets among them, only finds the job, from the beginning.
+// A search for a process by the job's arguments, such as secrets, finds only the job, even just after the start.
 func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "--run-id", "train.py"}, {"phase", "train.py"}, {"op", "--key", "train.py"}} {
@@ -35,14 +35,14 @@ func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 			title := "perfagent: " + args[0]
 			for _, line := range lines {
 				if strings.TrimSpace(line) != title && !strings.HasPrefix(line, title+" of process ") {
-					t.Errorf("command line %q, want %q, perhaps with the process", line, title)
+					t.Errorf("command line %q, want %q with or without the process", line, title)
 				}
 			}
 		})
 	}
 }
 
-// The command lines of attach and sidecar contain no flags, such as the address of a store with its password.
+// The command lines of attach and sidecar contain no flags, such as a store's address with its password.
 func TestTitle_AttachAndSidecarShowNoFlags(t *testing.T) {
 	t.Parallel()
 	job := exec.Command("sleep", "600")

@@ -11,8 +11,9 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// Wrong use gives one line with a suggestion, and the command's exit code. The texts are a contract.
-func TestTyping_WrongUseGivesSuggestion(t *testing.T) {
+// Incorrect usage is reported in one line, with a suggestion if possible. The exit code is the command's code for
+// errors. The texts are a contract.
+func TestTyping_IncorrectUsageIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		typed string
@@ -89,8 +90,8 @@ func TestMetrics_ListsNamesThatContainText(t *testing.T) {
 	}
 }
 
-// For a file that is not a report, the error names the report next to it.
-func TestShow_NamesTheReportBesideThePage(t *testing.T) {
+// For the page of a run, the error names the report next to it.
+func TestShow_NamesReportNextToPage(t *testing.T) {
 	t.Parallel()
 	path, _ := sampleReport(t)
 	page := strings.TrimSuffix(path, ".json") + ".html"
@@ -100,13 +101,13 @@ func TestShow_NamesTheReportBesideThePage(t *testing.T) {
 		notes: notes + " is not a report of perfagent or perf.py",
 	} {
 		if o := call("show", file); o.Code != 1 || o.Out != "" || o.Err != "perfagent show: "+want+"\n" {
-			t.Errorf("%+v, want %s", o, want)
+			t.Errorf("show prints %+v, want the error %s", o, want)
 		}
 	}
 }
 
 // show --json prints only the number of remarks; -v prints them all.
-func TestShow_RemarksInOneLine(t *testing.T) {
+func TestShow_JSONCountsRemarks(t *testing.T) {
 	t.Parallel()
 	path, _ := sampleReport(t)
 	short, long := call("show", "--json", path), call("show", "--json", "-v", path)
@@ -114,13 +115,13 @@ func TestShow_RemarksInOneLine(t *testing.T) {
 	clitest.WantLines(t, long.Err, 2, 50)
 	n, _, _ := strings.Cut(strings.TrimPrefix(short.Err, "perfagent: "), " ")
 	if short.Out != long.Out || short.Code != 0 || long.Code != 0 || n != strconv.Itoa(strings.Count(long.Err, "\n")) {
-		t.Errorf("show --json says %s remarks, exit codes %d and %d; want 0, and as many lines with -v:\n%s",
+		t.Errorf("show --json counts %s remarks, exit codes %d and %d; want 0, and as many lines with -v:\n%s",
 			n, short.Code, long.Code, long.Err)
 	}
 }
 
-// A probable mistake gives a line, and the job runs normally.
-func TestRun_ProbableMistakeGivesALine(t *testing.T) {
+// A probable mistake causes a warning, and the job runs normally.
+func TestRun_ProbableMistakeCausesWarning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flags string
@@ -146,12 +147,12 @@ func TestRun_ProbableMistakeGivesALine(t *testing.T) {
 		cmd := clitest.Perfagent(t, args...)
 		cmd.Env = append(cmd.Env, c.env...)
 		if o := clitest.RunCommand(t, cmd); o.Code != 7 || o.Out != "out\n" || o.Err != c.err+"err\n" {
-			t.Errorf("%q, %q: exit code %d, stdout %q, stderr %q, want %q", c.flags, c.env, o.Code, o.Out, o.Err, c.err)
+			t.Errorf("flags %q, variables %q: exit code %d, stdout %q, stderr %q, want %q", c.flags, c.env, o.Code, o.Out, o.Err, c.err)
 		}
 	}
 }
 
-// In an ASCII locale text for people is ASCII; formats for programs stay UTF-8.
+// In an ASCII locale, text for people is ASCII. Formats for programs stay UTF-8.
 func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -184,7 +185,7 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 			"LC_ALL=C": true, "LC_ALL= LC_CTYPE=POSIX LANG=de_DE.UTF-8": true, "LC_ALL= LC_CTYPE= LANG=C": true,
 		} {
 			if o := perform(locale, args...); plain(o.Out+o.Err) != want {
-				t.Errorf("%s, %q: text in ASCII %v, want %v:\n%s%s", locale, args, !want, want, o.Out, o.Err)
+				t.Errorf("%s, perfagent %q: ASCII only: %v, want %v:\n%s%s", locale, args, !want, want, o.Out, o.Err)
 			}
 		}
 	}
@@ -195,13 +196,13 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 	}
 	for _, args := range [][]string{{"show", "--format", "md", report}, {"diff", "--format", "json", report, report}} {
 		if in, out := perform("LC_ALL=C", args...), perform("LC_ALL=C.UTF-8", args...); in.Out != out.Out || plain(in.Out) {
-			t.Errorf("%q prints other text in the C locale, or no UTF-8:\n%s", args, in.Out)
+			t.Errorf("%q prints different text in the C locale, or no UTF-8:\n%s", args, in.Out)
 		}
 	}
 }
 
-// Commands take the name of a run for its files, and each command has its short forms.
-func TestTyping_NamesOfRunsAndShortForms(t *testing.T) {
+// Commands accept the name of a run in place of its files, and flags have short forms.
+func TestTyping_AcceptsNamesOfRunsAndShortForms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in := func(text string) clitest.Outcome {

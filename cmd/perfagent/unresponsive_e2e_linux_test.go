@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// If neither the directory of the reports nor the temporary one responds, the job runs, and a line reports that there
-// is no report.
+// If neither the directory of the reports nor the temporary directory responds, the job runs, and a line reports that
+// there is no report.
 func TestE2E_Hang_JobRunsIfNoDirectoryResponds(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")

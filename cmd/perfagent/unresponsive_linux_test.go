@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// hangingDir returns a directory on a file system that never responds, as of a dead file server.
+// hangingDir returns a directory on a file system that never responds, like a mount of a dead file server.
 func hangingDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func hangingDir(t *testing.T) string {
 	return dir
 }
 
-// A hanging directory late in PATH, after the command's, does not delay the job, as in a shell.
+// A hanging directory in PATH does not delay the job if it comes after the command's directory, as in a shell.
 func TestHang_DirectoryLateInPATHDoesNotDelayJob(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -58,9 +58,9 @@ func TestHang_DirectoryLateInPATHDoesNotDelayJob(t *testing.T) {
 	}
 }
 
-// The thread that waits for a disk is never the one that the kernel prefers for signals, and an nvidia-smi that hangs
-// in exec, although a stat of it did not, stops nothing: signals reach the job at once.
-func TestHang_SignalsReachJobAtOnce(t *testing.T) {
+// perfagent never waits for a disk on the thread that the kernel prefers for signals, so signals reach the job
+// immediately. This holds even if nvidia-smi hangs in exec although a stat of the file did not hang.
+func TestHang_SignalsReachJobImmediately(t *testing.T) {
 	t.Parallel()
 	hung := hangingDir(t)
 	for name, interpreters := range map[string][]string{"search": nil, "exec": {"second"}} {
@@ -80,9 +80,9 @@ func TestHang_SignalsReachJobAtOnce(t *testing.T) {
 				cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
 				l := clitest.StartProcess(t, cmd)
 				l.Expect("ready")
-				time.Sleep(1500 * time.Millisecond) // meanwhile the runtime has stopped the world, or tried to
+				time.Sleep(1500 * time.Millisecond) // the runtime has stopped the world by then, or tried to
 				if s := clitest.ProcessState(cmd.Process.Pid); s == "D" {
-					t.Errorf("the first thread of perfagent waits for a disk (state %s), want another one", s)
+					t.Errorf("the first thread of perfagent waits for a disk (state %s), want another thread to wait", s)
 				}
 				begin := time.Now()
 				l.Signal(syscall.SIGTERM)
@@ -96,8 +96,8 @@ func TestHang_SignalsReachJobAtOnce(t *testing.T) {
 	}
 }
 
-// A job in a hanging working directory starts and ends as without perfagent: /bin/false does not access it, and
-// perfagent does not wait for it.
+// A job in a hanging working directory starts and ends as without perfagent: /bin/false does not access the directory,
+// and perfagent does not wait for it.
 func TestHang_WorkingDirectoryDoesNotDelayJob(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -125,15 +125,16 @@ func TestHang_WorkingDirectoryDoesNotDelayJob(t *testing.T) {
 // diskPatience is how long perfagent waits for a hanging disk.
 const diskPatience = 5 * time.Second
 
-// A process with unreadable kernel files, like one that hangs in exec, costs only the job's numbers while it exists.
-// The hanging file system is mounted over the process's directory, only for perfagent and the job.
-func TestHang_ProcessCostsOnlyTheJobsNumbers(t *testing.T) {
+// If reading the files of a process in /proc hangs, as for a process that hangs in exec, only the metrics of the job
+// are missing, and only while the process exists. To simulate this, a hanging file system is mounted over the process's
+// directory in the mount namespace of perfagent and the job.
+func TestHang_HangingProcessAffectsOnlyMetricsOfJob(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"for a while", "to the end"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fuse := clitest.OpenFUSE(t)
-			defer fuse.Close() // waiting accesses get an error
+			defer fuse.Close() // pending accesses fail
 			cmd := clitest.Perfagent(t, "run", "--run-id", "x", "--cgroup", "off", "--interval", "500ms", "--", "sh", "-c", `
 				sleep 60 >/dev/null 2>&1 3<&- & c=$! d=/proc/$!
 				mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hangs $d || exit 9
@@ -179,8 +180,8 @@ func TestHang_ProcessCostsOnlyTheJobsNumbers(t *testing.T) {
 				t.Errorf("job %+v, want user_seconds of at least 0.05, and cpu_seconds no less", n.Job)
 			}
 			if _, told := n.Metrics["job_cpu_seconds"]; told != (name == "for a while") || n.Job.CPUAtLeast == told {
-				t.Errorf("%s: job_cpu_seconds %v, job %+v, missing %q; want the metric or cpu_at_least, and it only "+
-					"for a while",
+				t.Errorf("%s: job_cpu_seconds %v, job %+v, missing %q; want the metric for a while, "+
+					"and cpu_at_least to the end",
 					name, n.Metrics["job_cpu_seconds"], n.Job, reportertest.Reasons(n, "job_cpu_seconds"))
 			}
 			known := func(key string) (count int) {

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// newNames maps old names of commands, flags and variables to the new ones. If a flag has several, the first that the
-// command has is meant.
+// newNames maps old names of commands, flags and variables to the new ones. If a flag has several new names, the first
+// one that the command accepts applies.
 var newNames = map[string][]string{
 	"record":         {"op"},
 	"--html":         {"--" + noPage, "--to"},
@@ -28,8 +28,8 @@ var newNames = map[string][]string{
 // noArguments checks that a command has no arguments.
 var noArguments = rangeArgs(0, 0, errors.New("takes no arguments"))
 
-// rangeArgs returns a check that fails with wrong unless there are least to most arguments. A negative most means no
-// limit.
+// rangeArgs returns a check that returns wrong unless the number of arguments is between least and most. A negative
+// most means no limit.
 func rangeArgs(least, most int, wrong error) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
@@ -109,7 +109,7 @@ func helpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " --help")
 }
 
-// listsFlags returns the hint which command lists the flags of cmd.
+// listsFlags returns a hint that names the command for listing the flags of cmd.
 func listsFlags(cmd *cobra.Command) string { return "perfagent " + helpOf(cmd) + " lists the flags" }
 
 // unknownFlag returns the error for an unknown flag, with a suggestion.
@@ -148,8 +148,8 @@ func unknownLetter(cmd *cobra.Command, letter string) error {
 	return fmt.Errorf("unknown flag -%s; %s", letter, text.DidYouMean(meant, "-%s", listsFlags(cmd)))
 }
 
-// valueError replaces pflag's error about the value of a flag with perfagent's message. It returns other errors as they
-// are.
+// valueError replaces pflag's error about the value of a flag with perfagent's message. It returns other errors
+// unchanged.
 func valueError(err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {

@@ -13,14 +13,14 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// timeout(1) around perfagent is recognized by its name, and as the command of the job by its exit code.
+// timeout(1) is recognized by its name if it wraps perfagent, and by its exit code if it is the command of the job.
 func TestE2E_Verdict_RecognizesTimeoutCommand(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
 	r, _ := reportertest.ReadSingle(t, filepath.Join(o.Dir, "out"))
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "time_limit", "SIGTERM from timeout"), map[string]any{"sender": "timeout", "signal": "SIGTERM"})
 	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "0.1", "sleep", "60").Report(t), "time_limit", "code 124")
-	// Before its time is up timeout passes on signals of others.
+	// Before its time is up, timeout passes on signals from other processes.
 	o = clitest.RunCommand(t, clitest.Script(t, "sh", `timeout 1000 "$P" run --out out -- sh -c "touch began; exec sleep 60" &
 while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
 	r, _ = reportertest.ReadSingle(t, filepath.Join(o.Dir, "out"))
@@ -29,8 +29,8 @@ while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
 	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "-k", "0.1", "3", "sh", "-c", stubborn).Report(t), "time_limit", "SIGKILL")
 }
 
-// A job that removes the file that it could not finish leaves room, but the samples of the file system show that it was
-// full. They do not show root's reserve, if there is one: a tmpfs has none.
+// If a job removes the file that filled the file system, the samples still show that the file system was full. They do
+// not show a reserve for root, but a tmpfs has none.
 func TestE2E_Verdict_NamesDiskThatWasFull(t *testing.T) {
 	t.Parallel()
 	for name, uid := range map[string]uint32{"root": 0, "nobody": 65534} {

@@ -20,10 +20,10 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// verdictGroups numbers the groups of this process.
+// verdictGroups is the number of control groups that this process has created.
 var verdictGroups atomic.Int64
 
-// verdictGroup makes a memory control group (v1) with a limit. The end of the test removes it.
+// verdictGroup creates a memory control group (v1) with a limit. It is removed at the end of the test.
 func verdictGroup(t *testing.T, limitMB int) string {
 	t.Helper()
 	const root = "/sys/fs/cgroup/memory"
@@ -32,7 +32,7 @@ func verdictGroup(t *testing.T, limitMB int) string {
 	}
 	dir := filepath.Join(root, fmt.Sprintf("perfagent-verdict-%d-%d", os.Getpid(), verdictGroups.Add(1)))
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("no control group can be made (%v): run the tests where root may", err)
+		t.Skipf("cannot create a control group (%v): run the tests where root may create one", err)
 	}
 	t.Cleanup(func() {
 		clitest.WaitUntil(t, "the control group is removed", func() bool { return unix.Rmdir(dir) == nil || !clitest.Exists(dir) })
@@ -64,7 +64,7 @@ func TestVerdict_NamesExitCode(t *testing.T) {
 }
 
 // The verdict names the sender of a TERM.
-func TestVerdict_NamesTheSender(t *testing.T) {
+func TestVerdict_NamesSender(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
 	l.Expect("ready")
@@ -102,9 +102,9 @@ func TestVerdict_NamesKill(t *testing.T) {
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, o.Report(t), "signal", "killed by SIGKILL"), map[string]any{"signal": "SIGKILL", "exit_code": 137})
 }
 
-// A job that ignores TERM and is then killed hit its time limit if a scheduler's daemon sent the TERM. A user's shell
-// is not one, whatever a variable with a common name contains.
-func TestVerdict_TermOfSchedulerThenKillIsTimeLimit(t *testing.T) {
+// If a job ignores TERM and is then killed, it hit its time limit if a scheduler's daemon sent the TERM. A user's shell
+// is not such a daemon, even if a variable with a common name, such as JOB_ID, is set.
+func TestVerdict_TermFromSchedulerThenKillIsTimeLimit(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, test := range []struct{ sender, scheduler, cause, text string }{
@@ -163,13 +163,13 @@ func TestVerdict_CaughtSignalDoesNotExplainExitCode(t *testing.T) {
 	}
 }
 
-// An agent that is killed together with its job leaves a journal with the events before.
+// An agent that is killed together with its job leaves a journal with the earlier events.
 func TestVerdict_JournalHasEventsBeforeKill(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec timeout 1000 "$P" run --out out --run-id r --interval 50ms -- sh -c "trap 'echo caught' TERM; echo ready; while :; do sleep 0.02; done"`)
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
-	l.Signal(syscall.SIGTERM) // timeout passes it on
+	l.Signal(syscall.SIGTERM) // timeout passes the signal on
 	l.Expect("caught")
 	clitest.WaitUntil(t, "the signal is in the journal", func() bool {
 		data, err := os.ReadFile(filepath.Join(cmd.Dir, "out/r/node-0.jsonl"))
@@ -191,8 +191,8 @@ func TestVerdict_JournalHasEventsBeforeKill(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"sender": "timeout", "sent_signal": "SIGTERM"})
 }
 
-// A signal is in the journal at once, however late the next sample is.
-func TestVerdict_SignalIsInJournalAtOnce(t *testing.T) {
+// A signal is written to the journal immediately, however late the next sample is.
+func TestVerdict_SignalIsInJournalImmediately(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
@@ -204,7 +204,7 @@ func TestVerdict_SignalIsInJournalAtOnce(t *testing.T) {
 		data, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
 	})
-	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // both at once
+	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // perfagent and the job together
 		t.Fatal(err)
 	}
 	l.End()
@@ -222,13 +222,13 @@ func TestVerdict_SignalIsInJournalAtOnce(t *testing.T) {
 	o := call("show", path)
 	o.Want(t, 0)
 	if !strings.Contains(strings.Join(strings.Fields(o.Out), " "), sender) || strings.Contains(o.Out, "damaged") {
-		t.Errorf("want %q in:\n%s", sender, o.Out)
+		t.Errorf("show lacks %q, or has \"damaged\":\n%s", sender, o.Out)
 	}
 }
 
-// Of several nodes the run's cause comes first, even if it is only an exit code: a launcher kills the others when one
-// fails.
-func TestVerdict_RunsOwnCauseComesFirst(t *testing.T) {
+// For several nodes, the cause of the run's end comes first, even if it is only an exit code: when one node fails, a
+// launcher kills the others.
+func TestVerdict_CauseOfRunComesFirst(t *testing.T) {
 	out := t.TempDir()
 	merge := []string{"merge", "--to", filepath.Join(out, "all.json")}
 	for node, job := range []string{"exit 0", "exit 4", "kill -9 $$"} {
@@ -258,8 +258,8 @@ func TestVerdict_NamesMemoryLimit(t *testing.T) {
 	}{
 		{"main process", "exec " + verdictHog, 137, "oom_cgroup", "killed by the kernel: tail (process "},
 		{"child", verdictHog + "; exit 3", 3, "oom_cgroup", "exited with code 3 after the kernel killed a process: tail (process "},
-		{"child of a shell that passes it on", verdictHog, 137, "oom_cgroup", "tail (process "},
-		{"child that is not missed", verdictHog + "; exit 0", 0, "exited", "exited with code 0, although its control group had 1 out-of-memory kill"},
+		{"last command of a shell", verdictHog, 137, "oom_cgroup", "tail (process "},
+		{"child with an ignored exit code", verdictHog + "; exit 0", 0, "exited", "exited with code 0, although its control group had 1 out-of-memory kill"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			group := verdictGroup(t, 64)
@@ -281,7 +281,7 @@ func TestVerdict_NamesMemoryLimit(t *testing.T) {
 }
 
 // verdictLogged reports whether the kernel's log is readable and contains a text. After ten kills within 5 s on the
-// machine, the kernel omits the limit.
+// machine, the kernel no longer logs the limit.
 func verdictLogged(t *testing.T, text string) bool {
 	t.Helper()
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -295,7 +295,7 @@ func verdictLogged(t *testing.T, text string) bool {
 		switch {
 		case err == unix.EPIPE || err == unix.EINTR:
 		case err != nil:
-			t.Logf("the kernel's log does not have %q", text)
+			t.Logf("the kernel's log lacks %q", text)
 			return false
 		case strings.Contains(string(record[:n]), text):
 			return true
@@ -303,8 +303,8 @@ func verdictLogged(t *testing.T, text string) bool {
 	}
 }
 
-// If the job makes a group with a lower limit, that limit is named.
-func TestVerdict_NamesLimitOfGroupMadeByJob(t *testing.T) {
+// If the job creates a group with a lower limit, the verdict names that limit.
+func TestVerdict_NamesLimitOfGroupCreatedByJob(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 1024)
 	inner := filepath.Join(group, "inner")
@@ -324,7 +324,7 @@ func TestVerdict_NamesLimitOfGroupMadeByJob(t *testing.T) {
 }
 
 // An earlier kill in the same group is not attributed to the job.
-func TestVerdict_ForgetsAnOldKill(t *testing.T) {
+func TestVerdict_DoesNotAttributeEarlierKillToJob(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
 	clitest.RunCommand(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", verdictHog), group))
@@ -338,8 +338,8 @@ func TestVerdict_ForgetsAnOldKill(t *testing.T) {
 	reportertest.WantVerdict(t, r, "signal", "killed by SIGKILL")
 }
 
-// Kills in another group meanwhile are not attributed to the job, nor, if the kernel's log is readable, kills of other
-// processes in the same group or below it, however short-lived and however the job ends.
+// Kills in another group while the job runs are not attributed to the job. If the kernel's log is readable, neither are
+// kills of other processes in the job's group or below it, even of short-lived processes, and however the job ends.
 func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 	t.Parallel()
 	const beside = "; its control group had 1 out-of-memory kill, not of the job's processes"
@@ -351,7 +351,8 @@ func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 		{"another group", "kill -9 $$", 137, "signal", "killed by SIGKILL; the kernel does not say who sent it; this host had "},
 		{"the same group", "kill -9 $$", 137, "signal", "killed by SIGKILL; the kernel does not say who sent it" + beside},
 		{"the same group", "exit 3", 3, "exited", "exited with code 3" + beside},
-		// Version 1 does not count a kill below in the group itself: the log decides whether it is mentioned.
+		// Cgroup v1 counts a kill in a child group only for the child. The kernel's log determines whether the kill is
+		// mentioned.
 		{"a group below", "exit 3", 3, "exited", "exited with code 3"},
 		{"a group below", "exit 137", 137, "exited", "exited with code 137, as a shell does when SIGKILL ended its command; the sender is not known"},
 		{"the same group", "kill -SEGV $$", 139, "signal", "killed by SIGSEGV"},
@@ -407,8 +408,8 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 	return o
 }
 
-// A killed process of the job is attributed to the job, however short-lived and whatever other processes are in the
-// group.
+// The kill of a process of the job is attributed to the job, even if the process is short-lived and other processes are
+// in the group.
 func TestVerdict_AttributesKillOfShortLivedChildToJob(t *testing.T) {
 	t.Parallel()
 	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
@@ -439,8 +440,9 @@ func TestVerdict_AttributesKillOfShortLivedChildToJob(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "process": "tail"})
 }
 
-// A neighbour in the same group that was seen as another process is not named as the cause.
-func TestVerdict_NeighbourIsNotTheCause(t *testing.T) {
+// A killed process in the same group is not named as the cause if perfagent has seen that it is not a process of the
+// job.
+func TestVerdict_NeighbourIsNotCause(t *testing.T) {
 	t.Parallel()
 	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
 		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
@@ -496,8 +498,9 @@ func TestVerdict_NamesFullDisk(t *testing.T) {
 	}
 }
 
-// A core file that fills a file system is not the cause of the failure, and a core file without room has not filled it.
-func TestVerdict_CoreFileIsNotTheCause(t *testing.T) {
+// A core file that fills a file system is not the cause of the failure. If there was no room for the core file, it did
+// not fill the file system.
+func TestVerdict_CoreFileIsNotCause(t *testing.T) {
 	t.Parallel()
 	if pattern := clitest.Read(t, "/proc/sys/kernel/core_pattern"); !strings.HasPrefix(pattern, "core") {
 		t.Skipf("cores are not written to the working directory: %s(sysctl kernel.core_pattern=core)", pattern)

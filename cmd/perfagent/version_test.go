@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// hasEntry reports whether this system has an entry point before the Go runtime.
+// hasEntry reports whether perfagent has an entry point before the Go runtime on this system.
 func hasEntry() bool {
 	return runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64")
 }
@@ -52,10 +52,10 @@ func TestVersion_JSONHasTheRelease(t *testing.T) {
 	}
 }
 
-func TestRelease_StringHasWhatTheBuildKnows(t *testing.T) {
+func TestRelease_StringHasCommitIfKnown(t *testing.T) {
 	r := release{Version: "1.2.3", Go: "go1.26.8", OS: "linux", Arch: "arm64"}
 	if got, want := r.String(), "perfagent 1.2.3 (go1.26.8, linux/arm64)"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("release %q, want %q", got, want)
 	}
 
 	for want, settings := range map[string][]debug.BuildSetting{
@@ -64,7 +64,7 @@ func TestRelease_StringHasWhatTheBuildKnows(t *testing.T) {
 	} {
 		r.Commit = commit(settings)
 		if got, want := r.String(), "perfagent 1.2.3 ("+want+", go1.26.8, linux/arm64)"; got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("release %q, want %q", got, want)
 		}
 	}
 }

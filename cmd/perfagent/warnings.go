@@ -45,7 +45,8 @@ func (o *recordOptions) warn(cmd *cobra.Command) {
 	}
 }
 
-// unknownVariable returns the warning about a variable that is not one of known. The command lister lists them.
+// unknownVariable returns the warning about a variable that is not in known. lister is the command that lists the known
+// variables.
 func unknownVariable(name string, known []string, lister string) string {
 	if renamed := newNames[name]; renamed != nil {
 		return name + " is not known; it is now " + renamed[0]
@@ -53,7 +54,7 @@ func unknownVariable(name string, known []string, lister string) string {
 	return name + " is not known; " + text.DidYouMean(text.Nearest(name, known), "%s", lister+" names the variables")
 }
 
-// variablePrefix is the prefix of the names of all of perfagent's variables.
+// variablePrefix is the prefix of all of perfagent's environment variables.
 const variablePrefix = "PERFAGENT_"
 
 // knownVariables returns the variables that perfagent reads, and those that it sets for a job.
@@ -62,8 +63,8 @@ func knownVariables() []string {
 	return slices.Concat(flagVariables(), intake.Variables(), ours)
 }
 
-// unknownVariables returns the sorted names of PERFAGENT_ variables that perfagent does not know. Variables of its
-// tests do not count, nor do those that Kubernetes sets for a Service named perfagent.
+// unknownVariables returns the sorted names of PERFAGENT_ variables that perfagent does not know. It ignores the
+// variables of perfagent's tests, and those that Kubernetes sets for a Service named perfagent.
 func unknownVariables(environ []string) []string {
 	var names []string
 	for _, entry := range environ {
@@ -78,7 +79,7 @@ func unknownVariables(environ []string) []string {
 	return slices.Compact(names)
 }
 
-// foreign reports whether the variable PERFAGENT_name belongs to the tests or to Kubernetes.
+// foreign reports whether the variable PERFAGENT_name is set by the tests or by Kubernetes.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "TEST_") || strings.HasPrefix(name, "SERVICE_") ||
 		name == "PORT" || strings.HasPrefix(name, "PORT_")

@@ -90,25 +90,25 @@ func (o *watchOptions) watch(args []string) error {
 	return w.printLines()
 }
 
-// isDumb reports whether the terminal only takes plain lines. An unset TERM counts as dumb, except on Windows, which
-// does not set it.
+// isDumb reports whether the terminal supports only plain lines. An unset TERM means a dumb terminal, except on
+// Windows, which does not set TERM.
 func isDumb() bool {
 	name := os.Getenv("TERM")
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
 
 // pollInterval returns the time between two reads of the journal: refresh divided by a whole number, at most a second,
-// so that the end shows quickly.
+// so that the end of the run appears quickly.
 func (o *watchOptions) pollInterval() time.Duration {
 	return o.refresh / (1 + (o.refresh-1)/time.Second)
 }
 
-// due reports whether it is time for another update after that at last. It allows for a read that comes a little early.
+// due reports whether another update is due after the one at last. It tolerates reads that are slightly early.
 func (o *watchOptions) due(now, last time.Time) bool {
 	return now.Sub(last) >= o.refresh-o.pollInterval()/2
 }
 
-// find returns the directory of the named run, or of the newest running one for "".
+// find returns the directory of the named run, or of the newest running run if name is "".
 func (o *watchOptions) find(name string) (dir string, err error) {
 	if name == "" {
 		return o.newestRunning()
@@ -119,7 +119,7 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 	}
 	found, err := o.runFinder.find(name)
 	if dir := filepath.Join(o.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
-		return dir, nil // it may have just begun, or be unreadable
+		return dir, nil // the run may have just begun, or be unreadable
 	}
 	if err != nil {
 		return "", err
@@ -142,8 +142,8 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 	return filepath.Dir(found.File), nil
 }
 
-// indexOf returns the index that the node with the journal at path has in its run, or otherwise if the run does not
-// list that journal.
+// indexOf returns the index of the node with the journal at path within its run, or otherwise if the run does not list
+// that journal.
 func indexOf(path string, otherwise int) int {
 	run, err := catalog.ReadRun(filepath.Dir(path))
 	if err != nil || run == nil {
@@ -271,12 +271,12 @@ func (o *watchOptions) newestRunning() (string, error) {
 // unreadRuns counts recordings that could not be read. Any of them may still be running.
 type unreadRuns struct {
 	count  int
-	err    error // of the recording that was written last
+	err    error // of the most recently written recording
 	newest time.Time
 }
 
 func (u *unreadRuns) add(path string, err error) {
-	if err == nil || errors.Is(err, os.ErrNotExist) { // it ended just now
+	if err == nil || errors.Is(err, os.ErrNotExist) { // the run has just ended
 		return
 	}
 

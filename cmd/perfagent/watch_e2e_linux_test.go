@@ -18,8 +18,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// Of several nodes of a run one is shown in full, and the others in a line each.
-func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
+// One node of a run is shown in full, and each other node in one line.
+func TestE2E_Watch_ShowsOneNodeInFullAndOthersInOneLineEach(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
 	dir := first.Cmd.Dir
@@ -31,7 +31,7 @@ func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
 	w.next("two nodes", func(f watchFrame) bool {
 		return f.row("r, node 0, running") != "" && line.MatchString(f.row("node 1")) && strings.Contains(f.String(), "1 ended before")
 	})
-	late := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "2") // joins
+	late := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "2") // joins the run
 	w.shows("node 1 ", "node 2 ")
 	second.ends(5)
 	w.shows("node 1 ", "Failed (exit 5) after ")
@@ -49,7 +49,7 @@ func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
 	}
 }
 
-// More nodes than lines are all watched to their ends.
+// All nodes are watched to their ends, even if the terminal has fewer lines than the run has nodes.
 func TestE2E_Watch_WatchesMoreNodesThanLines(t *testing.T) {
 	t.Parallel()
 	nodes := []*watchRun{watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")}
@@ -74,15 +74,15 @@ func TestE2E_Watch_WatchesMoreNodesThanLines(t *testing.T) {
 	}
 }
 
-// Of several recordings of one node the running one is watched.
-func TestE2E_Watch_WatchesTheRunningRecording(t *testing.T) {
+// If a node has several recordings, watch follows the running one.
+func TestE2E_Watch_FollowsRunningRecording(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--run-id", "r", "--interval", "50ms")
 	dir := first.Cmd.Dir
 	first.ends(0)
 	killed := watched(t, dir, "--run-id", "r", "--interval", "50ms")
 	killed.Signal(unix.SIGKILL)
-	killed.goOn.Close() // its job lives
+	killed.goOn.Close() // the job is still running
 	killed.End()
 	again := watched(t, dir, "--run-id", "r", "--interval", "50ms", "--compat", "perf.py")
 	w := watchOn(t, dir, nil, "r")
@@ -91,14 +91,14 @@ func TestE2E_Watch_WatchesTheRunningRecording(t *testing.T) {
 	if left := w.leaves(0); !strings.Contains(left, "perf.py's samples of ") || !strings.Contains(left, "perfagent show perfagent-out/r/node-0.3.json") {
 		t.Errorf("left on the screen: %s\nwant perf.py's samples and the command for node-0.3.json", left)
 	}
-	w = watchOn(t, dir, nil, "r") // the journal of the killed one remains
+	w = watchOn(t, dir, nil, "r") // the journal of the killed perfagent remains
 	w.shows("perfagent is gone")
 	w.Send("q")
 	w.leaves(0)
 }
 
-// Watchers do not affect the job, even if they are killed and restarted continuously: it takes as long as without them,
-// and its report is complete.
+// Watchers do not affect the job, even if one of them is killed and restarted continuously: the job takes as long as
+// without watchers, and its report is complete.
 func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -132,7 +132,7 @@ func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 			missed[watchers] = append(missed[watchers], float64(s.MissedTicks)/float64(s.Samples+s.MissedTicks))
 		}
 	}
-	ratio := math.Inf(1) // watchers would cost the same each time; other tests come and go
+	ratio := math.Inf(1) // watchers cost the same in each round, other tests do not
 	for round, took := range times[true] {
 		ratio = min(ratio, float64(took)/float64(times[false][round]))
 	}

@@ -90,8 +90,7 @@ func (w *watchedRun) printEnd() error {
 	return err
 }
 
-// showMain returns the shell command that shows the main node: path, or the run's directory if the node has several
-// ranks.
+// showMain returns the shell command that shows path or, if the main node has several ranks, the run's directory.
 func (w *watchedRun) showMain(path string) string {
 	if len(w.main.parts) > 1 {
 		path = w.dir

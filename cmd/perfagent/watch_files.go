@@ -17,7 +17,7 @@ import (
 type launchFiles struct {
 	dir      string
 	start    time.Time        // of the launch
-	journals map[int][]string // of nodes that run or lost their perfagent; one for each rank
+	journals map[int][]string // of nodes that run or lost their perfagent; one per rank
 	reports  map[int]string   // of nodes that have a report
 }
 
@@ -55,7 +55,7 @@ func listLaunchFiles(dir string, k int) (*launchFiles, error) {
 	return r, nil
 }
 
-// addUnreadable adds files that have the name of a journal but are not one, so that an error can name them.
+// addUnreadable adds files that are named like journals but are not journals, so that an error can name them.
 func (r *launchFiles) addUnreadable() {
 	paths, _ := filepath.Glob(filepath.Join(r.dir, "node-*.jsonl")) // none if dir is a bad pattern
 	for _, path := range paths {
@@ -89,15 +89,15 @@ func launchToWatch(run *catalog.Run) *catalog.Launch {
 	return run.Latest()
 }
 
-// isLater reports whether path is a later recording of a node than the file than.
+// isLater reports whether path is a later recording of a node than the recording at than.
 func isLater(path, than string) bool {
 	a, _ := catalog.ParseFileName(filepath.Base(path))
 	b, _ := catalog.ParseFileName(filepath.Base(than))
 	return a.Nth > b.Nth
 }
 
-// first returns the lowest running node, else the lowest with a journal. The bool is false if there is only a report,
-// or nothing.
+// first returns the lowest running node, else the lowest node with a journal, else the lowest node with a report. The
+// bool reports whether the node has a journal.
 func (r *launchFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {

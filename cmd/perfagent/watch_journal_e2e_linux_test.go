@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// If the agent is killed, the view reports that, keeps its values, and q leaves.
+// If the agent is killed, the view reports the kill and keeps the last values until q is pressed.
 func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
@@ -45,7 +45,7 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	w.Send("q")
 	w.leaves(0)
 
-	// A view started after the kill.
+	// A view that is started after the kill also reports it.
 	w = watchOn(t, run.Cmd.Dir, nil, "r")
 	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
 	w.Send("q")
@@ -55,8 +55,8 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	o.WantLine(t, "no run is active")
 }
 
-// A journal without a complete line or a writer belongs to an agent that was killed at its start.
-func TestE2E_Watch_EmptyJournalIsOfKilledAgent(t *testing.T) {
+// A journal without a complete line and without a writer is from an agent that was killed at its start.
+func TestE2E_Watch_EmptyJournalIsFromKilledAgent(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"empty": "", "half a head": `{"schema":"perf`} {
 		dir := t.TempDir()
@@ -83,7 +83,7 @@ func TestE2E_Watch_EmptyJournalIsOfKilledAgent(t *testing.T) {
 	}
 }
 
-// A journal at its maximum size, which grows by a sample each second, costs the watcher almost nothing.
+// A watcher needs almost no CPU time for a journal of maximum size that grows by one sample per second.
 func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 	t.Parallel()
 	clitest.Binary(t)
@@ -95,7 +95,7 @@ func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 		watchSample(j, rec, n)
 		if n%32 == 0 { // the journal's queue is short
 			at := fmt.Sprint(rec.Start.Wall.Unix() + int64(n))
-			clitest.WaitUntil(t, "the sample in the journal", func() bool { return strings.Contains(watchTail(t, j.Path()), at) })
+			clitest.WaitUntil(t, "the sample is in the journal", func() bool { return strings.Contains(watchTail(t, j.Path()), at) })
 		}
 	}
 	st, err := os.Stat(j.Path())
@@ -117,7 +117,7 @@ func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 	w.leaves(0)
 	wall, state := time.Since(begin), w.Cmd.ProcessState
 	cpu := state.UserTime() + state.SystemTime()
-	t.Logf("journal of %d bytes: %v of CPU in %v, start included", st.Size(), cpu.Round(time.Millisecond), wall.Round(time.Millisecond))
+	t.Logf("journal of %d bytes: %v of CPU time in %v, including the start", st.Size(), cpu.Round(time.Millisecond), wall.Round(time.Millisecond))
 	if cpu > wall/4 {
 		t.Errorf("the watcher used %v of CPU time in %v, want at most a quarter", cpu, wall)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// For an ended run of several nodes the error has the command that shows all of them.
-func TestWatch_EndedRunOfSeveralNodesGivesShowCommand(t *testing.T) {
+// The error for an ended run of several nodes has the command that shows all nodes.
+func TestWatch_NamesShowCommandForEndedRunOfSeveralNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, node := range []string{"0", "1"} {
@@ -34,7 +34,7 @@ func TestWatch_EndedRunOfSeveralNodesGivesShowCommand(t *testing.T) {
 	}
 }
 
-// A run that cannot be watched gives one line with its name, and exit code 1.
+// A run that cannot be watched is reported in one line with its name, and the exit code is 1.
 func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 	t.Parallel()
 	ended := watched(t, "", "--run-id", "ended", "--node", "3", "--interval", "50ms")
@@ -94,7 +94,7 @@ func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 	o.WantLine(t, "under elsewhere")
 }
 
-// A journal in the temporary directory is found where the agent reported it.
+// A journal in the temporary directory is found with --out.
 func TestWatch_FindsJournalInTemporaryDirectory(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
@@ -118,15 +118,15 @@ func TestWatch_FindsJournalInTemporaryDirectory(t *testing.T) {
 	l.End()
 }
 
-// The journal disappears, and a report never comes, or an invalid one.
+// If the journal disappears, and no valid report replaces it, watch reports that.
 func TestWatch_ReportsJournalThatDisappears(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		instead string
 		words   []string
 	}{
-		"no report":   {"", []string{"no report in its place", "node-0.json"}},
-		"half of one": {`{"schema":"perfagent.report/1","run":{`, []string{"no report in its place", "cut off"}},
+		"no report":     {"", []string{"no report in its place", "node-0.json"}},
+		"half a report": {`{"schema":"perfagent.report/1","run":{`, []string{"no report in its place", "cut off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,8 +153,8 @@ func TestWatch_ReportsJournalThatDisappears(t *testing.T) {
 	}
 }
 
-// A journal that becomes unreadable is reported, and read again once it is readable.
-func TestWatch_ReportsUnreadableJournalAndReadsItAgain(t *testing.T) {
+// watch reports a journal that becomes unreadable, and continues once the journal is readable again.
+func TestWatch_ReportsUnreadableJournalAndRecovers(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "100ms")
@@ -186,7 +186,7 @@ func TestWatch_ReportsUnreadableJournalAndReadsItAgain(t *testing.T) {
 	w.leaves(0)
 }
 
-// watchJournal makes a journal below a directory, with this process as its writer.
+// watchJournal creates a journal below a directory, with this process as its writer.
 func watchJournal(t testing.TB, dir, folder string, head journal.Head, machine host.Info) (*journal.Journal, *collector.Recording) {
 	t.Helper()
 	dir = filepath.Join(dir, "perfagent-out", folder)
@@ -218,7 +218,7 @@ func watchSample(j *journal.Journal, rec *collector.Recording, n int) {
 	j.Observe(&s, rec)
 }
 
-// For any content of a journal, the terminal gets only perfagent's control characters, and no line wider than the
+// Whatever a journal contains, the terminal gets only perfagent's control characters, and no line wider than the
 // screen.
 func TestWatch_EscapesHostileJournal(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestWatch_EscapesHostileJournal(t *testing.T) {
 			w.vt.width, w.vt.height = size.width, size.height
 			clitest.Resize(t, w.TTY, size.height, size.width)
 			w.next("a frame that fits", func(f watchFrame) bool { return f.wide == "" && len(f.lines) <= size.height })
-			w.next("one more", func(f watchFrame) bool { return f.wide == "" })
+			w.next("another frame", func(f watchFrame) bool { return f.wide == "" })
 		}
 		w.Send("q")
 		w.leaves(0)
@@ -255,7 +255,7 @@ func TestWatch_EscapesHostileJournal(t *testing.T) {
 	plain.End()
 }
 
-// watchTail returns the last lines of a journal, with at least one sample.
+// watchTail returns the last 4 KiB of a journal, which contain at least one sample.
 func watchTail(t testing.TB, path string) string {
 	t.Helper()
 	f, err := os.Open(path)

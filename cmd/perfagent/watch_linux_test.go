@@ -19,7 +19,7 @@ import (
 
 var watchElapsed = regexp.MustCompile(`^trial-7, running for ([0-9.]+) (m?s)`)
 
-// watchSeconds returns the elapsed time of a frame; −1 = it has none.
+// watchSeconds returns the elapsed time in a frame, or −1 if the frame has none.
 func watchSeconds(f watchFrame) float64 {
 	if m := watchElapsed.FindStringSubmatch(f.row("trial-7")); m != nil {
 		v, _ := strconv.ParseFloat(m[1], 64)
@@ -31,7 +31,7 @@ func watchSeconds(f watchFrame) float64 {
 	return -1
 }
 
-// watch without a name finds a running run, shows it on 80 × 24, and q leaves.
+// watch without a name finds the running run and shows it on a terminal of 80 × 24 until q is pressed.
 func TestWatch_ShowsRunUntilQ(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "trial-7", "--interval", "100ms", "--tag", "a=b")
@@ -46,9 +46,9 @@ func TestWatch_ShowsRunUntilQ(t *testing.T) {
 	if mode := watchTermios(t, w.TTY); mode.Lflag&(unix.ICANON|unix.ECHO) != 0 {
 		t.Errorf("mode of the terminal %#x, want no ICANON and no ECHO, to read keys one by one", mode.Lflag)
 	}
-	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+1 })
-	w.Send("\x1b[A\x1bOQ\x1b[1;5Q\x1bqx") // Up, F2, Ctrl-F2, Alt-q, x: none leaves
-	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+2 })
+	w.next("another second", func(f watchFrame) bool { return watchSeconds(f) >= first+1 })
+	w.Send("\x1b[A\x1bOQ\x1b[1;5Q\x1bqx") // Up, F2, Ctrl-F2, Alt-q, x: none of them quits
+	w.next("another second", func(f watchFrame) bool { return watchSeconds(f) >= first+2 })
 	w.Send("q")
 	if left := w.leaves(0); left != "" {
 		t.Errorf("left on the screen after q: %q, want nothing", left)
@@ -59,8 +59,8 @@ func TestWatch_ShowsRunUntilQ(t *testing.T) {
 	}
 }
 
-// Every way to leave restores the terminal.
-func TestWatch_EveryExitRestoresTheTerminal(t *testing.T) {
+// Every way to end watch restores the terminal.
+func TestWatch_EveryExitRestoresTerminal(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms")
 	for name, c := range map[string]struct {
@@ -90,7 +90,7 @@ func TestWatch_EveryExitRestoresTheTerminal(t *testing.T) {
 			} else if err := unix.Kill(w.Cmd.Process.Pid, c.sig); err != nil {
 				t.Fatal(err)
 			}
-			clitest.WaitUntil(t, "the settings of before", func() bool { return cmp.Equal(before, watchTermios(t, w.TTY)) })
+			clitest.WaitUntil(t, "the settings are restored", func() bool { return cmp.Equal(before, watchTermios(t, w.TTY)) })
 			slave.Close()
 			if left := w.leaves(c.code); left != "" {
 				t.Errorf("left on the screen: %q, want nothing", left)
@@ -100,7 +100,7 @@ func TestWatch_EveryExitRestoresTheTerminal(t *testing.T) {
 	run.ends(0)
 }
 
-// Ctrl-Z stops the view and returns the terminal to the shell, fg restores it.
+// Ctrl-Z stops the view and returns the terminal to the shell. fg restores the view.
 func TestWatch_CtrlZRestoresTerminalAndFgContinues(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms", "--run-id", "r")
@@ -158,7 +158,7 @@ func watchChild(t *testing.T, pid int) int {
 	return child
 }
 
-// The view follows the size of the terminal, down to almost nothing.
+// The view follows the size of the terminal, down to a single cell.
 func TestWatch_FollowsSizeOfTerminal(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms")
@@ -187,7 +187,7 @@ func TestWatch_FollowsSizeOfTerminal(t *testing.T) {
 	run.ends(0)
 }
 
-func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
+func TestWatch_UsesOnlyASCIIWithoutUTF8(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	for _, env := range [][]string{{"LC_ALL=C"}, {"LC_ALL=", "LC_CTYPE=", "LANG=en_US.ISO-8859-1"}, {"LC_ALL=", "LANG="}} {
@@ -202,8 +202,8 @@ func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
 	run.ends(0)
 }
 
-// When the run ends, the last picture stays on the screen with the end.
-func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
+// When the run ends, the last picture stays on the screen, followed by a line on how the run ended.
+func TestWatch_LastPictureStaysWhenRunEnds(t *testing.T) {
 	t.Parallel()
 	for code, words := range map[int]string{0: "Succeeded after ", 7: "Failed (exit 7) after "} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
@@ -220,8 +220,8 @@ func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 	}
 }
 
-// Without a terminal, or on a dumb one, watch prints plain lines.
-func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
+// Without a terminal, or on a dumb terminal, watch prints plain lines.
+func TestWatch_PrintsPlainLinesWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ m?s): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
 		`(memory \S+ [KMG]iB of \S+ [MG]iB, )?(.+, )?node )?CPU (<?[0-9]+ %|–) \(peak (<?[0-9]+ %|–)\), (node )?memory (<?[0-9]+ %|–)`)
@@ -262,8 +262,8 @@ func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
 	}
 }
 
-// Plain lines continue to the last node, and end with the ends of all nodes.
-func TestWatch_PlainLinesContinueToTheLastNode(t *testing.T) {
+// Plain lines are printed until the last node ends. The last line describes the ends of all nodes.
+func TestWatch_PlainLinesContinueUntilLastNodeEnds(t *testing.T) {
 	t.Parallel()
 	run := func(dir, node string) *watchRun {
 		return watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", node)
@@ -306,8 +306,9 @@ func watchLine(l *clitest.Process, prefix string) {
 	}
 }
 
-// A node with a dead agent does not end the others, but then the run has no end.
-func TestWatch_PlainLines_RunWithKilledNodeHasNoEnd(t *testing.T) {
+// If the agent of a node is killed, watch continues with the other nodes, and finally reports the killed node as
+// unfinished.
+func TestWatch_PlainLinesReportKilledNodeAsUnfinished(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
 	dir := first.Cmd.Dir
@@ -354,13 +355,13 @@ func TestPollInterval_DividesRefreshAndIsAtMostASecond(t *testing.T) {
 		o := &watchOptions{refresh: refresh}
 		now := time.Now()
 		if got := o.pollInterval(); got != want || o.due(now.Add(refresh-got), now) || !o.due(now.Add(refresh), now) {
-			t.Errorf("--refresh %v: a look each %v, want %v", refresh, got, want)
+			t.Errorf("--refresh %v: poll interval %v, want %v", refresh, got, want)
 		}
 	}
 }
 
-// Of several running runs in PERFAGENT_OUT the newest is watched.
-func TestWatch_TakesTheNewestRun(t *testing.T) {
+// watch follows the newest of several running runs in PERFAGENT_OUT.
+func TestWatch_FollowsNewestRun(t *testing.T) {
 	t.Parallel()
 	old := watched(t, "", "--run-id", "z-old", "--interval", "50ms", "--out", "o")
 	recent := watched(t, old.Cmd.Dir, "--run-id", "a-new", "--interval", "50ms", "--out", "o")
@@ -383,7 +384,7 @@ func TestWatch_FollowsSidecar(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := filepath.Join(cmd.Dir, "perfagent-out", "s", "node-0.json")
-	clitest.WaitUntil(t, "a report of the sidecar", func() bool { _, err := os.Stat(report); return err == nil })
+	clitest.WaitUntil(t, "the sidecar has a report", func() bool { _, err := os.Stat(report); return err == nil })
 	w := watchOn(t, cmd.Dir, nil)
 	w.shows("s, ", "NODE ", "CPU ")
 	if err := unix.Kill(cmd.Process.Pid, unix.SIGTERM); err != nil {
@@ -395,8 +396,8 @@ func TestWatch_FollowsSidecar(t *testing.T) {
 	}
 }
 
-// Without a terminal as stdin the view has no keys, and its footer reflects that.
-func TestWatch_WithoutTerminalAsStdin_FooterNamesCtrlC(t *testing.T) {
+// If stdin is not a terminal, the view has no keys, and its footer names Ctrl-C.
+func TestWatch_FooterNamesCtrlCIfStdinIsNoTerminal(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	m := clitest.OnTerminal(t, clitest.Script(t, "sh", "cd "+run.Cmd.Dir+` && exec "$P" watch </dev/null`))
@@ -409,11 +410,11 @@ func TestWatch_WithoutTerminalAsStdin_FooterNamesCtrlC(t *testing.T) {
 	run.ends(0)
 }
 
-// watchAndKill keeps three watchers on a run and kills them repeatedly. The returned function stops that once the run
-// has ended.
+// watchAndKill starts three watchers of a run, and kills and restarts one of them continuously. The returned function
+// ends the watchers; it must be called after the run has ended.
 func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	t.Helper()
-	clitest.WaitUntil(t, "the journal", func() bool {
+	clitest.WaitUntil(t, "the journal exists", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "perfagent-out", id, "node-0.jsonl"))
 		return err == nil
 	})
@@ -446,8 +447,8 @@ func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	}
 }
 
-// With NO_COLOR the view has no colours but the same picture.
-func TestWatch_NoColorKeepsThePicture(t *testing.T) {
+// With NO_COLOR, the view is shown without colours.
+func TestWatch_NoColorRemovesColours(t *testing.T) {
 	t.Parallel()
 	color := regexp.MustCompile("\x1b\\[[1-9][0-9;]*m")
 	for _, env := range [][]string{nil, {"NO_COLOR=1"}} {

@@ -13,13 +13,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// A watchedNode follows the journals of one node. A node with several ranks has one for each rank.
+// A watchedNode follows the journals of one node. A node with several ranks has one journal per rank.
 type watchedNode struct {
 	index  int
 	bootID string // of this machine; "" = unknown
 	parts  []*watchedPart
 
-	cachedReport *reporter.Report // of all parts since the last poll; nil = not combined yet
+	cachedReport *reporter.Report // of all parts, until the next poll; nil = not combined yet
 }
 
 func newWatchedNode(index int, paths []string, bootID string) *watchedNode {

@@ -24,13 +24,13 @@ type watchedPart struct {
 	report      *reporter.Report // from the journal; nil = nothing yet
 	newest      []float64
 	writer      journal.WriterState
-	locked      bool      // the agent has held the lock
+	locked      bool      // the agent was seen holding the lock
 	lastPoll    time.Time // time of the last read
 	lastGrowth  time.Time // time of the last growth
 	readErr     error     // of the last read
 	finalReport *reporter.Report
 	finalPath   string
-	misses      int // reads that found neither journal nor report
+	misses      int // reads that found neither a journal nor a report
 }
 
 func newWatchedPart(path, bootID string) *watchedPart {
@@ -138,8 +138,8 @@ func (p *watchedPart) silence(now time.Time) time.Duration { return max(0, now.S
 func (p *watchedPart) maxSilence() time.Duration { return journal.MaxSilence(p.node()) }
 
 // isGone reports whether the agent ended without a report: the lock is free, and the agent held it before or ran on
-// this machine. The lock of an agent on another machine may be invisible; such an agent only counts as silent. If the
-// machine is unknown, long silence counts as gone.
+// this machine. The lock of an agent on another machine may be invisible; such an agent is only reported as silent. If
+// the machine is unknown, an agent is gone after a long silence.
 func (p *watchedPart) isGone() bool {
 	if p.hasEnded() || p.readErr != nil && p.report != nil || p.writer != journal.WriterGone {
 		return false

@@ -44,7 +44,7 @@ type watchFrame struct {
 
 func (f watchFrame) String() string { return strings.Join(f.lines, "\n") }
 
-// row returns the line that begins with a label; "" = there is none.
+// row returns the first line that begins with a label, or "" if there is none.
 func (f watchFrame) row(label string) string {
 	for _, line := range f.lines {
 		if strings.HasPrefix(line, label) {
@@ -115,7 +115,7 @@ func (v *watchVT) write(r rune, raw string) {
 	}
 }
 
-// control executes a sequence. Clearing below ends a frame.
+// control executes a control sequence. The sequence that clears the screen below the cursor ends a frame.
 func (v *watchVT) control(params, final string) (f watchFrame, done bool) {
 	switch params + final {
 	case "?1049h", "?1049l":
@@ -178,12 +178,12 @@ func (w *watcher) next(what string, ok func(watchFrame) bool) watchFrame {
 			w.All.WriteString(more)
 			w.frames = append(w.frames, w.vt.take(more)...)
 		case <-timeout:
-			w.T.Fatalf("not within %v: %s; the last frame:\n%s", clitest.Longest, what, last)
+			w.T.Fatalf("did not happen within %v: %s; the last frame:\n%s", clitest.Longest, what, last)
 		}
 	}
 }
 
-// shows returns the next frame with all of these words.
+// shows returns the next frame that contains all words.
 func (w *watcher) shows(words ...string) watchFrame {
 	w.T.Helper()
 	f := w.next(strings.Join(words, ", "), func(f watchFrame) bool {
@@ -195,12 +195,12 @@ func (w *watcher) shows(words ...string) watchFrame {
 		return true
 	})
 	if f.wide != "" {
-		w.T.Errorf("wider than the terminal: %q", f.wide)
+		w.T.Errorf("a line is wider than the terminal: %q", f.wide)
 	}
 	return f
 }
 
-// leaves waits for the end, checks that the terminal is restored, and returns the final screen.
+// leaves waits for the end of watch, checks that the terminal is restored, and returns the output on the normal screen.
 func (w *watcher) leaves(code int) (normal string) {
 	w.T.Helper()
 	screen, got := w.End()
@@ -210,12 +210,12 @@ func (w *watcher) leaves(code int) (normal string) {
 		w.T.Errorf("exit code %d, want %d:\n%s", got, code, v.normal)
 	}
 	if v.other || !v.cursor || !v.wrap || len(v.wrong) > 0 || v.rest != "" {
-		w.T.Errorf("the terminal is left with the other screen: %v, cursor: %v, wrapping: %v; it was told %q", v.other, v.cursor, v.wrap, v.wrong)
+		w.T.Errorf("terminal after the end: alternate screen %v, cursor %v, wrapping %v, unknown sequences %q; want false, true, true, none", v.other, v.cursor, v.wrap, v.wrong)
 	}
 	return v.normal
 }
 
-// watchTermios returns the settings of the terminal behind a master.
+// watchTermios returns the settings of the terminal with the given pty master.
 func watchTermios(t testing.TB, tty *os.File) unix.Termios {
 	t.Helper()
 	conn, err := tty.SyscallConn()
@@ -229,8 +229,8 @@ func watchTermios(t testing.TB, tty *os.File) unix.Termios {
 	return *state
 }
 
-// watchSlave opens the terminal behind a master, which preserves its settings, and returns the settings of a new
-// terminal.
+// watchSlave opens the terminal with the given pty master, which preserves its settings, and returns the settings of a
+// new terminal.
 func watchSlave(t testing.TB, tty *os.File) (*os.File, unix.Termios) {
 	t.Helper()
 	conn, err := tty.SyscallConn()
@@ -255,13 +255,13 @@ func watchSlave(t testing.TB, tty *os.File) (*os.File, unix.Termios) {
 	return slave, watchTermios(t, master)
 }
 
-// watchRun is a run that continues until ends.
+// watchRun is a run that continues until ends is called.
 type watchRun struct {
 	*clitest.Process
 	goOn *os.File
 }
 
-// watched starts a run with a waiting job, which exits with the code that it reads.
+// watched starts a run with a job that waits until it reads an exit code, and exits with that code.
 func watched(t testing.TB, dir string, args ...string) *watchRun {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append(append([]string{"run"}, args...), "--", "sh", "-c", `echo ready; read x; exit $x`)...)
@@ -275,7 +275,7 @@ func watched(t testing.TB, dir string, args ...string) *watchRun {
 	return &watchRun{l, goOn}
 }
 
-// ends makes the job exit with a code, and checks perfagent's.
+// ends makes the job exit with a code, and checks that perfagent exits with the same code.
 func (r *watchRun) ends(code int) clitest.Outcome {
 	r.T.Helper()
 	if _, err := fmt.Fprintln(r.goOn, code); err != nil {

@@ -25,7 +25,7 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// leaveTimeout is how long a terminal that accepts no output may delay leaving.
+// leaveTimeout limits the wait for a terminal that accepts no output.
 const leaveTimeout = time.Second
 
 // A liveTerminal is the terminal of the live view: its alternate screen, keys and signals.
@@ -39,7 +39,7 @@ type liveTerminal struct {
 	on      bool // the alternate screen is shown
 }
 
-// A frame is a text that is written in one piece. Then done is closed, unless it is nil.
+// A frame is text that is written in one piece. Afterwards done is closed, unless it is nil.
 type frame struct {
 	text string
 	done chan struct{}
@@ -63,7 +63,8 @@ func openTerminal(out io.Writer) *liveTerminal {
 	return t
 }
 
-// paint writes frames in its own goroutine. A slow connection gets fewer frames, and keys and signals still work.
+// paint writes frames in a separate goroutine. A slow connection gets fewer frames, and does not delay keys and
+// signals.
 func (t *liveTerminal) paint(out io.Writer) {
 	for f := range t.frames {
 		if _, err := io.WriteString(out, f.text); err != nil {
@@ -115,7 +116,7 @@ func (t *liveTerminal) leave() {
 	}
 }
 
-// flush writes text and waits for it, for at most leaveTimeout.
+// flush writes text and waits until it is written, but at most leaveTimeout.
 func (t *liveTerminal) flush(text string) {
 	done := make(chan struct{})
 	t.show(frame{text, done})
@@ -127,7 +128,7 @@ func (t *liveTerminal) draw(lines []string) {
 	t.show(frame{text: screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow})
 }
 
-// footer returns the hint how to quit.
+// footer returns the hint on how to quit.
 func (t *liveTerminal) footer() string {
 	if t.keys == nil {
 		return "Ctrl-C quits"
@@ -227,7 +228,7 @@ func readKeys(in io.Reader) <-chan key {
 	return out
 }
 
-// A keyReader skips the sequences of arrow keys and the like, because some contain a Q.
+// A keyReader skips the escape sequences of arrow keys and the like, because some contain a Q.
 type keyReader struct{ inside byte }
 
 // take consumes the next byte and returns the key, if the byte completes one.

@@ -32,8 +32,8 @@ func signalNumber(sig os.Signal) int {
 	return 0
 }
 
-// stopGroup stops this process group, as Ctrl-Z does, and returns once it is continued. It returns at once if the
-// kernel does not stop the group because no shell could continue it.
+// stopGroup stops this process group, as Ctrl-Z does, and returns once it is continued. If the kernel does not stop the
+// group because no shell could continue it, stopGroup returns after 200 ms.
 func stopGroup(resumed <-chan os.Signal) {
 	for len(resumed) > 0 {
 		<-resumed

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// listEvery is how often the directory of the run is searched for more nodes.
+	// listEvery is the time between searches of the run's directory for more nodes.
 	listEvery = 2 * time.Second
-	// maxWatched is the maximum number of followed nodes. Each costs a megabyte.
+	// maxWatched is the maximum number of followed nodes. Each takes about a megabyte of memory.
 	maxWatched = 64
 )
 
@@ -40,7 +40,8 @@ func (w *watchedRun) close() {
 	}
 }
 
-// poll reads the new lines of all followed nodes. Every listEvery it also follows new nodes, up to room in all.
+// poll reads the new lines of all followed nodes. Every listEvery it also starts to follow new nodes, up to room nodes
+// in total.
 func (w *watchedRun) poll(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
@@ -53,7 +54,7 @@ func (w *watchedRun) poll(now time.Time, room int) {
 	}
 }
 
-// join follows new journals, of up to room nodes.
+// join starts to follow new journals, for up to room nodes in total.
 func (w *watchedRun) join(files *launchFiles, room int) {
 	w.more = 0
 	for _, node := range slices.Sorted(maps.Keys(files.journals)) {
@@ -65,7 +66,7 @@ func (w *watchedRun) join(files *launchFiles, room int) {
 				w.nodes[at].follow(path)
 			}
 		case at >= 0 && (w.nodes[at].follows(paths[0]) || !w.nodes[at].hasEnded()):
-		case at >= 0 && w.nodes[at] != w.main: // a second recording of a node that has ended
+		case at >= 0 && w.nodes[at] != w.main: // another recording of a node that has ended
 			w.nodes[at].close()
 			w.nodes[at] = newWatchedNode(node, paths, w.options.bootID)
 		case at < 0 && w.evicted[node].show != "" && !isLater(paths[0], w.evicted[node].journal): // already known
@@ -109,8 +110,8 @@ func (w *watchedRun) makeRoom() bool {
 	return true
 }
 
-// hasEnded reports whether the chosen node, or all nodes, have ended. On a screen a node with a dead agent stays until
-// the user quits; with lines it counts as ended.
+// hasEnded reports whether the chosen node, or all nodes, have ended. On a screen, a node with a dead agent stays until
+// the user quits; if lines is set, it has ended.
 func (w *watchedRun) hasEnded(lines bool) bool {
 	ended := func(n *watchedNode) bool { return n.hasEnded() || lines && n.stopped() }
 	if w.options.hasNode {
@@ -164,7 +165,7 @@ func (w *watchedRun) printLines() error {
 	for printed := (time.Time{}); ; time.Sleep(w.options.pollInterval()) {
 		now := time.Now()
 		ended := w.pollEnd(now, maxWatched, true)
-		stops := w.main.stopped() && !(ended && w.main.hasEnded()) // printEnd prints that
+		stops := w.main.stopped() && !(ended && w.main.hasEnded()) // then printEnd prints the end
 		if stops || !ended && w.options.due(now, printed) {
 			printed = now
 			if err := w.printLine(now); err != nil {
@@ -204,7 +205,7 @@ func (w *watchedRun) switchMain() {
 // showScreen shows the run on a terminal until it ends or the user quits.
 func (w *watchedRun) showScreen() error {
 	t := openTerminal(w.options.streams.out)
-	defer t.leave() // after a panic, too
+	defer t.leave() // even after a panic
 	tick := time.NewTicker(w.options.pollInterval())
 	defer tick.Stop()
 	drawn, shown := time.Time{}, ""

@@ -37,8 +37,8 @@ func ReadProcess(pid int) (p Process, ok bool) {
 // maxAncestors bounds the walk up to the first process.
 const maxAncestors = 64
 
-// Ancestors returns the processes above this one, the parent first. If one may not be read, it is the last, and only
-// its PID is set.
+// Ancestors returns the processes above this one, the parent first. If a process may not be read, it is the last one,
+// and only its PID is set.
 func Ancestors() iter.Seq[Process] { return Lineage(os.Getppid()) }
 
 // Lineage returns the process with the given ID and the processes above it, as Ancestors does.

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-func TestReadProcess(t *testing.T) {
+func TestReadProcess_ReadsParentAndState(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	must(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 
-	// The state is of the main thread, which sleeps while another thread runs this test.
+	// The state is the main thread's, which may sleep while another thread runs this test.
 	self, ok := ReadProcess(os.Getpid())
 	running := strings.ContainsRune("RSD", rune(self.State))
 	if !ok || self.PID != os.Getpid() || self.Parent != os.Getppid() || self.Name == "" || !running {
@@ -33,7 +33,7 @@ func TestReadProcess(t *testing.T) {
 	}
 }
 
-func TestAncestors(t *testing.T) {
+func TestAncestors_BeginWithParent(t *testing.T) {
 	var above []int
 	for p := range Ancestors() {
 		above = append(above, p.PID)
@@ -43,6 +43,6 @@ func TestAncestors(t *testing.T) {
 	}
 
 	if !DescendsFrom(os.Getppid()) || !DescendsFrom(above[len(above)-1]) || DescendsFrom(os.Getpid()) || DescendsFrom(0) {
-		t.Error("DescendsFrom is false for an ancestor, or true for this process or 0")
+		t.Error("DescendsFrom = false for an ancestor, or true for this process or 0")
 	}
 }

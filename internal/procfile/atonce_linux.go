@@ -10,8 +10,8 @@ import (
 
 // The kernel answers the system calls in this file from memory, without waiting, so they bypass the runtime's
 // scheduler, as RawSyscall does. An ordinary system call after a pause wakes sysmon, the runtime's monitor thread,
-// which then polls every 20 µs while any goroutine runs. That would make a sample a tenth more expensive. The price is
-// that no other goroutine can use the CPU during the call, so it must be short.
+// which then polls every 20 µs while any goroutine runs. That would make a sample 10 % more expensive. On the other
+// hand, no other goroutine can use the CPU during the call, so the call must be short.
 
 // ClockGettime returns the time of the kernel clock with the given ID (clock_gettime(2)). It reports false if there is
 // no such clock.

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens the file at path for reading. It does not block on a FIFO, which a copied tree may have. The error is an
-// *fs.PathError.
+// Open opens the file at path for reading. It does not block on a FIFO, which a copied tree may contain. The error is
+// an *fs.PathError.
 func Open(path string) (fd int, err error) {
 	for {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -39,20 +39,20 @@ func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 	return b.ReadFrom(fd, path, limit)
 }
 
-// ReadFrom is Read for the open file fd, from its beginning, whatever its offset. path is for errors.
+// ReadFrom is Read for the open file fd, from its beginning, whatever its offset is. path is used in errors.
 func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
 	return b.read(unix.Pread, fd, path, limit, 0)
 }
 
 // shortRead is half a page. The kernel returns a file in pieces of whole lines, as many as fit in a page
-// (fs/seq_file.c). So if all lines are shorter than half a page, a first piece of at most half a page is the whole
-// file.
+// (fs/seq_file.c). Therefore, if all lines are shorter than half a page, a first piece of at most half a page is the
+// whole file.
 const shortRead = 2048
 
 // A pread is pread(2), or RawPread.
 type pread func(fd int, p []byte, offset int64) (int, error)
 
-// read reads to the end of the file fd. A first piece of at most whole bytes is taken for the whole file.
+// read reads to the end of the file fd. A first piece of at most whole bytes is taken as the whole file.
 func (b *Buffer) read(pread pread, fd int, path string, limit, whole int) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, firstSize)

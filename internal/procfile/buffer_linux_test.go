@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files of every size around the buffer's are read whole, and none above the limit.
+// Files of sizes around the buffer's are read completely, and files above the limit are refused.
 func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	const limit = 3 * firstSize
@@ -27,13 +27,13 @@ func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 			continue
 		}
 		if err != nil || string(data) != want {
-			t.Errorf("file of %d bytes: read %d that may differ, error %v", size, len(data), err)
+			t.Errorf("file of %d bytes: read %d bytes, error %v; want the file's content", size, len(data), err)
 		}
 	}
 }
 
 // A read failure is an error with the path, and nothing blocks.
-func TestBuffer_ErrorHasPath(t *testing.T) {
+func TestBuffer_ErrorContainsPath(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	must(t, unix.Mkfifo(fifo, 0o600))

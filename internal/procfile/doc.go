@@ -1,6 +1,6 @@
 // Package procfile reads and parses the small text files of the kernel: the files of procfs, sysfs and cgroupfs.
 //
-// stat(2) does not know the size of such a file: each read generates its content again. In a copied tree the file may
-// be missing, empty or replaced. So reads are bounded, and the parsers check what they parse. Nothing here allocates
-// after its buffer has grown large enough, except to return a list or a string.
+// stat(2) does not report the size of such a file, because each read generates the content. In a copied tree, the file
+// may be missing, empty or replaced. Therefore reads are bounded, and the parsers check their input. Once its buffer is
+// large enough, no function allocates, except to return a list or a string.
 package procfile

@@ -60,14 +60,14 @@ func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 // ReadOnce reads the file at path without keeping it open. The next read overwrites the result.
 func (f *Files) ReadOnce(path string, limit int) ([]byte, error) { return f.buf.Read(path, limit) }
 
-// maxOpenFiles is how many files are kept open at most. It is less if this process may have few descriptors. A host
-// with eight sockets has about 50 files to read.
+// maxOpenFiles is how many files are kept open at most. Fewer files are kept open if the limit of open files is low. A
+// host with eight sockets has about 50 files to read.
 const maxOpenFiles = 80
 
 // mayKeepOpen reports whether the file fd may stay open. A file in a copied tree, or on a file server, may be replaced
-// with a new one of the same name, so it is opened each time. atOnce reports whether to read the file with RawPread.
-// That is so for procfs only: for a file of a control group the kernel may have to sum over all CPUs and groups, and
-// for a file of a device it queries the device.
+// with a new one of the same name, so it is opened each time. atOnce reports whether to read the file with RawPread. It
+// is true only for procfs: for a file of a control group the kernel may have to sum over all CPUs and groups, and for a
+// file of a device it queries the device.
 func (f *Files) mayKeepOpen(fd int) (keep, atOnce bool) {
 	if f.maxOpen == 0 {
 		f.maxOpen = maxOpenFiles

@@ -7,6 +7,6 @@ import "os"
 // DescendsFrom always returns false, because other processes are not read on this system.
 func DescendsFrom(int) bool { return false }
 
-// ReadFile reads the kernel file at path. On Linux it avoids the extra system calls of os.ReadFile; elsewhere there are
-// no such files, and it is os.ReadFile.
+// ReadFile reads the kernel file at path. On Linux it avoids the extra system calls of os.ReadFile. On this system,
+// which has no such files, it calls os.ReadFile.
 func ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }

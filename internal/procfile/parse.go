@@ -124,7 +124,8 @@ func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
 }
 
-// IsExiting reports whether a thread has begun to exit, by stat, its /proc/PID/stat or /proc/PID/task/TID/stat.
+// IsExiting reports whether a thread has begun to exit. stat is the content of its /proc/PID/stat or
+// /proc/PID/task/TID/stat.
 func IsExiting(stat []byte) bool {
 	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
 	var f [StatFlags + 1][]byte
@@ -149,8 +150,8 @@ func Value(data []byte, key string) []byte {
 // StatusValue is Value as a string.
 func StatusValue(status []byte, key string) string { return string(Value(status, key)) }
 
-// HasSignal reports whether sig is in the given signal set of status, a /proc/PID/status. A set is "ShdPnd" (sent to
-// the process and not delivered yet), for example.
+// HasSignal reports whether sig is in the given signal set of status, a /proc/PID/status. One such set is "ShdPnd"
+// (sent to the process and not delivered yet).
 func HasSignal(status []byte, set string, sig uint) bool {
 	bits, err := strconv.ParseUint(StatusValue(status, set), 16, 64)
 	return err == nil && sig > 0 && bits>>(sig-1)&1 == 1
@@ -179,7 +180,7 @@ func Unescape(s string) string {
 // CommandLine returns the arguments of the process with the given ID, or nil if they cannot be read or there are none.
 func CommandLine(pid int) []string {
 	data, _ := ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	line := strings.TrimRight(string(data), "\x00") // a title may be padded
+	line := strings.TrimRight(string(data), "\x00") // a changed title may be padded
 	if line == "" {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestParseCount(t *testing.T) {
+func TestParseCount_AcceptsOnlyDecimalNumbers(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "007": "7", "18446744073709551615": "18446744073709551615", "00000000000000000001": "1",
 		"18446744073709551616": "", "99999999999999999999": "", "000000000000000000001": "", "": "", "-1": "", "+1": "", "1 ": "", "1.0": "", "x": "",
@@ -43,7 +43,7 @@ func TestSplitStat_NameMayContainAnything(t *testing.T) {
 	}
 }
 
-// The fields equal those of the standard library, up to the requested number.
+// The fields equal the standard library's, up to the requested number.
 func FuzzSplitFields(f *testing.F) {
 	f.Add([]byte(" a  bc\td\r\ne "), uint8(2))
 	f.Fuzz(func(t *testing.T, line []byte, room uint8) {
@@ -61,7 +61,7 @@ func FuzzSplitFields(f *testing.F) {
 	})
 }
 
-func TestAppendPIDs(t *testing.T) {
+func TestAppendPIDs_ParsesLists(t *testing.T) {
 	for list, want := range map[string][]int{
 		"": {7}, "1\n20\n300\n": {7, 1, 20, 300}, "1 20 ": {7, 1, 20}, "0\n4\n": {7, 0, 4}, "x\n-3\n4294967296\n5\n": {7, 5},
 	} {
@@ -71,7 +71,7 @@ func TestAppendPIDs(t *testing.T) {
 	}
 }
 
-func TestCutRange(t *testing.T) {
+func TestCutRange_ParsesFirstRange(t *testing.T) {
 	for list, want := range map[string]string{
 		"0-3,7": "0 3 7 true", "5": "5 5  true", " 2-2 ,x": "2 2 x true", "0,": "0 0  true",
 		"": "0 0  false", "3-1": "3 1  false", "1-": "1 0  false", "-1,2": "0 1 2 false", "a,2": "0 0 2 false",
@@ -83,14 +83,14 @@ func TestCutRange(t *testing.T) {
 	}
 }
 
-func TestNumbered(t *testing.T) {
+func TestNumbered_SortsNumbers(t *testing.T) {
 	names := []string{"cpu10", "cpu2", "cpu", "cpufreq", "cpu-1", "xcpu3", "cpu65536", "cpu0"}
 	if got := Numbered(names, "cpu"); !slices.Equal(got, []int{0, 2, 10}) {
 		t.Errorf("Numbered(%q) = %v, want 0, 2 and 10", names, got)
 	}
 }
 
-func TestIsExiting(t *testing.T) {
+func TestIsExiting_ReadsFlags(t *testing.T) {
 	const rest = " 0 0 0"
 	for stat, want := range map[string]bool{
 		"7 (a) R 1 7 7 0 -1 4194304" + rest:      false,
@@ -107,7 +107,7 @@ func TestIsExiting(t *testing.T) {
 	}
 }
 
-func TestUnescape(t *testing.T) {
+func TestUnescape_DecodesOctalEscapes(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "/a": "/a", `/a\040b`: "/a b", `\011\012\134`: "\t\n\\", `\377`: "\xff",
 		`\400`: `\400`, `\08`: `\08`, `\04`: `\04`, `\`: `\`, `\\040`: `\ `, `\04x`: `\04x`,

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestHasSignal(t *testing.T) {
+func TestHasSignal_ReadsSignalSet(t *testing.T) {
 	const status = "Name:\tsh\nSigQ:\t0/1\nSigPnd:\t0000000000000100\nShdPnd:\t8000000000004001\nSigBlk:\tnonsense\n"
 	for _, c := range []struct {
 		set  string
@@ -26,11 +26,11 @@ func TestHasSignal(t *testing.T) {
 	}
 
 	if HasSignal(nil, "SigPnd", 9) || HasSignal([]byte("\nSigPnd:"), "SigPnd", 9) {
-		t.Error("HasSignal is true for an empty file")
+		t.Error("HasSignal = true without a set, want false")
 	}
 }
 
-func TestStatusValue(t *testing.T) {
+func TestStatusValue_MatchesWholeKey(t *testing.T) {
 	const status = "Name:\tsh\nUid:\t1\t2\t3\t4\nVmHWM:\t    1234 kB\nEmpty:\nThreads:\t7"
 	for key, want := range map[string]string{
 		"Uid": "1\t2\t3\t4", "VmHWM": "1234 kB", "Empty": "", "Threads": "7", "Vm": "", "HWM": "", "None": "",
@@ -41,7 +41,7 @@ func TestStatusValue(t *testing.T) {
 	}
 }
 
-// A stopped process does not receive its signals: they stay pending.
+// Signals sent to a stopped process stay pending.
 func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	must(t, cmd.Start())
@@ -59,7 +59,7 @@ func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 	stopped := func() bool { return strings.Contains(string(status()), "\nState:\tT") }
 	pending := func() bool { return stopped() && HasSignal(status(), "ShdPnd", uint(syscall.SIGTERM)) }
 	if pending() {
-		t.Error("SIGTERM is pending before it was sent")
+		t.Error("SIGTERM is pending before it is sent, want it not pending")
 	}
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
 	for begin := time.Now(); !stopped() && time.Since(begin) < time.Minute; {
@@ -67,6 +67,6 @@ func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if !pending() {
-		t.Error("SIGTERM is not pending after it was sent to a stopped process")
+		t.Error("SIGTERM is not pending after it was sent to a stopped process, want it pending")
 	}
 }

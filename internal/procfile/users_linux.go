@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// InHostUserNamespace reports whether user IDs mean the same to this process as to the host. They do in the initial
+// InHostUserNamespace reports whether user IDs mean the same in this process as on the host. They do in the initial
 // user namespace, and in one that maps every user of its parent to the same ID, which can only be created where all
 // users are mapped. The map of a namespace can be set only once, so it is read at most once.
 var InHostUserNamespace = sync.OnceValue(func() bool {

@@ -38,7 +38,7 @@ type Identity struct {
 	Node     *int   // index of the node
 	NodeFrom string // the variable with the index; NodeFromNone if there is none
 	NodeName string // the scheduler's name for the node
-	Nodes    int    // nodes of the launch, else of the job; 0 = unknown
+	Nodes    int    // nodes of the launch, otherwise of the job; 0 = unknown
 
 	Launch      string // distinguishes the launches of a job
 	Rank        *int   // among all ranks of the launch
@@ -107,14 +107,14 @@ func (d *detector) number(name string) (n int, ok bool) {
 	return int(wide), true
 }
 
-// count sets into, the identity's count with the given key in From, from the variable name.
+// count sets *into to the number in the variable name, and records the variable under key in From.
 func (d *detector) count(into *int, key, name string) {
 	if n, ok := d.number(name); ok {
 		*into, d.id.From[key] = n, name
 	}
 }
 
-// ignore records why the variable name is ignored. The first reason counts.
+// ignore records why the variable name is ignored. If it is called more than once, the first reason is kept.
 func (d *detector) ignore(name, why string) {
 	if name != "" && !slices.ContainsFunc(d.id.Ignored, func(i IgnoredVariable) bool { return i.Name == name }) {
 		d.id.Ignored = append(d.id.Ignored, IgnoredVariable{name, why})
@@ -154,7 +154,7 @@ func (d *detector) readJob() System {
 
 // restart reads how often the scheduler has restarted the job.
 func (d *detector) restart(s System) {
-	if d.value(s.Restart) == "Y" { // LSF does not count
+	if d.value(s.Restart) == "Y" { // LSF does not count restarts
 		d.id.Restart, d.id.From["restart"] = 1, s.Restart
 		return
 	}
@@ -171,8 +171,8 @@ func (d *detector) isSet(name string) bool {
 	return ok
 }
 
-// setRunID sets the run ID to text, made safe, unless there is one already. from lists the variables that text comes
-// from.
+// setRunID sets the run ID to SafeRunID of text, unless a run ID is already set. from lists the variables that text
+// comes from.
 func (d *detector) setRunID(text string, from ...string) {
 	if d.id.RunID == "" && text != "" {
 		d.id.RunID, d.id.From["run_id"] = SafeRunID(text), strings.Join(from, ", ")
@@ -183,7 +183,7 @@ func (d *detector) setRunID(text string, from ...string) {
 func (d *detector) readLauncher() Launcher {
 	var nearest Launcher
 	for _, l := range Launchers() {
-		if !d.isSet(l.Rank) || l.Rank == nearest.Rank { // two launchers have a RANK
+		if !d.isSet(l.Rank) || l.Rank == nearest.Rank { // two launchers set RANK
 			continue
 		}
 		switch why := d.rejectReason(l); {
@@ -269,7 +269,7 @@ func (d *detector) readRanks(l Launcher) {
 	}
 }
 
-// index sets into, the identity's index with the given key in From, from the variable name.
+// index sets *into to the number in the variable name, and records the variable under key in From.
 func (d *detector) index(into **int, key, name string) {
 	if n, ok := d.number(name); ok {
 		*into, d.id.From[key] = &n, name
@@ -277,7 +277,7 @@ func (d *detector) index(into **int, key, name string) {
 }
 
 // stepTasks sets RanksOnNode to the number of a Slurm step's tasks on this node, from the list for all nodes. The
-// numbers differ: srun -N2 -n4 may place 3 tasks and 1.
+// numbers may differ: srun -N2 -n4 may place 3 tasks on one node and 1 on the other.
 func (d *detector) stepTasks() {
 	const list = "SLURM_STEP_TASKS_PER_NODE"
 

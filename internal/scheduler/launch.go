@@ -20,7 +20,7 @@ func CurrentEnvironment() Environment {
 func (d *detector) readLaunch(nearest Launcher) {
 	const (
 		space  = "PMIX_NAMESPACE"
-		random = "OMPI_MCA_orte_precondition_transports" // Open MPI 4 sets it anew for each mpirun
+		random = "OMPI_MCA_orte_precondition_transports" // Open MPI 4 sets a new value for each mpirun
 		step   = "SLURM_STEP_ID"
 	)
 
@@ -37,7 +37,7 @@ func (d *detector) readLaunch(nearest Launcher) {
 		if d.Hydra == nil {
 			break
 		}
-		// The environment does not identify the launch; the process that started this one does.
+		// The environment does not identify the launch, but the process that started this one does.
 		if port := d.Hydra(); port != "" {
 			d.id.Launch, d.id.From["launch"] = "hydra-"+digest(port), hydraProxy
 		}
@@ -92,8 +92,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// readRunID sets the run ID to torchrun's, or else makes one from the launch, unless the scheduler's job ID already is
-// the run ID.
+// readRunID sets the run ID to torchrun's ID, or otherwise to one derived from the launch. It changes nothing if the
+// scheduler's job ID has set the run ID.
 func (d *detector) readRunID() {
 	const elastic = "TORCHELASTIC_RUN_ID"
 

@@ -139,7 +139,7 @@ func (d *detector) nodeOfKubeflow() bool {
 	}
 
 	operator := kubeflow
-	if d.isSet("VC_TASK_INDEX") { // it counts the tasks of one kind, and RANK counts all tasks
+	if d.isSet("VC_TASK_INDEX") { // it counts the tasks of one kind; RANK counts all tasks
 		operator = volcano
 	}
 	d.setScheduler(operator, "RANK")
@@ -156,8 +156,8 @@ func (d *detector) setScheduler(name, from string) {
 	}
 }
 
-// nodeOfSageMaker uses the position of this host in SageMaker's list. It cannot under MPI, because SageMaker's mpirun
-// passes the variables of the first node to all ranks.
+// nodeOfSageMaker uses the position of this host in SageMaker's list. It does not do so under MPI, because SageMaker's
+// mpirun passes the variables of the first node to all ranks.
 func (d *detector) nodeOfSageMaker(nearest Launcher) bool {
 	const list, current = "SM_HOSTS", "SM_CURRENT_HOST"
 

@@ -51,16 +51,16 @@ func TestDetect_IdentifiesRecordedProcesses(t *testing.T) {
 // namedLaunches maps launches to their names.
 type namedLaunches map[string]string
 
-// add checks that one launch has one name, and that two launches have two.
+// add checks that each launch has exactly one name, and that no two launches have the same name.
 func (l namedLaunches) add(t *testing.T, launch, name string) {
 	t.Helper()
 
 	if (launch == "") != (name == "") {
-		t.Errorf("name of the launch %q is %q, want a name for each launch only", launch, name)
+		t.Errorf("launch %q has the name %q, want a name if and only if there is a launch", launch, name)
 	}
 	for other, its := range l {
 		if (other == launch) != (its == name) {
-			t.Errorf("launch %q is named %q, launch %q is named %q; want one name for each launch",
+			t.Errorf("launch %q is named %q, launch %q is named %q; want exactly one name for each launch",
 				launch, name, other, its)
 		}
 	}
@@ -74,7 +74,7 @@ func checkRunID(t *testing.T, id Identity, want string) {
 	if want == "mpi-*" {
 		_, digits, ok := strings.Cut(id.Launch, "-")
 		if want = "mpi-" + digits; !ok {
-			want = "" // of Hydra: only processes identify it
+			want = "" // for Hydra, only processes identify the launch
 		}
 	}
 	if id.RunID != want {

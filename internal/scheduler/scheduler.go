@@ -1,5 +1,5 @@
 // Package scheduler reads the environment variables of schedulers and launchers: the run, the node, the time limit and
-// the GPUs of a process. It also knows the daemons through which schedulers and launchers signal a job.
+// the GPUs of a process. It also lists the daemons through which schedulers and launchers signal a job.
 //
 // To add a scheduler, add one row to [Systems].
 package scheduler
@@ -19,7 +19,7 @@ type System struct {
 	Name string
 
 	JobID string // ID of the job
-	// Required is a second variable that must be set together with JobID, if other programs set a variable of JobID's
+	// Required is a second variable that must be set together with JobID, if other programs also set a variable of that
 	// name.
 	Required string
 	// ArrayJob and ArrayTask are the ID of a job array and the number of the task in the array, if JobID alone does not
@@ -40,7 +40,7 @@ type System struct {
 	Daemons []string
 }
 
-// Slurm is the name of the system for which perfagent can write requests.
+// Slurm is the name of the only system for which perfagent can write resource requests.
 const Slurm = "Slurm"
 
 // The systems with special rules.
@@ -72,7 +72,7 @@ func Systems() []System {
 			Name: "LSF", JobID: "LSB_JOBID", ArrayJob: "LSB_JOBID", ArrayTask: "LSB_JOBINDEX", NoTask: []string{"0"},
 			Restart: "LSB_RESTART", Daemons: []string{"sbatchd", "res"},
 		},
-		{Name: flux, JobID: "FLUX_ENCLOSING_ID", Daemons: []string{"flux-*"}}, // FLUX_JOB_ID counts within this job
+		{Name: flux, JobID: "FLUX_ENCLOSING_ID", Daemons: []string{"flux-*"}}, // FLUX_JOB_ID is relative to this job
 		{Name: flux, JobID: "FLUX_JOB_ID"},
 		{Name: "Cobalt", JobID: "COBALT_JOBID"},
 		{
@@ -187,8 +187,8 @@ func SafeRunID(text string) string {
 	return safe
 }
 
-// SafeHost makes a text for file names from the name of a host. The result has a letter and begins with a letter or a
-// digit, so that it is not mistaken for the index of a node.
+// SafeHost makes a text for file names from the name of a host. The result contains a letter and begins with a letter
+// or a digit, so that it is not mistaken for the index of a node.
 func SafeHost(name string) string {
 	const digits = "0123456789"
 

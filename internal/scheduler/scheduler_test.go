@@ -31,7 +31,7 @@ func TestDetect_FindsSchedulerInCharge(t *testing.T) {
 		end              int64 // seconds since 1970; 0 = none
 	}{
 		{env: nil},
-		{env: []string{"JOB_ID=build-17"}}, // a common name: Grid Engine sets another one as well
+		{env: []string{"JOB_ID=build-17"}}, // a common name: Grid Engine also sets SGE_TASK_ID
 		{env: []string{"JOB_ID=99", "SGE_TASK_ID=undefined"}, name: "Grid Engine", jobID: "99", run: "99"},
 		{env: []string{"JOB_ID=99", "SGE_TASK_ID=1"}, name: "Grid Engine", jobID: "99", run: "99_1"},
 		{env: []string{"JOB_ID=99", "SGE_TASK_ID=1", "SLURM_JOB_ID=5"}, name: "Slurm", jobID: "5", run: "5"},
@@ -57,8 +57,8 @@ func TestDetect_FindsSchedulerInCharge(t *testing.T) {
 	}
 }
 
-// Of two launchers the nearer one counts, and its variables are not listed as ignored.
-func TestDetect_NearestLauncherCounts(t *testing.T) {
+// The nearer of two launchers determines the rank, and its variables are not listed as ignored.
+func TestDetect_UsesNearestLauncher(t *testing.T) {
 	azure := []string{"AZUREML_RUN_ID=a", "RANK=1", "LOCAL_RANK=1", "NODE_RANK=0", "WORLD_SIZE=2"}
 	elastic := []string{"GROUP_RANK=0", "LOCAL_WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=e"}
 	mpirun := []string{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4"}
@@ -85,7 +85,7 @@ func TestDetect_NearestLauncherCounts(t *testing.T) {
 	}
 }
 
-func TestGPUs(t *testing.T) {
+func TestGPUs_PrefersStepToJob(t *testing.T) {
 	for _, test := range []struct {
 		env  []string
 		list string
@@ -102,7 +102,7 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
-func TestIsDaemon(t *testing.T) {
+func TestIsDaemon_MatchesOnlyDaemons(t *testing.T) {
 	for name, want := range map[string]bool{
 		"slurmstepd": true, "slurmd": true, "pbs_mom": true, "sge_shepherd": true, "sge_execd": true, "sbatchd": true,
 		"res": true, "flux-broker": true, "flux-": true,
@@ -114,7 +114,7 @@ func TestIsDaemon(t *testing.T) {
 	}
 }
 
-func TestSafeRunID(t *testing.T) {
+func TestSafeRunID_MakesValidID(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "",
 		"4711":                     "4711",
@@ -133,12 +133,12 @@ func TestSafeRunID(t *testing.T) {
 			t.Errorf("SafeRunID(%.40q) = %q, want %q", text, got, want)
 		}
 		if got != "" && CheckRunID(got) != nil {
-			t.Errorf("CheckRunID(%q), which SafeRunID made: %v, want nil", got, CheckRunID(got))
+			t.Errorf("CheckRunID(%q) = %v for a result of SafeRunID, want nil", got, CheckRunID(got))
 		}
 	}
 }
 
-func TestCheckRunID(t *testing.T) {
+func TestCheckRunID_RefusesUnsafeNames(t *testing.T) {
 	for _, id := range []string{"", ".", "..", "a/b", "a b", "a\n", "ü", strings.Repeat("x", maxRunID+1)} {
 		if CheckRunID(id) == nil {
 			t.Errorf("CheckRunID(%q) = nil, want an error", id)
@@ -147,11 +147,11 @@ func TestCheckRunID(t *testing.T) {
 
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	if id := NewRunID(now); CheckRunID(id) != nil || !strings.HasPrefix(id, "20260131-120000-") || id == NewRunID(now) {
-		t.Errorf("NewRunID(%v) = %q, want a valid ID with that time and other digits in each call", now, id)
+		t.Errorf("NewRunID(%v) = %q, want a valid ID with that time and different digits in each call", now, id)
 	}
 }
 
-func TestNodeNames(t *testing.T) {
+func TestNodeNames_ExpandsLists(t *testing.T) {
 	for list, want := range map[string]string{
 		"":                        "",
 		"login":                   "login",
@@ -176,7 +176,7 @@ func TestNodeNames(t *testing.T) {
 	}
 }
 
-func TestTasksAt(t *testing.T) {
+func TestTasksAt_FindsTasksOfNode(t *testing.T) {
 	for _, test := range []struct {
 		list string
 		node int
@@ -201,7 +201,7 @@ func TestTasksAt(t *testing.T) {
 	}
 }
 
-func TestSameHost(t *testing.T) {
+func TestSameHost_ToleratesMissingDomain(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want bool
@@ -220,7 +220,7 @@ func TestSameHost(t *testing.T) {
 	}
 }
 
-// The expansion of any list ends without an error.
+// Any list is expanded to at most maxNodes names, without a panic.
 func FuzzNodeList(f *testing.F) {
 	for _, list := range []string{"gpu[1-2,07],login", "2(x2),1", "n[", "]]", "n[1-2]m[3]", "[", ",", "-"} {
 		f.Add(list, 3)

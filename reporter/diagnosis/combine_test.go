@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// rankEnd is how a rank ended: after some seconds, with a code or a signal, and with the sender of an earlier SIGTERM.
-// The recording of an open rank just stops.
+// rankEnd describes how a rank ended: after how many seconds, with which code or signal, and who had sent SIGTERM
+// before. The recording of an open rank stops without an end.
 type rankEnd struct {
 	after  float64
 	exit   int
@@ -21,7 +21,7 @@ type rankEnd struct {
 	open   bool
 }
 
-// ranksThat returns the parts of ranks with these ends.
+// ranksThat returns the reports of ranks with the given ends.
 func ranksThat(t *testing.T, ends ...rankEnd) []reporter.SourceReport {
 	t.Helper()
 	var out []reporter.SourceReport
@@ -47,7 +47,7 @@ func ranksThat(t *testing.T, ends ...rankEnd) []reporter.SourceReport {
 
 // The verdict of a node is about the rank that failed first; a rank that a launcher ended is named only if no other
 // failed.
-func TestCombine_NamesTheFirstFailure(t *testing.T) {
+func TestCombine_NamesFirstFailure(t *testing.T) {
 	term := func(after float64, sender string) rankEnd {
 		return rankEnd{after: after, exit: 143, signal: "SIGTERM", sender: sender}
 	}
@@ -58,23 +58,23 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 		code  int     // -1: unknown
 		text  string
 	}{
-		"all well":   {[]rankEnd{well, well, well}, -1, 0, "all 3 ranks exited with code 0"},
-		"one failed": {[]rankEnd{well, {after: 7, exit: 3}, well}, 1, 3, "rank 1 on node1 exited with code 3"},
-		"the first of two": {[]rankEnd{well, {after: 9, exit: 3}, {after: 7, exit: 4}}, 2, 4,
+		"all succeeded": {[]rankEnd{well, well, well}, -1, 0, "all 3 ranks exited with code 0"},
+		"one failed":    {[]rankEnd{well, {after: 7, exit: 3}, well}, 1, 3, "rank 1 on node1 exited with code 3"},
+		"first of two failures": {[]rankEnd{well, {after: 9, exit: 3}, {after: 7, exit: 4}}, 2, 4,
 			"rank 2 on node1 exited with code 4; 1 other failed, too"},
-		"a crash, and its victims": {[]rankEnd{term(11.2, "mpirun"), {after: 10, exit: 139, signal: "SIGSEGV"}, term(10.5, "mpirun")}, 1, 139,
+		"crash, others terminated": {[]rankEnd{term(11.2, "mpirun"), {after: 10, exit: 139, signal: "SIGSEGV"}, term(10.5, "mpirun")}, 1, 139,
 			"rank 1 on node1 was killed by SIGSEGV: it accessed memory that is not its own (segmentation fault); " +
 				"2 others were ended by SIGTERM of the launcher within 1.2 s"},
-		"a victim that ended first": {[]rankEnd{term(9, "slurmstepd"), {after: 10, exit: 1}}, 1, 1,
+		"terminated rank ended first": {[]rankEnd{term(9, "slurmstepd"), {after: 10, exit: 1}}, 1, 1,
 			"rank 1 on node1 exited with code 1; 1 other was ended by SIGTERM of the launcher"},
-		"a victim by somebody else": {[]rankEnd{term(9, "bash"), {after: 10, exit: 1}}, 0, 143,
+		"terminated by bash": {[]rankEnd{term(9, "bash"), {after: 10, exit: 1}}, 0, 143,
 			"rank 0 on node1 was killed by SIGTERM from bash (process 77) at 12:00:08 UTC; 1 other failed, too"},
 		"scancel": {[]rankEnd{term(9.5, "slurmstepd"), term(9, "slurmstepd"), open}, 1, 143,
 			"rank 1 on node1 was killed by SIGTERM from slurmstepd (process 77) at 12:00:08 UTC; " +
 				"1 other was ended by SIGTERM of the launcher within 500 ms; 1 other has no end"},
-		"a recording that stops": {[]rankEnd{well, open, well}, 1, -1, "rank 1 on node1: how the command ended is not known"},
-		"that stops first":       {[]rankEnd{open, {after: 10, exit: 2}}, 1, 2, "rank 1 on node1 exited with code 2; 1 other has no end"},
-		"one rank":               {[]rankEnd{{after: 10, exit: 2}}, 0, 2, "rank 0 on node1 exited with code 2"},
+		"recording stops":       {[]rankEnd{well, open, well}, 1, -1, "rank 1 on node1: how the command ended is not known"},
+		"recording stops first": {[]rankEnd{open, {after: 10, exit: 2}}, 1, 2, "rank 1 on node1 exited with code 2; 1 other has no end"},
+		"one rank":              {[]rankEnd{{after: 10, exit: 2}}, 0, 2, "rank 0 on node1 exited with code 2"},
 	} {
 		r, err := diagnosis.Combine(ranksThat(t, c.ends...))
 		if err != nil {
@@ -92,7 +92,7 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 			t.Errorf("%s: evidence %v, want host node1 and node 0", name, v.Evidence)
 		}
 		if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != code || n.Findings == nil {
-			t.Errorf("%s: job %+v, want exit code %d; findings %v, want a list", name, n.Job, code, n.Findings)
+			t.Errorf("%s: job %+v, want exit code %d; findings %v, want a non-nil list", name, n.Job, code, n.Findings)
 		}
 		data, err := reporter.Encode(r)
 		if err != nil {
@@ -103,7 +103,7 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 }
 
 // A node has the conditions of all its ranks.
-func TestCombine_HasConditionsOfAllRanks(t *testing.T) {
+func TestCombine_KeepsConditionsOfAllRanks(t *testing.T) {
 	parts := ranksThat(t, rankEnd{after: 5}, rankEnd{after: 5, exit: 1}, rankEnd{after: 5})
 	for rank, condition := range map[int]string{0: diagnosis.ConditionSwapping, 2: diagnosis.ConditionThrottled} {
 		n := parts[rank].Report.Nodes["0"]

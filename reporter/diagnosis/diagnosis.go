@@ -17,9 +17,9 @@ type Input struct {
 // New returns the report of one node, with its verdict and findings.
 func New(in Input) *reporter.Report {
 	r := reporter.New(in.Input)
-	for _, n := range r.Nodes { // one
+	for _, n := range r.Nodes { // there is only one
 		n.Verdict = newVerdict(n, r.Run, in.Recording, in.Exit)
-		for _, rank := range n.Ranks { // one
+		for _, rank := range n.Ranks { // there is only one
 			rank.Verdict = n.Verdict
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// tableIn returns the cells of the table that is marked with a name in a page of docs.
+// tableIn returns the cells of the table with the given name on a page of docs.
 func tableIn(t *testing.T, page, name string) (rows [][]string) {
 	t.Helper()
 	data, err := os.ReadFile("../../docs/" + page)
@@ -33,7 +33,7 @@ func tableIn(t *testing.T, page, name string) (rows [][]string) {
 	return rows[2:]
 }
 
-// says checks that a text has thresholds, in the given order.
+// says checks that text contains the thresholds, in the given order.
 func says(t *testing.T, name, text string, thresholds []any) {
 	t.Helper()
 	rest := text
@@ -49,7 +49,7 @@ func says(t *testing.T, name, text string, thresholds []any) {
 	}
 }
 
-// docs/findings.md has the rules with their thresholds.
+// docs/findings.md lists all rules with their thresholds.
 func TestRules_MatchDocs(t *testing.T) {
 	n := func(v any) string { return fmt.Sprint(v) }
 	thresholds := map[string][]any{
@@ -80,7 +80,7 @@ func TestRules_MatchDocs(t *testing.T) {
 		got = append(got, []string{row[0], row[1], row[3]})
 		id := strings.Trim(row[0], "`")
 		if len(thresholds[id]) == 0 {
-			t.Errorf("docs/findings.md: rule %s has no threshold in this test", id)
+			t.Errorf("docs/findings.md: rule %s is missing in this test", id)
 		}
 		says(t, id, row[2], thresholds[id])
 	}
@@ -98,8 +98,8 @@ func documentedCauses(t *testing.T) (names []string) {
 	return names
 }
 
-// docs/verdict.md has the causes and the conditions with their thresholds.
-func TestConditions_AndCausesMatchDocs(t *testing.T) {
+// docs/verdict.md lists all causes, and all conditions with their thresholds.
+func TestCausesAndConditions_MatchDocs(t *testing.T) {
 	want := []string{CauseUnknown, CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM, CauseStopped, CauseTimeLimit,
 		CauseDiskFull, CauseSignal, CauseExited}
 	if got := documentedCauses(t); !slices.Equal(got, want) {

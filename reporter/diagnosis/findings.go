@@ -16,7 +16,7 @@ type Rule struct {
 	Severity string // SeverityWarning or SeverityInfo
 
 	subject string // the resource that the finding is about: "memory", "disk_space", "gpu" or "cpu"; "" for none
-	ofJob   bool   // whether it concerns the end of the job or what the job asks for
+	ofJob   bool   // whether it concerns the end of the job or the resources requested for it
 
 	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil for rules that compare
 	// nodes or ranks.
@@ -61,9 +61,9 @@ const (
 	findSmallLimit      = 1024 // MiB of memory: less is not worth a warning
 	findThrottledLoss   = 0.05 // of the job's CPU time: less is not worth a warning
 	findTightRoom       = 1.25 // × the peak is the amount to ask for
-	findTightOwn        = 0.1  // of the limit: if the job has less, other processes or files in memory fill it
-	findKilledRoom      = 1.5  // × the limit, if a process was killed at it
-	findGrowingRoom     = 2    // × the limit, if memory was still growing then
+	findTightOwn        = 0.1  // of the limit: if the job uses less, other processes or files in memory fill it
+	findKilledRoom      = 1.5  // × the limit is the amount to ask for if a process was killed at the limit
+	findGrowingRoom     = 2    // × the limit, if memory was still growing when a process was killed
 	findDiskPct         = 95   // of the file system
 	findDiskFreeMB      = 100 << 10
 	findGPUMemoryPct    = 95 // of the device's memory
@@ -128,7 +128,7 @@ func Rules() []Rule {
 }
 
 // SubjectOf returns which resource a finding with the given ID is about ("memory", "disk_space", "gpu", "cpu" or "" for
-// none) and whether it concerns the end of the job or what the job asks for.
+// none) and whether it concerns the end of the job or the resources requested for it.
 func SubjectOf(id string) (subject string, ofJob bool) {
 	rule := ruleOf(id)
 	return rule.subject, rule.ofJob
@@ -172,7 +172,7 @@ func sortFindings(list []reporter.Finding) {
 	rules := Rules()
 	place := func(f reporter.Finding) int {
 		i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == f.ID })
-		if i < 0 { // from a newer perfagent
+		if i < 0 { // the ID is from a newer perfagent
 			i = len(rules)
 		}
 		if f.Severity != SeverityWarning {
@@ -197,9 +197,9 @@ func evidence(pairs ...any) map[string]any {
 	return out
 }
 
-// MergedFinding is a finding with the nodes that have it.
+// MergedFinding is a finding and the nodes that it applies to.
 type MergedFinding struct {
-	reporter.Finding          // of the first node where its severity is highest
+	reporter.Finding          // of the first node with the highest severity
 	Nodes            []string // in the order of their indexes
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
@@ -60,7 +60,7 @@ func findingNode() *reporter.Node {
 	}
 }
 
-// findingSamples returns 60 samples, with each GPU's utilization in the first measured ones.
+// findingSamples returns 60 samples. The first measured[i] of them have the utilization of GPU i.
 func findingSamples(measured ...int) reporter.Samples {
 	s := reporter.Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{make([]float64, 60)}}
 	for i, n := range measured {
@@ -77,8 +77,8 @@ var findingRun = &reporter.Run{ID: "r", WallSeconds: 60}
 
 type findingCase struct {
 	id, name string
-	fires    func(*reporter.Node) // makes the node fire this rule only
-	not      func(*reporter.Node) // is one step short of that
+	fires    func(*reporter.Node) // changes the node so that only this rule fires
+	not      func(*reporter.Node) // the same, just short of the threshold
 }
 
 func findingSet(metrics ...any) func(*reporter.Node) {
@@ -107,7 +107,8 @@ func findingKills(n float64) func(*reporter.Node) {
 	}
 }
 
-// findingIdle makes the first GPU idle for some seconds, and the CPUs, storage and disks busy meanwhile.
+// findingIdle makes the first GPU idle for some seconds, and sets what was busy in that time: CPUs, waiting for
+// storage, and disks.
 func findingIdle(seconds, cpus, waiting, disk float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.GPUs[0].Idle = &reporter.GPUIdle{Seconds: seconds, Gaps: 7, LongestGapSeconds: 3.5, JobCPUs: series.Optional(cpus),
@@ -119,12 +120,13 @@ func findingSource(source string) func(*reporter.Node) {
 	return func(n *reporter.Node) { n.Job = &reporter.Job{Source: source} }
 }
 
-// findingCrowd makes the 64 CPUs busy, 8 of them with steal and the job's work, and tasks wait for a CPU.
+// findingCrowd sets, in percent, how busy the 64 CPUs are and how often tasks wait for a CPU. Steal and the job take 8
+// CPUs.
 func findingCrowd(busy, waiting float64) func(*reporter.Node) {
 	return findingSet(reporter.MetricCPUMean, busy, reporter.MetricJobCores, 4.8, reporter.MetricSteal, 5.0, reporter.MetricPSICPUSome, waiting)
 }
 
-// findingMemory fills the node's memory, 4 GiB of it by the job, and makes tasks wait for it.
+// findingMemory sets, in percent, how much memory is used and how often tasks wait for memory. The job uses 4 GiB.
 func findingMemory(used, waiting float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.Summaries = map[string]reporter.Summary{collector.MemPercent.Key(): {Mean: used}, collector.JobMemory.Key(): {Mean: 4096}}
@@ -138,8 +140,8 @@ func findingFree(mb float64) func(*reporter.Node) {
 	}
 }
 
-// findingMount adds an NFS mount with calls of some seconds, some of them READ, while tasks waited for storage in a
-// share of the time.
+// findingMount adds an NFS mount with calls that took the given seconds, reading of them in READ. storage is the
+// percentage of the time in which tasks waited for storage.
 func findingMount(seconds, reading, storage float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		ops := []reporter.MountOperation{{Name: "GETATTR", MountCalls: reporter.MountCalls{Calls: 900, ExecuteSeconds: seconds - reading}},
@@ -153,7 +155,7 @@ func findingMount(seconds, reading, storage float64) func(*reporter.Node) {
 	}
 }
 
-// findingLustre adds a Lustre mount with calls of some seconds.
+// findingLustre adds a Lustre mount with calls that took the given seconds.
 func findingLustre(seconds float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.Mounts = append(n.Mounts, reporter.Mount{Type: "lustre", Source: "scratch", MountCalls: reporter.MountCalls{Calls: 40, ExecuteSeconds: seconds},
@@ -173,36 +175,36 @@ var findingCases = []findingCase{
 	{MemoryTight, "killed, then the limit was raised", findingAll(findingSet(reporter.MetricLimitMemory, 100.0, reporter.MetricJobOOMKills, 1.0), func(n *reporter.Node) {
 		n.Verdict = &reporter.Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"limit_kills": 1.0, "limit_mb": 2048.0}}
 	}), findingSet(reporter.MetricLimitMemory, 80.0, reporter.MetricJobOOMKills, 1.0)},
-	{MemoryTight, "limit that went", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
+	{MemoryTight, "limit no longer set", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
 	{ruleDiskFull, "share", findingAll(findingSet(reporter.MetricDiskPeak, 95.0), findingFree(812.5)), findingAll(findingSet(reporter.MetricDiskPeak, 94.999), findingFree(812.5))},
-	{ruleDiskFull, "large", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102400))},
-	{ruleDiskFull, "by name", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
-	{ruleDiskFull, "of two", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
-	{ruleDiskFull, "free is not known", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), func(n *reporter.Node) { n.Summaries = nil }), func(n *reporter.Node) { n.Summaries = nil }},
+	{ruleDiskFull, "large file system", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102400))},
+	{ruleDiskFull, "named file system", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
+	{ruleDiskFull, "two file systems", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
+	{ruleDiskFull, "free space unknown", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), func(n *reporter.Node) { n.Summaries = nil }), func(n *reporter.Node) { n.Summaries = nil }},
 	{ruleGPUIdle, "one of two", findingSet("gpu_1_avg_utilization_pct", 9.999), findingSet("gpu_1_avg_utilization_pct", 10.0)},
 	{ruleGPUIdle, "both", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25), func(n *reporter.Node) {
 		n.Metrics["gpu_0_avg_utilization_pct"], n.Metrics["gpu_1_avg_utilization_pct"] = 0, 0
 		n.GPUs[0].OfJob, n.GPUs[1].OfJob = false, false
 	}},
-	{ruleGPUIdle, "the only one", func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; n.Metrics["gpu_0_avg_utilization_pct"] = 0.4 },
+	{ruleGPUIdle, "the only GPU", func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; n.Metrics["gpu_0_avg_utilization_pct"] = 0.4 },
 		func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; delete(n.Metrics, "gpu_0_avg_utilization_pct") }},
 	{ruleGPUStarved, "one CPU", findingIdle(12.1, 0.8, 0, 0), findingIdle(12, 0.8, 0, 0)},
 	{ruleGPUStarved, "less than a CPU", findingIdle(30, 0.8, 0, 0), findingIdle(30, 0.799, 0, 0)},
 	{ruleGPUStarved, "storage", findingIdle(30, 0.1, 50, 0), findingIdle(30, 0.1, 49.9, 0)},
-	{ruleGPUStarved, "a disk", findingIdle(30, math.NaN(), math.NaN(), 50), findingIdle(30, math.NaN(), math.NaN(), 49.9)},
-	{ruleGPUStarved, "of another job", findingIdle(30, 1, 0, 0), findingAll(findingIdle(30, 1, 0, 0), func(n *reporter.Node) { n.GPUs[0].OfJob = false })},
+	{ruleGPUStarved, "disk", findingIdle(30, math.NaN(), math.NaN(), 50), findingIdle(30, math.NaN(), math.NaN(), 49.9)},
+	{ruleGPUStarved, "GPU of another job", findingIdle(30, 1, 0, 0), findingAll(findingIdle(30, 1, 0, 0), func(n *reporter.Node) { n.GPUs[0].OfJob = false })},
 	{ruleGPUIdle, "empty", findingSet("gpu_1_avg_utilization_pct", 0.5, "max_t_gpu_1_memory_used_mb", 7999.0),
 		findingSet("gpu_1_avg_utilization_pct", 10.0, "max_t_gpu_1_memory_used_mb", 0.0)},
 	{ruleGPUIdle, "filled", findingSet("gpu_1_avg_utilization_pct", 0.5, "max_t_gpu_1_memory_used_mb", 8000.0),
 		findingSet("gpu_1_avg_utilization_pct", 10.0, "max_t_gpu_1_memory_used_mb", 8000.0)},
-	{ruleGPUIdle, "one of them filled", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 0.0,
+	{ruleGPUIdle, "one of two filled", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 0.0,
 		"max_t_gpu_0_memory_used_mb", 20000.0, "max_t_gpu_1_memory_used_mb", 3.0), func(n *reporter.Node) { n.GPUs = nil }},
 	{ruleGPUIdle, "both empty", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25,
 		"max_t_gpu_0_memory_used_mb", 0.0, "max_t_gpu_1_memory_used_mb", math.NaN()), func(n *reporter.Node) { n.GPUs = nil }},
-	{ruleGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(30, 30) }),
+	{ruleGPUIdle, "measured for half of the run", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(30, 30) }),
 		findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(29, 60) })},
-	{ruleOneThread, "least", findingSet(reporter.MetricJobCores, 0.85, reporter.MetricJobCoresPeak, 1.01), findingSet(reporter.MetricJobCores, 0.849, reporter.MetricJobCoresPeak, 7.1)},
-	{ruleOneThread, "most", findingSet(reporter.MetricJobCores, 1.15, reporter.MetricJobCoresPeak, 1.2), findingSet(reporter.MetricJobCores, 1.1501, reporter.MetricJobCoresPeak, 7.1)},
+	{ruleOneThread, "least usage", findingSet(reporter.MetricJobCores, 0.85, reporter.MetricJobCoresPeak, 1.01), findingSet(reporter.MetricJobCores, 0.849, reporter.MetricJobCoresPeak, 7.1)},
+	{ruleOneThread, "most usage", findingSet(reporter.MetricJobCores, 1.15, reporter.MetricJobCoresPeak, 1.2), findingSet(reporter.MetricJobCores, 1.1501, reporter.MetricJobCoresPeak, 7.1)},
 	{ruleOneThread, "two CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUSetCPUs: 2}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 1.99, CPUQuota: 1.99}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0))},
 	{ruleOneThread, "whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
@@ -210,49 +212,49 @@ var findingCases = []findingCase{
 	{ruleOneThread, "phases", findingSet(reporter.MetricJobCores, 1.1, reporter.MetricJobCoresPeak, 7.9), func(n *reporter.Node) { n.Limits = nil; n.Metrics[reporter.MetricJobCores] = 1.1 }},
 	{ruleCPUsUnused, "mean", findingSet(reporter.MetricJobCores, 3.999, reporter.MetricJobCoresPeak, 5.4), findingSet(reporter.MetricJobCores, 4.0, reporter.MetricJobCoresPeak, 5.4)},
 	{ruleCPUsUnused, "peak", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.45), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.46)},
-	{ruleCPUsUnused, "one left over", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9)),
+	{ruleCPUsUnused, "one CPU left over", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 1.9, CPUQuota: 1.9}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9))},
-	{ruleCPUsUnused, "a quarter left over", findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 6.3)),
+	{ruleCPUsUnused, "a quarter of the CPUs left over", findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 6.3)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 7.2))},
 	{ruleCPUsUnused, "affinity", findingAll(findingLimits(reporter.Limits{CPUs: 63, AffinityCPUs: 63}), findingSet(reporter.MetricJobCores, 0.0, reporter.MetricJobCoresPeak, 0.01)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 0.0, reporter.MetricJobCoresPeak, 0.01))},
-	{ruleOneThread, "crowded, but one thread", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobThreads, 1.0),
+	{ruleOneThread, "crowded node, one thread", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobThreads, 1.0),
 		findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 20.0, reporter.MetricJobThreads, 2.0)},
-	{ruleOneThread, "others wait", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 19.999, reporter.MetricJobThreads, 2.0),
+	{ruleOneThread, "only other tasks wait", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 19.999, reporter.MetricJobThreads, 2.0),
 		findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 20.0, reporter.MetricJobThreads, 2.0)},
-	{ruleCPUsUnused, "crowded", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 19.999), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 20.0)},
+	{ruleCPUsUnused, "crowded node", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 19.999), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 20.0)},
 	{ruleCPUsUnused, "quota of the whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0, reporter.MetricThrottled, math.NaN()), func(n *reporter.Node) { n.Limits.CPUQuota = 0 })},
 	{ruleThrottled, "periods", findingSet(reporter.MetricThrottled, 10.0, reporter.MetricThrottledSeconds, 12.34), findingSet(reporter.MetricThrottled, 9.999, reporter.MetricThrottledSeconds, 12.34)},
-	{ruleThrottled, "with others", findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.8, reporter.MetricJobCoresPeak, 7.8)),
+	{ruleThrottled, "quota shared with others", findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.8, reporter.MetricJobCoresPeak, 7.8)),
 		findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.79, reporter.MetricJobCoresPeak, 7.8))},
-	{ruleThrottled, "wins over unused CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 40.0, reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0, reporter.MetricThrottledSeconds, math.NaN())),
+	{ruleThrottled, "throttled and unused CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 40.0, reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0, reporter.MetricThrottledSeconds, math.NaN())),
 		findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 0.0, reporter.MetricJobCores, 2.3, reporter.MetricJobCoresPeak, 4.0))},
 	{ruleNeighbour, "on CPUs", findingCrowd(50, 20), findingCrowd(50, 19.999)},
 	{ruleNeighbour, "a quarter of the CPUs", findingCrowd(37.5, 20), findingCrowd(37.4, 20)},
 	{ruleNeighbour, "tasks of the job wait", findingAll(findingCrowd(50, 0), findingSet(reporter.MetricJobPSICPU, 20.0)),
 		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobPSICPU, 19.0))},
-	{ruleNeighbour, "it had its CPUs", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.19)),
+	{ruleNeighbour, "job did not get its CPUs", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.19)),
 		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.2))},
-	{ruleNeighbour, "more threads than the CPUs that it may use", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 8.0)),
+	{ruleNeighbour, "as many threads as allowed CPUs", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 8.0)),
 		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 9.0))},
-	{ruleNeighbour, "more threads than a node has CPUs", findingAll(findingCrowd(100, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0)),
+	{ruleNeighbour, "more threads than CPUs of the node", findingAll(findingCrowd(100, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0)),
 		findingAll(findingCrowd(92, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0))},
 	{ruleNeighbour, "another virtual machine", findingSet(reporter.MetricSteal, 10.0), findingSet(reporter.MetricSteal, 9.999)},
-	{ruleNeighbour, "in memory", findingMemory(40, 5), findingMemory(26, 5)},
+	{ruleNeighbour, "memory", findingMemory(40, 5), findingMemory(26, 5)},
 	{ruleNeighbour, "waiting for memory", findingMemory(60, 5), findingMemory(60, 4.999)},
-	{ruleNeighbour, "a limit of its own", findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, 89.9)),
+	{ruleNeighbour, "memory limit of the job", findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, 89.9)),
 		findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, math.NaN()), func(n *reporter.Node) { delete(n.Summaries, collector.JobMemory.Key()) })},
-	{ruleClockedDown, "for long", findingSet(reporter.MetricCPUThrottleSeconds, 3.0, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0),
+	{ruleClockedDown, "long throttling", findingSet(reporter.MetricCPUThrottleSeconds, 3.0, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0),
 		findingSet(reporter.MetricCPUThrottleSeconds, 0.59, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0)},
-	{ruleClockedDown, "for a moment", findingSet(reporter.MetricCPUThrottleSeconds, 0.6), findingSet(reporter.MetricCPUThrottleSeconds, 0.0)},
-	{ruleClockedDown, "without times", findingSet(reporter.MetricCPUThrottleEvents, 10.0), findingSet(reporter.MetricCPUThrottleEvents, 9.0)},
+	{ruleClockedDown, "short throttling", findingSet(reporter.MetricCPUThrottleSeconds, 0.6), findingSet(reporter.MetricCPUThrottleSeconds, 0.0)},
+	{ruleClockedDown, "events without times", findingSet(reporter.MetricCPUThrottleEvents, 10.0), findingSet(reporter.MetricCPUThrottleEvents, 9.0)},
 	{ruleNetworkFileSystem, "metadata", findingMount(12, 0, 0), findingMount(11.9, 0, 0)},
 	{ruleNetworkFileSystem, "reading", findingMount(30, 24, 5), findingMount(30, 24, 4.9)},
-	{ruleNetworkFileSystem, "the kernel reads ahead", findingMount(36, 24, 0), findingMount(35.9, 24, 0)},
+	{ruleNetworkFileSystem, "read-ahead not counted", findingMount(36, 24, 0), findingMount(35.9, 24, 0)},
 	{ruleNetworkFileSystem, "Lustre", findingLustre(12), findingLustre(11.9)},
-	{ruleNetworkFileSystem, "two", findingAll(findingMount(15, 1, 0), findingLustre(45.5)), findingAll(findingMount(2, 1, 0), findingLustre(10.9))},
-	{ruleNetworkFileSystem, "it had CPUs", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.19)),
+	{ruleNetworkFileSystem, "two mounts", findingAll(findingMount(15, 1, 0), findingLustre(45.5)), findingAll(findingMount(2, 1, 0), findingLustre(10.9))},
+	{ruleNetworkFileSystem, "job did not use its CPUs", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.19)),
 		findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.2))},
 	{ruleNetworkFileSystem, "threads", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 4.4, reporter.MetricJobThreads, 5.0)),
 		findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 4.5, reporter.MetricJobThreads, 5.0))},
@@ -261,7 +263,7 @@ var findingCases = []findingCase{
 	},
 		findingSet(reporter.MetricWall, 10.0, reporter.MetricSwapIn, 23.9, reporter.MetricSwapOut, 40.0)},
 	{ruleSwapping, "rate", findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 100.0), findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 99.9)},
-	{ruleSwapping, "one is not known", findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, 4096.0), findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, math.NaN())},
+	{ruleSwapping, "swap-in unknown", findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, 4096.0), findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, math.NaN())},
 	{ruleMemoryUnused, "job", findingSet(reporter.MetricJobMemoryPeak, 2047.9, reporter.MetricLimitMemory, 10.0), findingSet(reporter.MetricJobMemoryPeak, 2048.0, reporter.MetricLimitMemory, 10.0)},
 	{ruleMemoryUnused, "group", findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 24.999), findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 25.0)},
 	{ruleMemoryUnused, "6 GiB instead of 64", findingAll(findingLimits(reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 65536}), findingSet(reporter.MetricJobMemoryPeak, 2800.0, reporter.MetricLimitMemory, math.NaN())),
@@ -270,7 +272,7 @@ var findingCases = []findingCase{
 		func(n *reporter.Node) { n.Limits.MemoryMB = 262144; n.Metrics[reporter.MetricLimitMemory] = 2 }},
 	{ruleGPUMemoryFull, "share", findingSet("max_t_gpu_0_memory_used_mb", 76000.0), findingSet("max_t_gpu_0_memory_used_mb", 75999.0)},
 	{ruleGPUMemoryFull, "both", findingSet("max_t_gpu_0_memory_used_mb", 78000.0, "max_t_gpu_1_memory_used_mb", 79900.0), func(n *reporter.Node) { n.GPUs = nil }},
-	{ruleGPUMemoryFull, "of two", findingSet("max_t_gpu_0_memory_used_mb", 79000.0, "max_t_gpu_1_memory_used_mb", 78000.0),
+	{ruleGPUMemoryFull, "first of two", findingSet("max_t_gpu_0_memory_used_mb", 79000.0, "max_t_gpu_1_memory_used_mb", 78000.0),
 		func(n *reporter.Node) { n.GPUs[0].MemoryMB = 0; n.Metrics["max_t_gpu_0_memory_used_mb"] = 79000 }},
 	{ruleSamplingGaps, "share", findingSampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 2}), findingSampling(reporter.Sampling{Samples: 28, MissedTicks: 3, LongestGapSeconds: 2})},
 	{ruleSamplingGaps, "count", findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 3}), findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 2})},
@@ -287,7 +289,7 @@ func findingIDs(list []reporter.Finding) string {
 	return strings.Join(ids, " ")
 }
 
-// Each rule fires at its threshold, alone, and not one step before it.
+// Each rule fires alone at its threshold, and not just short of it.
 func TestFindings_EachRuleFiresAloneAtItsThreshold(t *testing.T) {
 	tested := map[string]bool{ruleImbalance: true, Straggler: true, ruleOddNode: true} // tested elsewhere
 	for _, c := range findingCases {
@@ -301,7 +303,7 @@ func TestFindings_EachRuleFiresAloneAtItsThreshold(t *testing.T) {
 			n = findingNode()
 			c.not(n)
 			if got := findings(n, findingRun); len(got) > 0 {
-				t.Errorf("one step before the threshold: findings %+v, want none", got)
+				t.Errorf("just short of the threshold: findings %+v, want none", got)
 			}
 		})
 	}
@@ -312,8 +314,8 @@ func TestFindings_EachRuleFiresAloneAtItsThreshold(t *testing.T) {
 	}
 }
 
-// The table has every ID once, each with an advice.
-func TestRules_HaveEveryIDOnceWithAdvice(t *testing.T) {
+// The table contains every ID once, with advice.
+func TestRules_ContainEveryIDOnceWithAdvice(t *testing.T) {
 	want := []string{"clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
 		"network_file_system", "odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
 	var got []string
@@ -332,8 +334,8 @@ func TestRules_HaveEveryIDOnceWithAdvice(t *testing.T) {
 	}
 }
 
-// The texts and the evidence of all findings are a golden file.
-func TestFindings_TextsGolden(t *testing.T) {
+// The texts and the evidence of all findings match a golden file.
+func TestFindings_TextsMatchGoldenFile(t *testing.T) {
 	var out bytes.Buffer
 	show := func(name string, list []reporter.Finding) {
 		for _, f := range list {
@@ -366,7 +368,7 @@ func TestFindings_NoneForRunsShorterThan5s(t *testing.T) {
 			c.fires(n)
 			n.Metrics[reporter.MetricSwapIn] = 0 // a rate, which depends on the time
 			n.Metrics[reporter.MetricWall] = wall
-			if got := findings(n, &reporter.Run{WallSeconds: wall}); got == nil || (len(got) > 0) != (wall == 5 && c.id != ruleSwapping) && c.name != "one is not known" {
+			if got := findings(n, &reporter.Run{WallSeconds: wall}); got == nil || (len(got) > 0) != (wall == 5 && c.id != ruleSwapping) && c.name != "swap-in unknown" {
 				t.Errorf("case %s, run of %v s: findings %#v, want a list that is empty unless the run lasts 5 s",
 					c.name, wall, got)
 			}
@@ -377,7 +379,7 @@ func TestFindings_NoneForRunsShorterThan5s(t *testing.T) {
 // Missing values fire no rule, and the list is never nil.
 func TestFindings_MissingValuesFireNoRule(t *testing.T) {
 	for name, n := range map[string]*reporter.Node{
-		"nil": nil, "empty": {}, "fits": findingNode(), "no metrics": {Host: &reporter.Host{CPUs: 64, MemoryMB: 1}, Limits: &reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 8192},
+		"nil": nil, "empty": {}, "within limits": findingNode(), "no metrics": {Host: &reporter.Host{CPUs: 64, MemoryMB: 1}, Limits: &reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 8192},
 			GPUs: []reporter.GPU{{OfJob: true, MemoryMB: 1}}, Sampling: &reporter.Sampling{}},
 	} {
 		for _, run := range []*reporter.Run{nil, {}, findingRun} {
@@ -401,7 +403,7 @@ func TestFindings_MissingValuesFireNoRule(t *testing.T) {
 	}
 }
 
-// Warnings come first, in the order of the table; one busy thread excludes unused CPUs.
+// Warnings come first, in the order of the table; the finding on one busy thread replaces the finding on unused CPUs.
 func TestFindings_WarningsComeFirst(t *testing.T) {
 	n := findingNode()
 	for _, c := range findingCases {
@@ -420,7 +422,7 @@ func TestFindings_WarningsComeFirst(t *testing.T) {
 	}
 }
 
-// findingNodes returns a report of nodes without findings, but for the changes.
+// findingNodes returns a report of nodes that have only the findings caused by the changes.
 func findingNodes(change ...func(*reporter.Node)) *reporter.Report {
 	r := &reporter.Report{Schema: reporter.Schema, Run: *findingRun, Nodes: make(map[string]*reporter.Node)}
 	for i, f := range change {
@@ -445,7 +447,7 @@ func findingGPUs(v float64) func(*reporter.Node) {
 
 var findingNodesCases = []struct {
 	name       string
-	node       string // with the finding
+	node       string // the node with the finding
 	fires, not []func(*reporter.Node)
 }{
 	{"CPU", "1", []func(*reporter.Node){findingCores(6), findingCores(1.99), nil}, []func(*reporter.Node){findingCores(6), findingCores(2), findingCores(4)}},
@@ -457,17 +459,17 @@ var findingNodesCases = []struct {
 	{"GPU", "2", []func(*reporter.Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 30.0)},
 		[]func(*reporter.Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 60.0, "gpu_1_avg_utilization_pct", 30.0)}},
 	{"little GPU", "0", []func(*reporter.Node){findingGPUs(1), findingGPUs(19.1)}, []func(*reporter.Node){findingGPUs(1), findingGPUs(18.9)}},
-	{"all of them", "0", []func(*reporter.Node){findingAll(findingCores(0.25), findingSet(reporter.MetricJobMemoryPeak, 50.0, "gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 12.0)), nil, nil},
+	{"all measures", "0", []func(*reporter.Node){findingAll(findingCores(0.25), findingSet(reporter.MetricJobMemoryPeak, 50.0, "gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 12.0)), nil, nil},
 		[]func(*reporter.Node){nil, nil, nil}},
-	{"equal ones: the first", "0", []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(7), findingCores(7)}, []func(*reporter.Node){nil}},
+	{"equal values, first node", "0", []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(7), findingCores(7)}, []func(*reporter.Node){nil}},
 	{"more than the others", "2", []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(3.1)}, []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(3)}},
 	{"a little more than the others", "0", []func(*reporter.Node){findingCores(1), findingCores(0.5), findingCores(0.5)}, []func(*reporter.Node){findingCores(0.9), findingCores(0.5), findingCores(0.5)}},
 	{"ended early", "1", []func(*reporter.Node){nil, findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 54.0)), nil},
 		[]func(*reporter.Node){nil, findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 53.9)), nil}},
-	{"too short", "0", []func(*reporter.Node){findingCores(1.2), nil}, []func(*reporter.Node){findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 4.9)), nil}},
+	{"run too short", "0", []func(*reporter.Node){findingCores(1.2), nil}, []func(*reporter.Node){findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 4.9)), nil}},
 }
 
-func TestAddPeerFindings_FireAtTheirThreshold(t *testing.T) {
+func TestAddPeerFindings_FiresAtThreshold(t *testing.T) {
 	with := func(r *reporter.Report) string {
 		var names []string
 		for _, name := range r.NodeNames() {
@@ -484,13 +486,14 @@ func TestAddPeerFindings_FireAtTheirThreshold(t *testing.T) {
 			t.Errorf("%s: the finding is on node %q, want %q", c.name, got, c.node)
 		}
 		if got := with(findingNodes(c.not...)); got != "" {
-			t.Errorf("%s: one step before the threshold node %q has the finding, want none", c.name, got)
+			t.Errorf("%s: just short of the threshold, node %q has the finding, want none", c.name, got)
 		}
 	}
 }
 
-// The finding follows the nodes of a report, and changes no list that another report shares.
-func TestAddPeerFindings_FollowNodesOfReport(t *testing.T) {
+// Findings of comparisons are recomputed for the nodes of the report, without changing a list shared with another
+// report.
+func TestAddPeerFindings_RecomputesForNodesOfReport(t *testing.T) {
 	r := findingNodes(findingCores(7), findingAll(findingCores(1.99), findingSet(reporter.MetricThrottled, 50.0)), findingSet(reporter.MetricDiskPeak, 99.0))
 	r.Nodes["1"].Findings = append(make([]reporter.Finding, 0, 4), r.Nodes["1"].Findings...)
 	shared := r.Nodes["1"].Findings
@@ -502,7 +505,7 @@ func TestAddPeerFindings_FollowNodesOfReport(t *testing.T) {
 	part := &reporter.Report{Run: r.Run, Nodes: map[string]*reporter.Node{"1": r.Nodes["1"], "7": nil, "8": {}}}
 	addPeerFindings(part)
 	if findingIDs(part.Nodes["1"].Findings) != "throttled" || part.Nodes["8"].Findings == nil {
-		t.Errorf("merged without the other nodes: findings of node 1: %v, want throttled; of node 8: %#v, want a list",
+		t.Errorf("merged without the other nodes: findings of node 1: %v, want throttled; of node 8: %#v, want a non-nil list",
 			part.Nodes["1"].Findings, part.Nodes["8"].Findings)
 	}
 	if after := fmt.Sprint(shared[:cap(shared)]); after != before {
@@ -511,7 +514,7 @@ func TestAddPeerFindings_FollowNodesOfReport(t *testing.T) {
 	addPeerFindings((&reporter.Report{}))
 }
 
-// findingReport returns the report of one node, as a run makes it.
+// findingReport returns the report of one node, as a run writes it.
 func findingReport(node int, cores float64) *reporter.Report {
 	in := Input{Input: reportertest.Input(node, 60, 0, "")}
 	u := series.Unknown()
@@ -521,8 +524,8 @@ func findingReport(node int, cores float64) *reporter.Report {
 	return New(in)
 }
 
-// The findings of merged reports do not depend on the steps of merging.
-func TestMerge_FindingsDoNotDependOnSteps(t *testing.T) {
+// The findings of merged reports do not depend on the order and the steps of merging.
+func TestMerge_FindingsDoNotDependOnOrder(t *testing.T) {
 	node := func(i int) reporter.SourceReport {
 		return reporter.SourceReport{Path: fmt.Sprint(i), Report: findingReport(i, []float64{6, 1.9, 7}[i])}
 	}
@@ -532,25 +535,25 @@ func TestMerge_FindingsDoNotDependOnSteps(t *testing.T) {
 	}
 	want := encodedReport(t, at)
 	for name, inputs := range map[string][]reporter.SourceReport{
-		"in steps":         {{Path: "a", Report: mustMerge(t, node(0), node(1))}, node(2)},
-		"in another order": {node(2), {Path: "a", Report: mustMerge(t, node(1), node(0))}},
-		"again":            {{Path: "a", Report: mustMerge(t, node(2), node(1))}, {Path: "b", Report: mustMerge(t, node(0), node(2))}, node(1)},
+		"in steps":            {{Path: "a", Report: mustMerge(t, node(0), node(1))}, node(2)},
+		"in another order":    {node(2), {Path: "a", Report: mustMerge(t, node(1), node(0))}},
+		"again, with overlap": {{Path: "a", Report: mustMerge(t, node(2), node(1))}, {Path: "b", Report: mustMerge(t, node(0), node(2))}, node(1)},
 	} {
 		if diff := cmp.Diff(string(want), string(encodedReport(t, mustMerge(t, inputs...)))); diff != "" {
-			t.Errorf("%s gives another report (-want +got):\n%s", name, diff)
+			t.Errorf("merged %s: reports differ (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// The report of a run has the list of findings, even if it is empty.
-func TestNew_HasListOfFindingsEvenIfEmpty(t *testing.T) {
+// The report of a run contains the list of findings, even if it is empty.
+func TestNew_ListsFindingsEvenIfEmpty(t *testing.T) {
 	short := New(Input{Input: reportertest.Input(0, 3, 0, "")})
 	if data := encodedReport(t, short); !bytes.Contains(data, []byte(`"findings": []`)) && !bytes.Contains(data, []byte(`"findings":[]`)) {
-		t.Errorf("the report has no empty list of findings:\n%s", data)
+		t.Errorf("the report lacks the empty list of findings:\n%s", data)
 	}
 }
 
-func TestMergedFindings_OneForEachID(t *testing.T) {
+func TestMergedFindings_ReturnsOneForEachID(t *testing.T) {
 	thread := findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)
 	whole := findingAll(thread, findingLimits(reporter.Limits{CPUs: 64}))
 	full := findingSet(reporter.MetricDiskPeak, 99.0)
@@ -569,7 +572,7 @@ func TestMergedFindings_OneForEachID(t *testing.T) {
 	}
 }
 
-// No number makes a rule panic, and no finding has NaN or infinity.
+// No number makes a rule panic, and no finding contains NaN or infinity.
 func TestFindings_HostileNumbersNeverPanic(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, math.MaxFloat64, -math.MaxFloat64, 5e-324, -1, 0, 1, 1.5, 8, 60, 95, 99.999, 1e7, 1e19, 4096}
@@ -580,7 +583,7 @@ func TestFindings_HostileNumbersNeverPanic(t *testing.T) {
 		r := &reporter.Report{Run: reporter.Run{WallSeconds: pick(), ExitCode: new(random.IntN(2))}, Nodes: map[string]*reporter.Node{"x": nil, "-1": {}}}
 		for i := range 3 {
 			n := findingNode()
-			for _, name := range slices.Sorted(maps.Keys(n.Metrics)) { // the same numbers in each run
+			for _, name := range slices.Sorted(maps.Keys(n.Metrics)) { // in a fixed order, so that each run uses the same numbers
 				if random.IntN(2) == 0 {
 					n.Metrics[name] = pick()
 				}
@@ -626,13 +629,13 @@ func TestFindings_HostileNumbersNeverPanic(t *testing.T) {
 	}
 	for _, rule := range Rules() {
 		if !fired[rule.ID] {
-			t.Errorf("rule %s fired for no number", rule.ID)
+			t.Errorf("rule %s never fired", rule.ID)
 		}
 	}
 }
 
-// A size to ask for is at least the need and less than a quarter more.
-func TestRoundSize(t *testing.T) {
+// A rounded size is at least the given size, and less than a quarter more.
+func TestRoundSize_RoundsUpByLessThanAQuarter(t *testing.T) {
 	for mb, want := range map[float64]string{0.1: "16 MiB", 16: "16 MiB", 17: "20 MiB", 600: "640 MiB", 1000: "1 GiB", 1025: "1.25 GiB", 5600: "6 GiB", 6144: "6 GiB", 9300: "10 GiB", 150e3: "160 GiB", 3e6: "3 TiB"} {
 		if got := text.TrimmedSizeText(roundSize(mb)); got != want {
 			t.Errorf("roundSize(%v MiB) is %s, want %s", mb, got, want)
@@ -640,7 +643,7 @@ func TestRoundSize(t *testing.T) {
 	}
 	for mb := 16.5; mb < 1e12; mb *= 1.0137 {
 		if r := roundSize(mb); r < mb || r >= 1.25*mb {
-			t.Errorf("roundSize(%v) = %v, want at least that and less than a quarter more", mb, r)
+			t.Errorf("roundSize(%v) = %v, want at least the argument and less than a quarter more", mb, r)
 		}
 	}
 	for _, mb := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -650,7 +653,7 @@ func TestRoundSize(t *testing.T) {
 	}
 }
 
-// Any file can be judged.
+// The rules accept any report that can be decoded.
 func FuzzFinding(f *testing.F) {
 	data, err := json.Marshal(findingNodes(findingCores(1), nil))
 	if err != nil {
@@ -679,7 +682,7 @@ func FuzzFinding(f *testing.F) {
 	})
 }
 
-// A job that came to its limit, if only between samples, is not advised to ask for less.
+// A job that reached its limit, even if only between samples, is not advised to ask for less.
 func TestFindings_LimitReachedBetweenSamplesIsNotUnused(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		in := Input{Input: reportertest.JobInput(0, 10, 0, "")}
@@ -695,13 +698,14 @@ func TestFindings_LimitReachedBetweenSamplesIsNotUnused(t *testing.T) {
 		}
 		for _, f := range n.Findings {
 			if f.ID == ruleMemoryUnused {
-				t.Errorf("killed %v: the job reached its limit, and still got the finding %q", killed, f.Text)
+				t.Errorf("killed %v: finding %q for a job that reached its limit, want none", killed, f.Text)
 			}
 		}
 	}
 }
 
-// judged returns the finding with an ID of a changed node; "" if it does not fire.
+// judged returns the text and the evidence of the finding with the given ID on a changed node. The text is "" if there
+// is none.
 func judged(id string, change func(*reporter.Node)) (words string, evidence map[string]any) {
 	n := findingNode()
 	change(n)
@@ -718,7 +722,7 @@ func limitRange(low, high float64) *reporter.LimitRange {
 		ChangedAt: time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)}
 }
 
-// Findings contain all values of a limit that changed, and judge by the lowest.
+// Findings contain all values of a limit that changed, and are based on the lowest.
 func TestFindings_ListAllValuesOfChangedLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		id     string
@@ -735,10 +739,10 @@ func TestFindings_ListAllValuesOfChangedLimits(t *testing.T) {
 			n.Summaries[collector.LimitMemory.Key()] = reporter.Summary{Max: 6000}
 		}), "warning: Set the limit to 8 GiB: memory came to 95 % of the limit of 4 GiB to 8 GiB (changed at 12:00:18 UTC) (this is the peak + 25 %, rounded).",
 			"peak_mb", 6000.0},
-		"unused where it was least": {ruleMemoryUnused, findingAll(
+		"memory used at the lowest limit": {ruleMemoryUnused, findingAll(
 			findingSet(reporter.MetricJobMemoryPeak, 1500.0, reporter.MetricLimitMemory, 18.0),
 			func(n *reporter.Node) { n.Limits.MemoryRange = limitRange(4096, 8192) }), "", "", nil},
-		"CPUs unused where they were fewest": {ruleCPUsUnused, findingAll(
+		"CPUs used at the lowest limit": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
 			func(n *reporter.Node) { n.Limits.CPUsRange = limitRange(2, 8) }), "", "", nil},
 		"CPUs unused": {ruleCPUsUnused, findingAll(
@@ -757,7 +761,7 @@ func TestFindings_ListAllValuesOfChangedLimits(t *testing.T) {
 	}
 }
 
-// A job that bound itself to fewer CPUs than it was given is advised about the given ones.
+// A job that bound itself to fewer CPUs than it was given is advised about the given CPUs.
 func TestFindings_AdviseBoundJobsOnGivenCPUs(t *testing.T) {
 	one := findingSet(reporter.MetricJobCores, 0.97, reporter.MetricJobCoresPeak, 1.0)
 	for name, c := range map[string]struct {
@@ -765,17 +769,17 @@ func TestFindings_AdviseBoundJobsOnGivenCPUs(t *testing.T) {
 		change func(*reporter.Node)
 		want   string
 	}{
-		"one of the CPUs that were asked for": {ruleOneThread,
+		"bound to one of the requested CPUs": {ruleOneThread,
 			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, CPUQuota: 8, AffinityCPUs: 1, GivenCPUs: 8})),
 			"warning: Use the other CPUs, or ask for 1 CPU: it used 0.97 of the 8 CPUs it was given, of which it bound itself to 1."},
-		"one of the node's": {ruleOneThread,
+		"bound to one CPU of the node": {ruleOneThread,
 			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 64})), ""},
-		"four of eight": {ruleCPUsUnused, findingAll(
+		"bound to four of eight CPUs": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 3.8, reporter.MetricJobCoresPeak, 4.0),
 			findingLimits(reporter.Limits{CPUs: 4, CPUQuota: 8, AffinityCPUs: 4, GivenCPUs: 8})),
 			"warning: Ask for 4 CPUs instead of 8: on average it used 3.8 of the 8 CPUs it was given, of which it bound itself " +
 				"to 4, and 4 at most."},
-		"a quota of its own": {ruleThrottled, findingAll(
+		"quota set by the job": {ruleThrottled, findingAll(
 			findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0, reporter.MetricJobCores, 1.9),
 			findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2, GivenCPUs: 64})),
 			"warning: Raise the quota, or run fewer threads: the job was given 64 CPUs, and the CPU quota of 2 CPUs stopped the " +

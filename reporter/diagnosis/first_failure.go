@@ -17,9 +17,9 @@ import (
 
 // ending describes how the job of one rank, or of a node without ranks, ended.
 type ending struct {
-	node string // its index; "" = irrelevant, because there is only one node
+	node string // its index; "" if there is only one node
 	host string
-	// rank is nil for a job that is not one of several. In a rank table it is always set.
+	// rank is nil if the job is not one of several. It is always set for a job in a rank table.
 	rank          *int
 	fromRankTable bool
 
@@ -32,7 +32,7 @@ type ending struct {
 	failureTime time.Time // when the job began to fail; set by firstFailure
 }
 
-// endingsOf returns the endings of n's ranks or, if it has none, of its job. It omits jobs without a verdict: they are
+// endingsOf returns the endings of n's ranks or, if it has none, of its job. It omits jobs without a verdict, which are
 // still running.
 func endingsOf(name string, n *reporter.Node) []ending {
 	if n == nil {
@@ -100,7 +100,7 @@ func fallbackVerdict(r *reporter.Rank) *reporter.Verdict {
 	return v
 }
 
-// outcome is a kind of ending. Lower values better explain the end of the run.
+// outcome is a kind of ending. The lower the value, the better it explains the end of the run.
 type outcome int
 
 const (
@@ -110,7 +110,7 @@ const (
 	outcomeSucceeded
 )
 
-// classify derives the outcome from the verdict and from who sent the signal.
+// classify derives the outcome from the verdict and the sender of the signal.
 func (e *ending) classify() outcome {
 	sender, _ := e.verdict.Evidence["sender"].(string)
 	switch v := e.verdict; {
@@ -124,15 +124,16 @@ func (e *ending) classify() outcome {
 	return outcomeFailed
 }
 
-// EndedByLauncher reports whether a launcher ended jobs of r and no job of r failed by itself: the reason is on another
-// node.
+// EndedByLauncher reports whether a launcher ended jobs of r and no job of r failed by itself: the reason is then on
+// another node.
 func EndedByLauncher(r *reporter.Report) bool {
 	first, ok := firstFailure(allEndings(r))
 	return ok && first.outcome == outcomeTerminated
 }
 
 // endedByLauncher reports whether the signal of a launcher ended the job. A signal at the scheduler's end time does not
-// count, because the time limit ended the job; nor do SIGUSR1 and SIGUSR2, which are for programs that handle them.
+// count, because the time limit ended the job. SIGUSR1 and SIGUSR2 do not count either, because they are meant for
+// programs that handle them.
 func (e *ending) endedByLauncher() bool {
 	switch v := e.verdict; v.Cause {
 	case CauseSignal, CauseUnknown:
@@ -148,7 +149,7 @@ func (e *ending) endedByLauncher() bool {
 }
 
 // failedAt returns when the job began to fail: when the kernel killed one of its processes, when a rule stopped it, or
-// else when it ended.
+// otherwise when it ended.
 func (e *ending) failedAt() time.Time {
 	key := ""
 	switch c := e.verdict.Cause; {
@@ -295,7 +296,7 @@ func (e *ending) where() string {
 // otherEndings counts the endings after the first failure.
 type otherEndings struct {
 	alike, ended, failed, lost endingCount
-	signal                     string // that the launcher sent to the ended jobs; "" if it differs
+	signal                     string // that the launcher sent to the ended jobs; "" if there were several
 }
 
 // endingCount counts jobs that ended in the same way.
@@ -367,7 +368,7 @@ func (o *otherEndings) String() string {
 		o.lost.words("has no end", "have no end", false)
 }
 
-// words returns the count as text and, if timed is set, within what time.
+// words returns the count as text, with the time span if timed is set.
 func (c *endingCount) words(one, many string, timed bool) string {
 	if c.count == 0 {
 		return ""

@@ -76,7 +76,7 @@ func TestFirstFailure_SetsVerdictAndExitCodeOfRun(t *testing.T) {
 	}
 }
 
-// ends returns a verdict for a test, with pairs of evidence.
+// ends returns a verdict with evidence from pairs of keys and values.
 func ends(cause, words string, more ...any) *reporter.Verdict {
 	v := &reporter.Verdict{Cause: cause, Text: words, Evidence: map[string]any{}}
 	for i := 0; i < len(more); i += 2 {
@@ -115,32 +115,32 @@ func TestFirstFailure_NamesFirstAndCountsOtherEndings(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change []func(report)
-		want   string // the text
+		want   string // text of the verdict
 		code   int    // -1 = unknown
 	}{
-		{"all good", nil, "all 4 ranks exited with code 0", 0},
-		{"one", []func(report){fails(2, s, 7)}, "rank 2 on node2 exited with code 7", 7},
-		{"the earlier", []func(report){fails(0, s, 7), fails(3, 3*s, 8)},
+		{"all succeeded", nil, "all 4 ranks exited with code 0", 0},
+		{"one failed", []func(report){fails(2, s, 7)}, "rank 2 on node2 exited with code 7", 7},
+		{"earlier of two failures", []func(report){fails(0, s, 7), fails(3, 3*s, 8)},
 			"rank 3 on node2 exited with code 8; 1 other failed, too", 8},
-		{"at once", []func(report){fails(0, s, 7), fails(3, s, 7)},
+		{"same failure within 100 ms", []func(report){fails(0, s, 7), fails(3, s, 7)},
 			"rank 0 on node1 exited with code 7; 1 other likewise within 100 ms", 7},
-		{"not the victim", []func(report){victim(0, 3*s, "prted"), fails(3, s, 8)},
+		{"terminated rank ended first", []func(report){victim(0, 3*s, "prted"), fails(3, s, 8)},
 			"rank 3 on node2 exited with code 8; 1 other was ended by SIGTERM of the launcher", 8},
-		{"somebody's signal", []func(report){victim(0, 3*s, "bash"), fails(3, s, 8)},
+		{"signal from bash", []func(report){victim(0, 3*s, "bash"), fails(3, s, 8)},
 			"rank 0 on node1 was killed by SIGTERM from bash (process 77) at 12:00:17 UTC; 1 other failed, too", 143},
-		{"victims only", []func(report){victim(0, s, "slurmstepd"), victim(1, 2*s, "slurmstepd"), victim(2, s, "slurmstepd")},
+		{"all ended by the launcher", []func(report){victim(0, s, "slurmstepd"), victim(1, 2*s, "slurmstepd"), victim(2, s, "slurmstepd")},
 			"rank 1 on node1 was killed by SIGTERM from slurmstepd (process 77) at 12:00:18 UTC; 2 others were ended by SIGTERM of the launcher within 1.0 s", 143},
-		{"a journal that stops", []func(report){stops(0, 5*s)}, "rank 0 on node1: how the command ended is not known: cut off", -1},
-		{"a victim before a journal that stops", []func(report){stops(0, 5*s), victim(3, s, "prted")},
+		{"journal stops", []func(report){stops(0, 5*s)}, "rank 0 on node1: how the command ended is not known: cut off", -1},
+		{"terminated rank, journal stops", []func(report){stops(0, 5*s), victim(3, s, "prted")},
 			"rank 3 on node2 was killed by SIGTERM from prted (process 77) at 12:00:19 UTC; 1 other has no end", 143},
-		{"not a journal that stops", []func(report){stops(0, 5*s), stops(1, 5*s), fails(3, 50*time.Millisecond, 9)},
+		{"journals stop before a failure", []func(report){stops(0, 5*s), stops(1, 5*s), fails(3, 50*time.Millisecond, 9)},
 			"rank 3 on node2 exited with code 9; 2 others have no end", 9},
 		{"Hydra", []func(report){fails(1, s, 1), stops(0, s), victim(2, s/2, "hydra_pmi_proxy"), victim(3, 100*time.Millisecond, "mpiexec.hydra")},
 			"rank 1 on node1 exited with code 1; 2 others were ended by SIGTERM of the launcher within 900 ms; 1 other has no end", 1},
-		{"the time limit of a job", []func(report){limit(0, s, "limit_time", "2024-05-01T12:00:00Z"), limit(1, 2*s, "limit_time", "2024-05-01T12:00:00Z"), fails(2, s, 1)},
+		{"time limit of the job", []func(report){limit(0, s, "limit_time", "2024-05-01T12:00:00Z"), limit(1, 2*s, "limit_time", "2024-05-01T12:00:00Z"), fails(2, s, 1)},
 			"rank 1 on node1 was ended at a time limit of Slurm: SIGTERM from slurmstepd (process 7) at 12:00:20 UTC; the job died of SIGTERM" +
 				"; 1 other likewise within 1.0 s; 1 other failed, too", 143},
-		{"a step that was cancelled", []func(report){limit(0, 2*s), fails(2, s, 1)},
+		{"cancelled step", []func(report){limit(0, 2*s), fails(2, s, 1)},
 			"rank 2 on node2 exited with code 1; 1 other was ended by SIGTERM of the launcher", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestFirstFailure_NodeAndRunHaveSameVerdict(t *testing.T) {
 	}
 }
 
-// Ranks that are alone on their nodes are named, too.
+// Ranks that are alone on their nodes are also named.
 func TestFirstFailure_NamesRanksAloneOnTheirNodes(t *testing.T) {
 	r := reportertest.Ranks(3, 1, 20)
 	for name, n := range r.Nodes {

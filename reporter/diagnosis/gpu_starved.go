@@ -10,10 +10,10 @@ import (
 
 // The thresholds for a starved GPU.
 const (
-	starvedShare   = 20  // percent of the run in which it was idle, in gaps
-	starvedCPUs    = 0.8 // CPUs that the job kept busy meanwhile
-	starvedWaiting = 50  // percent of that time in which tasks waited for storage
-	starvedDisk    = 50  // MiB/s that the disks moved meanwhile
+	starvedShare   = 20  // percent of the run that it spent in idle gaps
+	starvedCPUs    = 0.8 // CPUs that the job kept busy in the gaps
+	starvedWaiting = 50  // percent of the gaps in which tasks waited for storage
+	starvedDisk    = 50  // MiB/s of disk traffic in the gaps
 )
 
 // The resources that may keep a GPU waiting.
@@ -57,7 +57,7 @@ func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 		"job_cpus", float64(worst.JobCPUs))}
 }
 
-// gpuIsIdle reports whether next to nothing ran on the given GPU, so that the job does not need it.
+// gpuIsIdle reports whether next to nothing ran on the given GPU, so the job does not need it.
 func (e *ruleInput) gpuIsIdle(device int) bool {
 	mean := e.gpuUse(device)
 	return mean >= 0 && mean < gpuIdleShare && e.gpuCoverage(device) >= gpuIdleKnown

@@ -22,7 +22,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	case !(q.account.OOMKills > 0) && !(q.account.HostOOMKills > 0):
 		return "", ""
 	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !isCrash(q.job.Signal) && !q.endedByRule():
-		return "", "" // a signal ended the job, even if it had lost processes before
+		return "", "" // a signal ended the job, even if processes had been killed before
 	case q.job.Signal == "" && q.endedOtherwise():
 		return "", ""
 	}
@@ -48,7 +48,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 }
 
 // endedOtherwise reports whether the exit code has a reason other than a kill: a shell did not find its command, a
-// signal had asked the job to end, or its time was over.
+// signal had asked the job to end, or the time limit was reached.
 func (q *verdictInput) endedOtherwise() bool {
 	_, signalled := q.exitSignal()
 	return q.code == 126 || q.code == 127 || signalled || q.ownTimeout() != ""
@@ -71,7 +71,7 @@ func (q *verdictInput) killCause(v host.Victim) string {
 	return CauseOOM
 }
 
-// killedFor adds the kill of v to the evidence and returns its sentence.
+// killedFor adds the kill of v to the evidence and returns the sentence about it.
 func (q *verdictInput) killedFor(cause string, v host.Victim) string {
 	switch cause {
 	case CauseOOMCgroup:
@@ -112,8 +112,8 @@ func (q *verdictInput) nodesText(v host.Victim, which string) string {
 	return q.killText(v, " was killed because "+nodes+", all that "+which+", "+were+" out of memory")
 }
 
-// noteKills adds to the evidence the kills in the job's group, and how many of them the limit imposed on the job
-// caused.
+// noteKills adds to the evidence the number of kills in the job's group, and how many of them were at the limit imposed
+// on the job.
 func (q *verdictInput) noteKills(kills float64) {
 	q.note("oom_kills", kills)
 	if kills > 0 {
@@ -121,12 +121,12 @@ func (q *verdictInput) noteKills(kills float64) {
 	}
 }
 
-// pastLimitMB is by how many MiB the kernel's peak may exceed the limit, because the kernel allows a few more pages. A
-// higher peak was reached under a different limit.
+// pastLimitMB is how far, in MiB, the peak counted by the kernel may exceed the limit, because the kernel allows a few
+// more pages. A higher peak was reached under a different limit.
 const pastLimitMB = 1
 
-// groupText is killedFor for the limit of a group. If the limit was the job's, the sentence has its size. Of any other
-// group only the name is known.
+// groupText is killedFor for the limit of a group. For the job's own limit, the sentence states the size. For any other
+// group, only the name is known.
 func (q *verdictInput) groupText(v host.Victim) string {
 	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
 	at, known := reporter.HitLimit(q.account, v)
@@ -139,7 +139,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 	}
 
 	limit := float64(q.account.Limits.MemoryMB)
-	// The peak of the group with the limit, or else of the job.
+	// Prefer the peak of the group with the limit to the peak of the job.
 	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), positiveOrNaN(q.job.PeakMemoryMB))
 	if atKill := float64(q.account.FullAtKillMB); atKill > 0 { // the limit may have changed before or since
 		if limit = atKill; peak > atKill+pastLimitMB {
@@ -157,22 +157,22 @@ func (q *verdictInput) groupText(v host.Victim) string {
 
 	words := q.killText(v, what)
 	q.noteGrowth(limit)
-	if peak > 0 && math.Abs(peak-limit) > pastLimitMB { // else the limit is enough
+	if peak > 0 && math.Abs(peak-limit) > pastLimitMB { // otherwise the limit is also the peak
 		words += "; peak " + text.SizeText(peak)
 	}
 	q.setPeak(limit)
 	return words
 }
 
-// noteGrowth adds to the evidence how fast memory grew until the kill, if that shows that the need is not known.
+// noteGrowth adds to the evidence how fast memory grew until the kill, if the growth shows that the need is unknown.
 func (q *verdictInput) noteGrowth(limit float64) {
 	at, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(q.evidence["time"]))
 	q.note("mb_per_second", memoryGrowth(q.node, at, limit))
 }
 
-// setPeak makes the limit in MiB the peak of a job that reached it and that had the group for itself, whatever the
-// samples saw. In a shared group it only lowers a peak above the limit. A peak with swapped memory, or under another
-// limit, stays.
+// setPeak sets the job's peak memory to limit (MiB), because a job that was alone in its group and reached the limit
+// had that peak, even if no sample shows it. In a shared group it only lowers a peak above the limit. A peak that
+// includes swapped memory, or was reached under another limit, is kept.
 func (q *verdictInput) setPeak(limit float64) {
 	e := ruleInput{Node: q.node}
 	if !(limit > 0) || e.peakJobSwap() > 0 || q.account.Limits.MemoryRange != nil {
@@ -208,8 +208,8 @@ func (q *verdictInput) noteGroup(name string) {
 	}
 }
 
-// killText adds the victim to the evidence and returns who was killed, when, and how the job ended. The text what comes
-// after the victim's name.
+// killText adds the victim to the evidence and returns the text on the victim, the time, and how the job ended. what is
+// the text after the victim's name.
 func (q *verdictInput) killText(v host.Victim, what string) string {
 	if v.Process != "" {
 		q.evidence["process"] = text.Printable(v.Process)
@@ -247,7 +247,7 @@ func (q *verdictInput) endText() string {
 	return "exited with code " + text.Fixed(float64(q.code), 0)
 }
 
-// jobKills returns how many killed processes in the job's control group are known to be the job's.
+// jobKills returns how many killed processes in the job's control group are known to have belonged to the job.
 func (q *verdictInput) jobKills() float64 {
 	if q.alone() {
 		return reporter.GroupKills(q.account)
@@ -286,7 +286,7 @@ func (q *verdictInput) otherKillsText() string {
 		return "; its control group had " + killsText(all) + ", not of the job's processes"
 	case all > 0:
 		return "; its control group had " + killsText(all) + ", not known to be the job's"
-	case (q.mainKilled() || q.job.Signal == "" && q.code == 128+9) && onHost > 0: // of a shell's command
+	case (q.mainKilled() || q.job.Signal == "" && q.code == 128+9) && onHost > 0: // or a command of a shell was killed
 		q.note("host_oom_kills", onHost)
 		return "; this host had " + killsText(onHost) + " during the run, not known to be the job's"
 	}
@@ -302,8 +302,8 @@ func programOf(p reporter.Process) string {
 	return text.Clip(text.Printable(path.Base(words[0])), 40)
 }
 
-// noteHeaviest adds the process with the highest peak memory to the evidence of a kill for memory, and returns a text
-// on it: "; the heaviest is python3 (14448) with 1.7 GiB". It returns "" if none is known.
+// noteHeaviest adds the process with the highest peak memory to the evidence of an out-of-memory kill, and returns a
+// text about it: "; the heaviest is python3 (14448) with 1.7 GiB". It returns "" if none is known.
 func (q *verdictInput) noteHeaviest() string {
 	p, ok := q.node.LargestProcess()
 	if !ok {
@@ -315,7 +315,7 @@ func (q *verdictInput) noteHeaviest() string {
 	return fmt.Sprintf("; the heaviest is %s (%d) with %s", programOf(p), p.PID, text.SizeText(p.PeakMemoryMB))
 }
 
-// victim returns the victim in the kernel's log that is most certainly the job's.
+// victim returns the victim in the kernel's log that most certainly belonged to the job.
 func (q *verdictInput) victim() (host.Victim, bool) {
 	var best host.Victim
 	found := 0
@@ -327,7 +327,7 @@ func (q *verdictInput) victim() (host.Victim, bool) {
 	return best, found > 0
 }
 
-// certainty returns how certain it is that v was the job's, from 0 (it was not, or that is unknown) to 3 (it was the
+// certainty returns how certain it is that v belonged to the job, from 0 (unknown, or it did not) to 3 (it was the
 // job's main process).
 func (q *verdictInput) certainty(v host.Victim) int {
 	inGroup, killed := q.inGroup(v), q.mainKilled()
@@ -337,9 +337,9 @@ func (q *verdictInput) certainty(v host.Victim) int {
 	case v.Foreign:
 		return 0
 	case killed && q.account.SamePIDNamespace && v.PID > 0:
-		return 0 // the PID would match: something else killed the main process
+		return 0 // PIDs can be compared and differ: v was not the main process, which was killed
 	case killed && inGroup && (q.alone() || v.Process == q.commandName()):
-		return 2 // in another process namespace, or the whole group was killed at once
+		return 2 // in another process namespace, or the whole group was killed together
 	case killed:
 		return 0 // another process in the same group
 	case q.isJobProcess(v):
@@ -350,7 +350,7 @@ func (q *verdictInput) certainty(v host.Victim) int {
 	return 0
 }
 
-// isJobProcess reports whether v was the job's, judged by its parents.
+// isJobProcess reports whether v belonged to the job, judged by its parents.
 func (q *verdictInput) isJobProcess(v host.Victim) bool {
 	return v.InJob || v.PID > 0 && (v.PID == q.job.PID || v.Parent == q.job.PID && q.account.SamePIDNamespace)
 }
@@ -373,7 +373,7 @@ func (q *verdictInput) alone() bool {
 }
 
 // othersKilled reports whether the kernel's log names victims in the job's group, or all victims on the host. Call it
-// only if none of them was the job's.
+// only if none of the victims belonged to the job.
 func (q *verdictInput) othersKilled() bool {
 	named := q.account.Victims
 	noGroup := func(v host.Victim) bool { return v.Group == "" }
@@ -384,7 +384,7 @@ func (q *verdictInput) othersKilled() bool {
 }
 
 // presumedVictim returns the victim if no log names one: the main process, if SIGKILL ended it at the time of the kill.
-// The result is false if the victim is not known to be the job's.
+// The result is false if the victim is not known to have belonged to the job.
 func (q *verdictInput) presumedVictim() (host.Victim, bool) {
 	v := host.Victim{At: q.account.OOMAt}
 	if !q.mainKilled() {
@@ -414,12 +414,12 @@ func (q *verdictInput) hostWasShort() bool {
 	return k != nil && k.AvailablePct < hostShortPct
 }
 
-// commandOf returns the command of a killed process as sampled, or else the kernel's name for it.
+// commandOf returns the command of a killed process as sampled, or otherwise the kernel's name for it.
 func (q *verdictInput) commandOf(v host.Victim) string {
 	if v.PID > 0 && v.PID == q.job.PID {
 		return text.Clip(strings.Join(q.run.Command, " "), maxCommand)
 	}
-	samePIDs := v.InJob || q.account.SamePIDNamespace // else the PID is of another namespace
+	samePIDs := v.InJob || q.account.SamePIDNamespace // otherwise the PID is from another namespace
 	for _, p := range q.node.Processes {
 		if samePIDs && p.PID == v.PID {
 			return text.Clip(p.Command, maxCommand)

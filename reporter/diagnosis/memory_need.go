@@ -16,7 +16,7 @@ import (
 )
 
 // MemoryKillFinding returns the finding MemoryTight if the kernel killed a process of the job on n at the memory limit
-// imposed on it, however short the run was. It returns nil if that did not happen, or if the limit is unknown.
+// imposed on it, however short the run was. It returns nil if there was no such kill, or if the limit is unknown.
 func MemoryKillFinding(n *reporter.Node, run *reporter.Run) *reporter.Finding {
 	if n == nil || n.Verdict == nil {
 		return nil
@@ -39,7 +39,7 @@ func MemoryKillFinding(n *reporter.Node, run *reporter.Run) *reporter.Finding {
 	}
 }
 
-// killedText advises ask MiB after kills processes were killed at the limit.
+// killedText advises asking for ask MiB after the given number of kills at the limit.
 func killedText(v *reporter.Verdict, askFor string, ask, limit, kills float64) string {
 	words := askFor + text.TrimmedSizeText(ask) + " or more: the kernel killed " +
 		text.Count(kills, "process", "processes") + " at the memory limit of " + text.TrimmedSizeText(limit)
@@ -57,8 +57,8 @@ func GrowthText(rate float64) string {
 	return text.SizeText(rate) + "/s"
 }
 
-// killedRoom returns how many times the limit a job needs after a kill at it. If memory was still growing, the need is
-// not known.
+// killedRoom returns by what factor to raise the limit after a kill at the limit. If memory was still growing, the need
+// is unknown and the factor is larger.
 func killedRoom(v *reporter.Verdict) float64 {
 	if v.Number("mb_per_second") > 0 {
 		return findGrowingRoom
@@ -66,14 +66,14 @@ func killedRoom(v *reporter.Verdict) float64 {
 	return findKilledRoom
 }
 
-// The growth that shows that the need of a job is not known.
+// The growth of memory at which the need of a job is considered unknown.
 const (
-	growthSamples = 3   // each of the last samples has more memory than the one before
+	growthSamples = 3   // in each of the last samples, memory is larger than in the sample before
 	growthShare   = 0.1 // of the limit, in these samples together
 )
 
-// memoryGrowth returns by how many MiB per second the memory of the job grew in the last samples before a time, or NaN
-// if it did not grow in each of them, or by too small a share of the limit in MiB.
+// memoryGrowth returns the growth of the job's memory, in MiB per second, over the last samples before the given time.
+// It returns NaN if memory did not grow in each of them, or if it grew by too small a share of limit, which is in MiB.
 func memoryGrowth(n *reporter.Node, before time.Time, limit float64) float64 {
 	values := n.Samples.Column(collector.JobMemory.Key())
 	times := n.Samples.Column(collector.Timestamp.Key())
@@ -103,8 +103,8 @@ func memoryGrowth(n *reporter.Node, before time.Time, limit float64) float64 {
 	return grown / seconds
 }
 
-// SuggestedMemory returns how much memory to request, in MiB: twice what the job needed, rounded up, but no more than
-// its limit or 1.25 × its need, whichever is higher. It returns NaN if the need is unknown.
+// SuggestedMemory returns how much memory to request, in MiB: twice the job's need, rounded up, but no more than its
+// limit or 1.25 × its need, whichever is higher. It returns NaN if the need is unknown.
 func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
 	e := ruleInput{Node: n, command: commandOf(n, run), run: run}
 	if why, _ := e.reclaimReason(); why != "" || e.memoryOption() != "" {
@@ -118,7 +118,7 @@ func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
 	return ask
 }
 
-// Swapped or refaulted memory shows that the job could have used more if it is at least this share of the peak.
+// If swapped or refaulted memory is at least this share of the peak, the job could have used more memory.
 const (
 	reclaimSwapShare    = 0.05
 	reclaimRefaultShare = 0.1
@@ -188,7 +188,7 @@ const shellSigns = "\"'`;&|()"
 // memoryOptionIn is memoryOption for one command.
 func memoryOptionIn(command []string) string {
 	var args []string
-	for _, arg := range command { // a command in a command: sh -c "java -Xmx3g"
+	for _, arg := range command { // an argument may hold a command: sh -c "java -Xmx3g"
 		args = append(args, strings.Fields(arg)...)
 	}
 	for i, next := range append(args, "")[1:] {

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The advice has the number of killed processes and their limit.
+// The advice states the number of killed processes and their limit.
 func TestMemoryKillFinding_NamesKillsAndLimit(t *testing.T) {
 	t.Parallel()
 	slurm := &reporter.Run{Platform: reporter.PlatformSlurm}
@@ -33,9 +33,9 @@ func TestMemoryKillFinding_NamesKillsAndLimit(t *testing.T) {
 	}
 }
 
-// The need is not known if memory grew in each of the last three samples before the kill, together by a tenth of the
-// limit.
-func TestMemoryGrowth(t *testing.T) {
+// Growth is reported if memory grew in each of the last three samples before the kill, and by a tenth of the limit in
+// total.
+func TestMemoryGrowth_NeedsThreeRisingSamples(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	start := time.Unix(1000, 0)
@@ -44,17 +44,17 @@ func TestMemoryGrowth(t *testing.T) {
 		kill   int       // seconds
 		want   float64
 	}{
-		"grew to the end":           {[]float64{10, 10, 20, 60, 110}, 9, 100.0 / 3},
-		"a sample after the kill":   {[]float64{10, 10, 20, 60, 110, 3}, 6, 100.0 / 3},
-		"an unknown last sample":    {[]float64{10, 10, 20, 60, 110, nan}, 9, 100.0 / 3},
-		"from its start":            {[]float64{20, 60, 110}, 9, 110.0 / 3},
-		"stood still once":          {[]float64{10, 20, 60, 60}, 9, nan},
-		"less than a tenth":         {[]float64{100, 108, 116, 125}, 9, nan},
-		"a tenth":                   {[]float64{100, 108, 116, 125.75}, 9, 25.75 / 3},
-		"too few":                   {[]float64{100, 200}, 9, nan},
-		"grew and then fell":        {[]float64{10, 60, 120, 80}, 9, nan},
-		"grew, and killed at once":  {nil, 9, nan},
-		"grew only after the kill.": {[]float64{10, 10, 10, 60, 110, 160}, 4, nan},
+		"grew to the end":                {[]float64{10, 10, 20, 60, 110}, 9, 100.0 / 3},
+		"sample after the kill":          {[]float64{10, 10, 20, 60, 110, 3}, 6, 100.0 / 3},
+		"last sample unknown":            {[]float64{10, 10, 20, 60, 110, nan}, 9, 100.0 / 3},
+		"grew from the start":            {[]float64{20, 60, 110}, 9, 110.0 / 3},
+		"constant once":                  {[]float64{10, 20, 60, 60}, 9, nan},
+		"less than a tenth of the limit": {[]float64{100, 108, 116, 125}, 9, nan},
+		"a tenth of the limit":           {[]float64{100, 108, 116, 125.75}, 9, 25.75 / 3},
+		"too few samples":                {[]float64{100, 200}, 9, nan},
+		"grew and then fell":             {[]float64{10, 60, 120, 80}, 9, nan},
+		"no samples":                     {nil, 9, nan},
+		"grew only after the kill":       {[]float64{10, 10, 10, 60, 110, 160}, 4, nan},
 	} {
 		n := &reporter.Node{Sampling: &reporter.Sampling{Start: reporter.Time{Time: start}}}
 		times := make([]float64, len(c.values))
@@ -69,7 +69,7 @@ func TestMemoryGrowth(t *testing.T) {
 		}
 	}
 	if got := memoryGrowth(&reporter.Node{}, time.Time{}, nan); !math.IsNaN(got) {
-		t.Errorf("without samples and limit: growth %v, want NaN", got)
+		t.Errorf("node without samples, no limit: growth %v, want NaN", got)
 	}
 }
 
@@ -89,7 +89,7 @@ func swappingNode() *reporter.Node {
 	return n
 }
 
-// Advice includes swapped memory, and is never so little that it has to be swapped again.
+// Advice includes swapped memory, and is never so little that the job would swap again.
 func TestSuggestedMemory_CountsSwap(t *testing.T) {
 	t.Parallel()
 	n := swappingNode()
@@ -107,7 +107,7 @@ func TestSuggestedMemory_CountsSwap(t *testing.T) {
 	}
 }
 
-// Shared memory of an unknown owner may be the job's: advice includes it.
+// Shared memory of an unknown owner may belong to the job, so advice includes it.
 func TestSuggestedMemory_CountsSharedMemoryWithoutOwner(t *testing.T) {
 	t.Parallel()
 	n := findingNode()
@@ -126,7 +126,7 @@ func TestSuggestedMemory_CountsSharedMemoryWithoutOwner(t *testing.T) {
 }
 
 // The option that sets the memory of a program is found in its command line.
-func TestMemoryOptionIn(t *testing.T) {
+func TestMemoryOptionIn_FindsOptionThatSetsMemory(t *testing.T) {
 	for command, want := range map[string]string{
 		"java -Xms1g -Xmx3g -jar x.jar":                           "-Xmx3g",
 		"/usr/lib/jvm/bin/java -jar x.jar":                        "java",
@@ -187,19 +187,19 @@ func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 		"java in a script": {findingAll(little, func(n *reporter.Node) {
 			n.Processes = []reporter.Process{{Command: "bash x.sh"}, {Command: "java -jar x.jar"}}
 		}), "info: Set -Xmx before you ask for less memory: " + used + ", and Java takes a part of the memory that it finds.", "sized_by"},
-		"a little": {heldBy(reporter.Reclaim{SwapMB: 1, RefaultedMB: 50}),
+		"little reclaim": {heldBy(reporter.Reclaim{SwapMB: 1, RefaultedMB: 50}),
 			"warning: Set the limit to 2.5 GiB instead of 8 GiB: it used 1 GiB at most (this is twice that, rounded).", "ask_mb"},
 	} {
 		got, evidence := judged(ruleMemoryUnused, c.change)
 		_, amount := evidence["ask_mb"]
 		if _, has := evidence[c.evidence]; got != c.want || !has || amount != (c.evidence == "ask_mb") {
-			t.Errorf("%s: finding %q with evidence %v; want %q with %s, and an amount only if that is ask_mb", name,
+			t.Errorf("%s: finding %q with evidence %v; want %q with %s, and an amount only under the key ask_mb", name,
 				got, evidence, c.want, c.evidence)
 		}
 
 		n := findingNode()
 		if c.change(n); math.IsNaN(SuggestedMemory(n, findingRun)) == (c.evidence == "ask_mb") {
-			t.Errorf("%s: SuggestedMemory = %v MiB, want a number only if the evidence has ask_mb", name,
+			t.Errorf("%s: SuggestedMemory = %v MiB, want a number only if the evidence contains ask_mb", name,
 				SuggestedMemory(n, findingRun))
 		}
 	}
@@ -210,7 +210,7 @@ func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 	}
 }
 
-// The suggested memory is never less than 1.25 × the peak, even if the job has less.
+// The suggested memory is never less than 1.25 × the peak, even if the job's limit is lower.
 func TestSuggestedMemory_IsAtLeastAQuarterAbovePeak(t *testing.T) {
 	for peak, want := range map[float64]float64{1000: 2048, 4000: 8192, 5000: 8192, 6500: 8192, 7000: 10240, 8000: 10240} {
 		n := findingNode()

@@ -12,10 +12,10 @@ import (
 
 // The thresholds for a neighbour. Shares are of the node's capacity.
 const (
-	neighbourShare   = 25  // percent of the node's CPUs or memory that other processes had
+	neighbourShare   = 25  // percent of the node's CPUs or memory that other processes used
 	neighbourSteal   = 10  // percent of the CPU time that went to other virtual machines
 	neighbourWait    = 5   // percent of the time that tasks waited for memory
-	neighbourOwnCPUs = 0.9 // of the CPUs that the job may use: a job that had them was not held up
+	neighbourOwnCPUs = 0.9 // of the CPUs that the job may use: a job that used more was not held up
 )
 
 // judgeNeighbour fires if other processes on the node, or other virtual machines on its hypervisor, held the job up.
@@ -67,8 +67,8 @@ func (e *ruleInput) isSelfContended() bool {
 		limit < float64(e.Host.CPUs) && e.Metric(reporter.MetricJobThreads) > limit
 }
 
-// neighbourInMemory returns the finding on memory, or nil. A job that came close to its own limit gets none, because it
-// waits for that limit.
+// neighbourInMemory returns the finding on memory, or nil. There is none for a job that came close to its own limit,
+// because it waits at that limit.
 func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	waiting := firstKnown(e.percent(reporter.MetricJobPSIMemory), e.percent(reporter.MetricPSIMemoryFull))
 	if e.Host == nil || !positive(e.Host.MemoryMB) || !(waiting >= neighbourWait) ||

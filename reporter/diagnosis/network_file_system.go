@@ -15,7 +15,7 @@ import (
 const (
 	serverWait    = 20  // percent of the run that calls took
 	serverStorage = 5   // percent of the time in which tasks waited for storage: then reads and writes held them up
-	serverBusy    = 0.9 // of the CPUs that its threads can use: a job that had them did not wait
+	serverBusy    = 0.9 // of the CPUs that its threads can use: a job that used more did not wait
 )
 
 // judgeServer fires if the job waited for a network file system.
@@ -103,7 +103,7 @@ func (e *ruleInput) storageWaitPct() float64 {
 	return firstKnown(e.mean(collector.JobPSIIOSome), e.mean(collector.PSIIOSome), e.Metric(reporter.MetricIOWait))
 }
 
-// isCPUBound reports whether the job kept nearly all CPUs busy that it may use and has threads for.
+// isCPUBound reports whether the job kept busy nearly all CPUs that it may use and has threads for.
 func (e *ruleInput) isCPUBound() bool {
 	most := e.cpuLimit()
 	if threads := e.Metric(reporter.MetricJobThreads); threads < most || math.IsNaN(most) {

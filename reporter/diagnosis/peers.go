@@ -45,7 +45,7 @@ func addPeerFindings(r *reporter.Report) {
 	short := memoryRanShort(r)
 	for _, n := range r.EachNode() {
 		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool {
-			return comparesPeers(f.ID) || f.ID == ruleMemoryUnused && short // all nodes get the same amount
+			return comparesPeers(f.ID) || f.ID == ruleMemoryUnused && short // all nodes are given the same amount of memory
 		})
 	}
 
@@ -92,7 +92,7 @@ func nodePeers(r *reporter.Report) []peer {
 }
 
 // rankPeers returns the ranks of all nodes that ran for at least minRunSeconds, or nil if no node has several ranks. A
-// node without a rank table may be one rank, too.
+// node without a rank table may also be one rank.
 func rankPeers(r *reporter.Report) []peer {
 	var out []peer
 	several := false
@@ -182,7 +182,7 @@ func stragglers(peers []peer, r *reporter.Report) []peerFinding {
 	return []peerFinding{{last, lateFinding(&last, after, r.Run.Wall(), len(late), len(peers))}}
 }
 
-// latePeers returns the peers that ended long after the median. A failed run has none, because there the first failure
+// latePeers returns the peers that ended long after the median. A failed run has none, because the first failure
 // decides when the peers end.
 func latePeers(peers []peer, r *reporter.Report) []peer {
 	noEnd := func(p peer) bool { return p.end.IsZero() }
@@ -209,7 +209,7 @@ func medianEnd(peers []peer) time.Time {
 	return low.Add(high.Sub(low) / 2)
 }
 
-// lateBusy is how many CPUs a late peer used on average if it had too much to do, rather than waited.
+// lateBusy is the least mean number of CPUs used by a late peer that had too much to do, rather than waited.
 const lateBusy = 0.7
 
 // lateFinding returns the finding on p, which ended last: late seconds after the median. Of all peers, count were late.

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// withID returns the nodes with a finding, as lines of "NODE: TEXT".
+// withID returns the findings with the given ID, as lines of the form "NODE: TEXT".
 func withID(r *reporter.Report, id string) string {
 	var lines []string
 	for _, name := range r.NodeNames() {
@@ -25,8 +25,8 @@ func withID(r *reporter.Report, id string) string {
 	return strings.Join(lines, "\n")
 }
 
-// The texts of comparisons of ranks and nodes are a golden file.
-func TestAddPeerFindings_TextsGolden(t *testing.T) {
+// The findings from comparing ranks and nodes match a golden file.
+func TestAddPeerFindings_TextsMatchGoldenFile(t *testing.T) {
 	throttled := reportertest.Ranks(3, 2, 30)
 	throttled.Nodes["1"].Metrics[reporter.MetricThrottled] = 31
 	throttled.Nodes["2"].Metrics[reporter.MetricThrottled] = 2
@@ -48,8 +48,8 @@ func TestAddPeerFindings_TextsGolden(t *testing.T) {
 		name string
 		r    *reporter.Report
 	}{
-		{"uneven CPU", reportertest.UnevenRanks()}, {"two that are uneven", half}, {"uneven memory", memory},
-		{"a straggler", reportertest.LateRank()}, {"two that are late", late},
+		{"uneven CPU", reportertest.UnevenRanks()}, {"two uneven ranks", half}, {"uneven memory", memory},
+		{"a straggler", reportertest.LateRank()}, {"two stragglers", late},
 		{"throttled", throttled}, {"swapping", swapping}, {"killed and swapping", killed},
 	} {
 		merged := mergedRun(t, c.r)
@@ -64,8 +64,8 @@ func TestAddPeerFindings_TextsGolden(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "across.txt"), out.Bytes(), *update)
 }
 
-// Ordinary differences of ranks are no finding.
-func TestAddPeerFindings_NoneForOrdinaryDifferences(t *testing.T) {
+// Ordinary differences between ranks cause no finding.
+func TestAddPeerFindings_IgnoresOrdinaryDifferences(t *testing.T) {
 	cores := func(r *reporter.Report, rank int, v float64) {
 		reportertest.RankOf(r, rank).Metrics[reporter.MetricJobCores] = v
 	}
@@ -78,7 +78,7 @@ func TestAddPeerFindings_NoneForOrdinaryDifferences(t *testing.T) {
 			reportertest.EndRank(r, 1, 11*time.Second, 0, "", goodEnd())
 			return r
 		},
-		"hardly anything": func() *reporter.Report {
+		"nearly idle ranks": func() *reporter.Report {
 			r := reportertest.Ranks(1, 4, 60)
 			for rank := range 4 {
 				cores(r, rank, 0.1*float64(rank))
@@ -93,7 +93,7 @@ func TestAddPeerFindings_NoneForOrdinaryDifferences(t *testing.T) {
 			r.Nodes["0"].Metrics[reporter.MetricJobCores] = 3
 			return r
 		},
-		"short": func() *reporter.Report {
+		"short run": func() *reporter.Report {
 			r := reportertest.Ranks(2, 4, 4)
 			cores(r, 3, 0)
 			return r
@@ -110,14 +110,14 @@ func TestAddPeerFindings_NoneForOrdinaryDifferences(t *testing.T) {
 			reportertest.EndRank(r, 0, time.Second, 1, "", ends(CauseExited, "exited with code 1"))
 			return r
 		},
-		"a tenth": func() *reporter.Report {
+		"late by a tenth of the run": func() *reporter.Report {
 			r := reportertest.Ranks(2, 4, 100)
 			for rank := range 7 {
 				reportertest.EndRank(r, rank, 10*time.Second, 0, "", goodEnd())
 			}
 			return r
 		},
-		"ended early with little": func() *reporter.Report {
+		"ended early, little CPU": func() *reporter.Report {
 			r := reportertest.Ranks(2, 4, 100)
 			reportertest.EndRank(r, 3, 20*time.Second, 0, "", goodEnd())
 			cores(r, 3, 0.1)

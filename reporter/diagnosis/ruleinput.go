@@ -41,8 +41,8 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 // askFor is AskFor for the job of e.
 func (e *ruleInput) askFor() string { return AskFor(e.Node, e.run) }
 
-// AskFor returns the words before an amount of memory: a scheduler is asked for it, any other limit is set. run may be
-// nil.
+// AskFor returns the words before an amount of memory: "Ask for " under a scheduler, and "Set the limit to " otherwise.
+// run may be nil.
 func AskFor(n *reporter.Node, run *reporter.Run) string {
 	scheduled := run != nil && (run.Platform == reporter.PlatformSlurm || run.Platform == reporter.PlatformKubernetes)
 	if scheduled || n.Identity != nil && n.Identity.Scheduler != "" {
@@ -51,7 +51,7 @@ func AskFor(n *reporter.Node, run *reporter.Run) string {
 	return "Set the limit to "
 }
 
-// commandOf returns the wrapped command of n, or else the run's.
+// commandOf returns the wrapped command of n, or otherwise the run's.
 func commandOf(n *reporter.Node, run *reporter.Run) []string {
 	if len(n.Command) == 0 && run != nil {
 		return run.Command
@@ -115,8 +115,8 @@ func (e *ruleInput) throttled() bool {
 // need.
 func (e *ruleInput) isCPUStarved() bool { return e.cpuWaitPct() >= findWaitPct }
 
-// cpuWaitPct returns the share of the time in which a task of the job waited for a CPU, in percent; if that is unknown,
-// a task of the node.
+// cpuWaitPct returns the share of the time in which a task of the job waited for a CPU, in percent. If it is unknown,
+// cpuWaitPct returns the share for tasks of the node.
 func (e *ruleInput) cpuWaitPct() float64 {
 	return firstKnown(e.Metric(reporter.MetricJobPSICPU), e.Metric(reporter.MetricPSICPUSome))
 }
@@ -160,8 +160,8 @@ func (e *ruleInput) groupPeak() float64 {
 	return e.Metric(reporter.MetricLimitMemory) / 100 * e.memoryLimit()
 }
 
-// neededMemory returns peakMemory, or the job's peak and the node's shared memory that the job may have filled, if that
-// is more.
+// neededMemory returns peakMemory or, if it is more, the sum of the job's peak and the node's shared memory that the
+// job may have filled.
 func (e *ruleInput) neededMemory() float64 {
 	peak := e.peakMemory()
 	if job := e.Metric(reporter.MetricJobMemoryPeak); e.Job != nil && job+e.Job.UnownedMB > peak {
@@ -171,7 +171,7 @@ func (e *ruleInput) neededMemory() float64 {
 }
 
 // peakJobSwap returns the peak amount of the job's memory in swap, in MiB, or 0 if unknown. The job's peak includes
-// swap, the usage of its control group does not.
+// swap; the usage of its control group does not.
 func (e *ruleInput) peakJobSwap() float64 {
 	if q, ok := e.Summaries[collector.JobMemorySwap.Key()]; ok && positive(q.Max) {
 		return q.Max
@@ -184,8 +184,8 @@ func (e *ruleInput) gpuUse(device int) float64 {
 	return e.GPUMetric(reporter.MetricGPUUtilization, device)
 }
 
-// gpuCoverage returns the share of the kept samples, and so of the time, that have the device's utilization. If the GPU
-// queries ended early, the mean covers little of the run.
+// gpuCoverage returns the share of the kept samples, and thus of the time, in which the device's utilization is known.
+// If the GPU queries ended early, the mean covers little of the run.
 func (e *ruleInput) gpuCoverage(device int) float64 {
 	if device >= collector.MaxGPUs {
 		return 0

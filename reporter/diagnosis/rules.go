@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// askAtLimit returns how much memory in MiB a job near its limit should ask for, and the peak on which that is based.
-// If the kernel killed a process at the limit, the job needed more than its peak.
+// askAtLimit returns how much memory in MiB a job near its limit should ask for, and the peak on which that amount is
+// based. If the kernel killed a process at the limit, the job needed more than its peak.
 func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	peak = e.groupPeak()
 	if kills > 0 {
 		needed := (limit + e.peakJobSwap()) * killedRoom(e.Verdict)
-		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
+		if e.Limits.MemoryRange != nil { // the limit was raised, and the job went on
 			needed = max(needed, finiteOrZero(peak)*findTightRoom)
 		}
 		return roundSize(needed), pct / 100 * limit
@@ -75,7 +75,7 @@ func (e *ruleInput) tightText(pct, limit, kills, ask float64) (severity, words s
 		reached += ", and " + text.TrimmedSizeText(swapped) + " of the job were swapped out"
 	}
 	reason, name := e.reclaimReason()
-	if name == "swap" && swapped >= 1 { // the text has that already
+	if name == "swap" && swapped >= 1 { // the text already mentions swap
 		reason = ""
 	}
 
@@ -111,12 +111,12 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 	return &reporter.Finding{Text: words + ".", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// judgeGPUIdle fires if next to nothing ran on GPUs of the job. It advises asking for fewer, but keeping those with
-// memory in use.
+// judgeGPUIdle fires if next to nothing ran on GPUs of the job. It advises asking for fewer GPUs, but keeping the GPUs
+// with memory in use.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int
 	var use []float64
-	own, filled, held := 0, 0, math.NaN() // held: the most memory in use on one of them
+	own, filled, held := 0, 0, math.NaN() // held: the most memory in use on one GPU
 	for i, g := range e.GPUs {
 		if !g.OfJob {
 			continue
@@ -250,7 +250,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
 	words := "the CPU quota"
 	if l := e.Limits; l != nil && positive(float64(l.LeastQuota())) {
-		quota = float64(l.LeastQuota()) // the lowest stops soonest
+		quota = float64(l.LeastQuota()) // the lowest quota throttles most
 		words += " of " + reporter.QuotaText(l) + " CPUs"
 		if l.QuotaRange != nil {
 			words += " (" + reporter.LimitChangeText(l.QuotaRange) + ")"
@@ -304,7 +304,7 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 	need := e.neededMemory()
 	ask := roundSize(findMemoryRoom * need)
 	switch {
-	case e.Metric(reporter.MetricJobOOMKills) > 0: // the kernel killed: the memory was needed
+	case e.Metric(reporter.MetricJobOOMKills) > 0: // a process was killed, so the memory was needed
 		return nil
 	case !positive(peak) || !(findMemoryRoom*need < limit/2) || !(ask < limit):
 		return nil
@@ -336,7 +336,7 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 
 	ticks := float64(s.Samples) + float64(s.MissedTicks)
 	missed, gap := 100*float64(s.MissedTicks)/ticks, s.LongestGapSeconds
-	if len(s.Suspends) > 0 { // the gap includes the time of sleep, the run does not
+	if len(s.Suspends) > 0 { // the gap includes the suspended time, the run time does not
 		gap = math.NaN()
 	}
 

@@ -97,7 +97,7 @@ func (q *verdictInput) noteSignal(s collector.Signal) string {
 	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
 }
 
-// timeLimit looks for a signal or an exit code that shows that the job's time was over.
+// timeLimit looks for a signal or an exit code that shows that the job reached a time limit.
 func (q *verdictInput) timeLimit() (cause, words string) {
 	if words := q.ownTimeout(); words != "" {
 		return CauseTimeLimit, words
@@ -122,7 +122,7 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 	return CauseTimeLimit, words + "; the job " + q.endText()
 }
 
-// isTimeLimit reports whether s was sent because the job's time was over.
+// isTimeLimit reports whether s was sent because the job reached a time limit.
 func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	switch {
 	case s.Signal != "SIGTERM" || !q.precedesEnd(s):
@@ -135,8 +135,8 @@ func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	return q.exit.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.job.End.Sub(s.At) <= killGrace
 }
 
-// ownTimeout returns the sentence for a timeout(1) command that exited because the time was over, with 124, or 137 if
-// it had to send SIGKILL. It returns "" otherwise.
+// ownTimeout returns the sentence for a timeout(1) command that exited because its time was over: with 124, or with 137
+// if it had to send SIGKILL. It returns "" otherwise.
 func (q *verdictInput) ownTimeout() string {
 	if limit, ok := TimeoutLimit(q.run.Command); q.commandName() != "timeout" || !ok || q.run.WallSeconds < limit {
 		return ""
@@ -295,7 +295,7 @@ func (q *verdictInput) alreadyFullText() string {
 		" was full before it began, and is"
 }
 
-// IsFull reports whether nothing more can be written. Unknown free space (NaN) is not full.
+// IsFull reports whether nothing more can be written. It returns false if the free space is unknown (NaN).
 func IsFull(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }
 
 // filledByCore reports whether the file system of r would have room without a core file of the job. Then the crash
@@ -348,7 +348,7 @@ func (q *verdictInput) coreText() string {
 }
 
 // stoppedFirst reports whether a rule stopped the job before the kernel killed any of its processes for lack of memory,
-// so that nothing else can be the cause. A job that exited with 0 did not fail because of a kill.
+// so nothing else can be the cause. A job that exited with 0 did not fail because of a kill.
 func (q *verdictInput) stoppedFirst() bool {
 	stop, first := q.account.Stop, q.account.OOMAt
 	for _, v := range q.account.Victims {
@@ -401,7 +401,7 @@ func ruleText(s *collector.Stop) string { return "'" + text.Printable(text.Clip(
 func valueText(s *collector.Stop) string {
 	c, ok := collector.ColumnByKey(s.Key)
 	switch unit := c.Info().Unit; {
-	case !ok: // from a later version
+	case !ok: // the metric is from a later version
 		return text.Number(s.Value)
 	case unit == collector.Mebibytes:
 		return text.SizeText(s.Value)

@@ -38,7 +38,7 @@ const (
 	// killGrace is the longest time after SIGTERM in which SIGKILL is attributed to a scheduler without a known end
 	// time. Schedulers wait 5 to 60 s by default.
 	killGrace = 2 * time.Minute
-	// limitSlack is how long before the scheduler's end time a signal still counts as the scheduler's.
+	// limitSlack is how long before the scheduler's end time a signal is still attributed to the scheduler.
 	limitSlack = 10 * time.Second
 )
 
@@ -61,7 +61,7 @@ func verdictPriority(v *reporter.Verdict) int {
 	case cause == CauseSignal && isCrash(signal):
 		cause = crashed
 	}
-	return slices.Index(order, cause) // -1 for a cause of a later version
+	return slices.Index(order, cause) // -1 for a cause from a later version
 }
 
 // isCrash reports whether the named signal indicates a fault in the program rather than a request to end.
@@ -89,7 +89,7 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 	if n.Job == nil && len(run.Command) == 0 || running {
 		return nil
 	}
-	if e.TimeLimit.Before(run.Start.Time) { // of another job, or invalid
+	if e.TimeLimit.Before(run.Start.Time) { // the end time is another job's, or invalid
 		e.TimeLimit = time.Time{}
 	}
 
@@ -210,7 +210,7 @@ func (q *verdictInput) commandName() string {
 	return name[:min(len(name), 15)] // TASK_COMM_LEN
 }
 
-// clockTime formats t for a sentence, without the date, which the report of the run has.
+// clockTime formats t for a sentence, without the date, which is in the run's report.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
 // processText returns a text such as "python (process 4242)".

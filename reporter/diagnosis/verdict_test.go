@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// verdictCase is a job that ended with few known facts: tests add to them.
+// verdictCase is a job that ended, with few known facts. Tests add more facts.
 type verdictCase struct {
 	in   Input
 	a    *collector.Account
@@ -25,7 +25,7 @@ type verdictCase struct {
 	last collector.Sample // newest
 }
 
-// verdictOf returns the verdict on a job of 20 s that ended with a code, or by a signal, after change.
+// verdictOf applies change to a job of 20 s that ended with the given code or signal, and returns the verdict.
 func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase)) *reporter.Verdict {
 	t.Helper()
 	rec := collector.NewRecording(host.Instant{Wall: reportertest.RunStart}, time.Second, 1000)
@@ -52,8 +52,7 @@ func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase))
 	return v
 }
 
-// verdictWhole checks the invariants of verdicts: decoding returns the same one, and the sentence is one line of
-// printable text.
+// verdictWhole checks the invariants of verdicts: JSON preserves a verdict, and its text is one printable line.
 func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	t.Helper()
 	if v.Text == "" || v.Text != text.Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
@@ -65,19 +64,20 @@ func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	}
 	var again reporter.Verdict
 	if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(*v, again) {
-		t.Errorf("after JSON the verdict is %+v, was %+v (error %v)", again, *v, err)
+		t.Errorf("verdict decoded from JSON: %+v, want %+v (error %v)", again, *v, err)
 	}
 	if !slices.Contains(documentedCauses(t), v.Cause) {
 		t.Errorf("cause %q is not in the table of docs/verdict.md", v.Cause)
 	}
 }
 
-// term returns a SIGTERM some seconds after the start.
+// term returns a SIGTERM at the given number of seconds after the start.
 func term(seconds float64, pid int, process string) collector.Signal {
 	return collector.Signal{Signal: "SIGTERM", Number: 15, At: reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
 }
 
-// oomInGroup adds one kill in the job's group, with these victims in the kernel's log. Its counters prove nothing.
+// oomInGroup adds one kill in the job's group, with the given victims in the kernel's log. The group's counters prove
+// nothing.
 func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.OOMKills, c.a.HostOOMKills = 1, 1
@@ -88,7 +88,8 @@ func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 	}
 }
 
-// counted sets whether the counters of cgroup v2 blame a limit of the group or below it, and the job's limit.
+// counted sets whether the counters of cgroup v2 attribute the kill to a limit of the group or below it, and to the
+// job's limit.
 func counted(inGroup, atLimit bool) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.LastOOMKill.LimitEventsCounted, c.a.LastOOMKill.InGroup, c.a.LastOOMKill.AtLimit = true, inGroup, atLimit
@@ -129,7 +130,7 @@ func ofNodes(constraint, nodes string, v host.Victim) host.Victim {
 	return v
 }
 
-// hostOOM adds a kill on a host where no group counts the job's.
+// hostOOM adds a kill on a host where no group counts the job's kills.
 func hostOOM(memory series.Optional, victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.HostOOMKills, c.a.Victims = 1, victims
@@ -137,7 +138,7 @@ func hostOOM(memory series.Optional, victims ...host.Victim) func(*verdictCase) 
 	}
 }
 
-// ours makes v a victim that was the job's, by its parents.
+// ours makes v a process of the job, judged by its parents.
 func ours(v host.Victim) host.Victim {
 	v.InJob = true
 	return v
@@ -165,12 +166,12 @@ func inner(group string) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.InnerMemoryGroup = group }
 }
 
-// fullAt sets the limit at which the group was full when the kernel killed.
+// fullAt sets the limit that the group had reached when the kernel killed a process.
 func fullAt(mb series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.FullAtKillMB = mb }
 }
 
-// timeoutAt adds a timeout(1) around perfagent that ends the job some seconds after the start.
+// timeoutAt adds a timeout(1) around perfagent that ends the job the given number of seconds after the start.
 func timeoutAt(seconds float64) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.in.Exit.Timeout = reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second)))
@@ -196,14 +197,14 @@ func core(mb float64, path string) host.CoreFile {
 	return host.CoreFile{File: path + "/core", MB: mb, Paths: []string{path}}
 }
 
-// dumped makes the main process leave a core, in a file if there is one.
+// dumped makes the main process dump core, into the given files if there are any.
 func dumped(cores ...host.CoreFile) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.in.Exit.CoreDumped, c.in.Exit.CoresWritten, c.in.Exit.Cores = true, true, cores
 	}
 }
 
-// stopAt makes a rule stop the job some seconds after the start.
+// stopAt makes a rule stop the job the given number of seconds after the start.
 func stopAt(seconds float64) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.Stop = &collector.Stop{
@@ -213,7 +214,7 @@ func stopAt(seconds float64) func(*verdictCase) {
 	}
 }
 
-// stopKilled adds SIGKILL.
+// stopKilled makes the rule also send SIGKILL.
 func stopKilled(c *verdictCase) { c.a.Stop.Killed = true }
 
 // all combines several changes.
@@ -225,7 +226,7 @@ func all(changes ...func(*verdictCase)) func(*verdictCase) {
 	}
 }
 
-func TestNewVerdict_Causes(t *testing.T) {
+func TestNewVerdict_FindsCause(t *testing.T) {
 	nothing := func(*verdictCase) {}
 	full := host.FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
 	slurm := func(limit float64) func(*verdictCase) {
@@ -243,137 +244,137 @@ func TestNewVerdict_Causes(t *testing.T) {
 	main := victim("python", 4242, "/slurm/job_1", false)
 	stranger := victim("worker", 4300, "/slurm/job_1/step", false)
 	child := ours(stranger)
-	inKernel := func(v host.Victim) host.Victim { v.Group, v.Constraint = "", ""; return v } // the log has nothing more
+	inKernel := func(v host.Victim) host.Victim { v.Group, v.Constraint = "", ""; return v } // the log has no group and no constraint
 	for _, test := range []struct {
 		name   string
 		code   int
 		signal string
 		change func(*verdictCase)
 		cause  string
-		text   string // part of it
+		text   string // part of the verdict's text
 	}{
 		{"success", 0, "", nothing, CauseExited, "exited with code 0"},
 		{"failure", 7, "", nothing, CauseExited, "exited with code 7"},
-		{"a shell's 137", 137, "", nothing, CauseExited, "SIGKILL ended its command"},
+		{"137 from a shell", 137, "", nothing, CauseExited, "SIGKILL ended its command"},
 		{"crash", 139, "SIGSEGV", nothing, CauseSignal, "killed by SIGSEGV: "},
 		{"kill -9", 137, "SIGKILL", nothing, CauseSignal, "does not say who"},
 		{"kill", 143, "SIGTERM", sentTo(term(5, 77, "bash")), CauseSignal, "killed by SIGTERM from bash (process 77) at 12:00:05 UTC"},
 		{"kill of the group", 143, "SIGTERM", sentTo(term(20.3, 77, "bash")), CauseSignal, "from bash"},
-		{"kill after the end", 1, "", sentTo(term(20.3, 77, "timeout")), CauseExited, "exited with code 1"},
-		{"no reader", 141, "SIGPIPE", nothing, CauseSignal, "killed by SIGPIPE: the reader of its pipe or socket had gone"},
+		{"signal after the end", 1, "", sentTo(term(20.3, 77, "timeout")), CauseExited, "exited with code 1"},
+		{"SIGPIPE", 141, "SIGPIPE", nothing, CauseSignal, "killed by SIGPIPE: the reader of its pipe or socket had gone"},
 		{"kill of the job alone", 143, "SIGTERM", nothing, CauseSignal, "sent to the job directly"},
 		{"kill from another namespace", 143, "SIGTERM", sentTo(term(5, 0, "")), CauseSignal, "outside of this process namespace"},
-		{"kill by nobody knows whom", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
-		{"kill by one that is gone", 143, "SIGTERM", sentTo(term(5, 78, "")), CauseSignal, "from process 78"},
+		{"kill by an unknown process", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
+		{"kill by a process that has ended", 143, "SIGTERM", sentTo(term(5, 78, "")), CauseSignal, "from process 78"},
 		{"a rule", 143, "SIGTERM", stopAt(9), CauseStopped, "stopped by the rule 'job_memory_mb > 8000': it was 7.9 GiB when perfagent sent SIGTERM at 12:00:09 UTC; the job died of SIGTERM"},
 		{"a rule, exited with 0", 0, "", stopAt(9), CauseStopped, "; the job exited with code 0"},
 		{"a rule, exited with 128+n", 143, "", stopAt(9), CauseStopped, "; the job exited with code 143"},
 		{"a rule, killed", 137, "SIGKILL", all(stopAt(9), stopKilled), CauseStopped, "; SIGTERM did not end the job, SIGKILL did 11.0 s later"},
-		{"a rule, the rest killed", 0, "", all(stopAt(9), stopKilled), CauseStopped, "; the job exited with code 0, and what it left running was killed"},
+		{"a rule, remaining processes killed", 0, "", all(stopAt(9), stopKilled), CauseStopped, "; the job exited with code 0, and what it left running was killed"},
 		{"a rule, then Ctrl-C", 130, "SIGINT", all(stopAt(9), sentTo(collector.Signal{Signal: "SIGINT", Number: 2, At: reportertest.RunStart.Add(10 * time.Second), Kernel: true})), CauseStopped, "; the job died of SIGINT"},
-		{"a rule, and the time limit after it", 143, "SIGTERM", all(stopAt(9), sentTo(term(15, 77, "timeout"))), CauseStopped, "stopped by the rule"},
-		{"a rule, and a full disk", 1, "", all(stopAt(9), roomLeft(full)), CauseStopped, "stopped by the rule"},
+		{"a rule, then the time limit", 143, "SIGTERM", all(stopAt(9), sentTo(term(15, 77, "timeout"))), CauseStopped, "stopped by the rule"},
+		{"a rule, full disk", 1, "", all(stopAt(9), roomLeft(full)), CauseStopped, "stopped by the rule"},
 		{"a rule before the OOM kill", 137, "SIGKILL", all(oomInGroup(main), stopAt(5)), CauseStopped, "; the job died of SIGKILL; its control group had 1 out-of-memory kill"},
 		{"a rule after the OOM kill", 143, "SIGTERM", all(oomInGroup(child), counted(true, true), stopAt(9)), CauseOOMCgroup, "died of SIGTERM after the kernel killed a process: worker (process 4300) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; then the rule 'job_memory_mb > 8000' stopped the job at 12:00:09 UTC"},
 		{"a rule after the OOM kill, killed", 137, "SIGKILL", all(oomInGroup(child), logPIDs, stopAt(9), stopKilled), CauseOOMCgroup, "died of SIGKILL after the kernel killed a process: worker (process 4300)"},
-		{"a rule after an OOM kill that did no harm", 0, "", all(oomInGroup(child), stopAt(9)), CauseStopped, "; its control group had 1 out-of-memory kill"},
+		{"a rule after a harmless OOM kill", 0, "", all(oomInGroup(child), stopAt(9)), CauseStopped, "; its control group had 1 out-of-memory kill"},
 		{"a rule after an OOM kill of a neighbour", 143, "SIGTERM", all(oomInGroup(foreign(stranger)), stopAt(9)), CauseStopped, "stopped by the rule"},
 		{"128+n", 143, "", sentTo(term(5, 77, "bash")), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
-		{"128+n, then another", 143, "", sentTo(term(5, 77, "bash"), usr1), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
+		{"128+n, then another signal", 143, "", sentTo(term(5, 77, "bash"), usr1), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
 		{"128+n of USR1", 138, "", sentTo(usr1), CauseSignal, "exited with code 138, as programs do after SIGUSR1 from bash"},
 		{"not found after USR1", 127, "", sentTo(usr1), CauseExited, "exited with code 127"},
 		{"128 after a signal without a number", 128, "", sentTo(collector.Signal{Signal: "SIGUSR1", At: reportertest.RunStart}), CauseExited, "exited with code 128"},
-		{"handled", 3, "", sentTo(term(5, 77, "bash")), CauseExited, "exited with code 3 after SIGTERM from bash"},
-		{"saved and done", 0, "", sentTo(term(5, 77, "timeout")), CauseExited, "exited with code 0"},
+		{"signal handled, failure", 3, "", sentTo(term(5, 77, "bash")), CauseExited, "exited with code 3 after SIGTERM from bash"},
+		{"signal handled, success", 0, "", sentTo(term(5, 77, "timeout")), CauseExited, "exited with code 0"},
 		{"Ctrl-C", 130, "SIGINT", sentTo(collector.Signal{Signal: "SIGINT", Number: 2, At: reportertest.RunStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
 
 		{"OOM of the main process", 137, "SIGKILL", all(oomInGroup(main), counted(true, true)), CauseOOMCgroup,
 			"killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC"},
 		{"OOM, counted", 137, "SIGKILL", all(noLog, counted(true, true)), CauseOOMCgroup, "killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB"},
-		{"OOM, held", 137, "SIGKILL", all(noLog, largest(1900)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB"},
-		{"OOM, held, the host was short, too", 137, "SIGKILL", all(noLog, largest(1900), available(4.9)), CauseOOM, "which is not known"},
-		{"OOM, held, but the kernel counts", 137, "SIGKILL", all(noLog, largest(1900), counted(false, false)), CauseOOM, "which is not known"},
-		{"OOM, nothing proved", 137, "SIGKILL", all(noLog, largest(1700)), CauseOOM,
+		{"OOM, largest process near the limit", 137, "SIGKILL", all(noLog, largest(1900)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB"},
+		{"OOM, largest process near the limit, host short of memory", 137, "SIGKILL", all(noLog, largest(1900), available(4.9)), CauseOOM, "which is not known"},
+		{"OOM, largest process near the limit, no limit counted", 137, "SIGKILL", all(noLog, largest(1900), counted(false, false)), CauseOOM, "which is not known"},
+		{"OOM, no proof", 137, "SIGKILL", all(noLog, largest(1700)), CauseOOM,
 			"killed by the kernel: python (process 4242) ran out of memory at 12:00:09 UTC; it was a limit of its control group, or of the host: which is not known"},
 		{"OOM, no limit", 137, "SIGKILL", all(noLog, func(c *verdictCase) { c.a.Limits.MemoryMB = series.Unknown() }), CauseOOM, "which is not known"},
 		{"OOM of the host, no log", 137, "SIGKILL", all(noLog, available(1.9)), CauseOOMHost, "because the host was out of memory at 12:00:09 UTC; 98 % of it was in use in the sample before"},
 		{"OOM of a child of the host, no log", 1, "", all(noLog, available(1.9)), CauseOOMHost, "exited with code 1 after the kernel killed a process: a process was killed because the host"},
 		{"OOM, counted, and the host was short", 137, "SIGKILL", all(noLog, available(1.9), counted(true, true)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB"},
 		{"OOM of a child, counted", 1, "", all(noLog, counted(true, true)), CauseOOMCgroup, "after the kernel killed a process: a process hit the memory limit of 2.0 GiB of its control group at 12:00:09 UTC"},
-		{"OOM of a child, nothing proved", 1, "", noLog, CauseOOM, "exited with code 1 after the kernel killed a process: a process ran out of memory"},
-		{"OOM of a child of a shell, in a group of others", 137, "", oomInGroup(), CauseExited, "its control group had 1 out-of-memory kill, not known to be the job's"},
-		{"OOM of a child, in a group of others", 1, "", all(oomInGroup(), counted(true, true)), CauseExited, "exited with code 1; its control group had 1 out-of-memory kill, not known to be the job's"},
-		{"OOM, others came into its group", 1, "", all(own, noLog, counted(true, true), crowded), CauseExited, "not known to be the job's"},
-		{"OOM in a group of others", 137, "SIGKILL", all(oomInGroup(), counted(true, true)), CauseOOM,
+		{"OOM of a child, no proof", 1, "", noLog, CauseOOM, "exited with code 1 after the kernel killed a process: a process ran out of memory"},
+		{"OOM in a shared group, 137 from a shell", 137, "", oomInGroup(), CauseExited, "its control group had 1 out-of-memory kill, not known to be the job's"},
+		{"OOM in a shared group, failure", 1, "", all(oomInGroup(), counted(true, true)), CauseExited, "exited with code 1; its control group had 1 out-of-memory kill, not known to be the job's"},
+		{"OOM, other processes entered the group", 1, "", all(own, noLog, counted(true, true), crowded), CauseExited, "not known to be the job's"},
+		{"OOM in a shared group, SIGKILL", 137, "SIGKILL", all(oomInGroup(), counted(true, true)), CauseOOM,
 			"killed by SIGKILL when the kernel had killed a process of its control group, which holds others, too, for lack of memory; it was"},
-		{"OOM in a group of others, earlier", 137, "SIGKILL", all(oomInGroup(), counted(true, true), earlier), CauseSignal, "not known to be the job's"},
-		{"OOM that it survived, then kill -9", 137, "SIGKILL", all(noLog, counted(true, true), earlier), CauseSignal, "does not say who sent it; before, its control group had 1 out-of-memory kill of other processes"},
+		{"earlier OOM in a shared group, SIGKILL", 137, "SIGKILL", all(oomInGroup(), counted(true, true), earlier), CauseSignal, "not known to be the job's"},
+		{"OOM survived, then kill -9", 137, "SIGKILL", all(noLog, counted(true, true), earlier), CauseSignal, "does not say who sent it; before, its control group had 1 out-of-memory kill of other processes"},
 		{"OOM of a cpuset", 137, "SIGKILL", oomInGroup(ofNodes(host.OOMOfCPUSet, "1", main)), CauseOOMCPUSet,
 			"killed by the kernel: python (process 4242) was killed because NUMA node 1, all that its cpuset allows, was out of memory at 12:00:07 UTC"},
 		{"OOM of a memory policy", 3, "", oomInGroup(ofNodes(host.OOMOfPolicy, "0-1,3", child)), CauseOOMNUMA,
 			"exited with code 3 after the kernel killed a process: worker (process 4300) was killed because NUMA nodes 0-1,3, all that its memory policy allows, were out of memory at"},
 		{"OOM of a cpuset, without nodes", 137, "SIGKILL", oomInGroup(ofNodes(host.OOMOfCPUSet, "", main)), CauseOOMCPUSet, "because the NUMA nodes, all that its cpuset allows, were out"},
-		{"OOM of all the host's, by what kernel", 137, "SIGKILL", oomInGroup(ofNodes("", "", main)), CauseOOM, "which is not known"},
+		{"OOM without a constraint in the log", 137, "SIGKILL", oomInGroup(ofNodes("", "", main)), CauseOOM, "which is not known"},
 		{"OOM of a stranger", 3, "", oomInGroup(stranger), CauseExited, "exited with code 3; its control group had 1 out-of-memory kill, not known to be the job's"},
 		{"OOM of a stranger, crash", 139, "SIGSEGV", all(oomInGroup(stranger), counted(true, true)), CauseSignal, "killed by SIGSEGV"},
-		{"OOM of a stranger, a shell's 137", 137, "", oomInGroup(stranger), CauseExited, "not known to be the job's"},
-		{"OOM of a stranger of the host's", 3, "", oomInGroup(victim("worker", 4300, "/slurm/job_1/step", true)), CauseExited, "not known to be the job's"},
-		{"OOM of a stranger in a group of the job's", 3, "", all(alone, oomInGroup(stranger)), CauseOOMCgroup, "worker (process 4300)"},
-		{"OOM, the second line only", 3, "", all(alone, oomInGroup(inKernel(stranger)), counted(true, true)), CauseOOMCgroup, "worker (process 4300) hit the memory limit of 2.0 GiB"},
+		{"OOM of a stranger, 137 from a shell", 137, "", oomInGroup(stranger), CauseExited, "not known to be the job's"},
+		{"host OOM of a stranger", 3, "", oomInGroup(victim("worker", 4300, "/slurm/job_1/step", true)), CauseExited, "not known to be the job's"},
+		{"OOM of a stranger in the job's own group", 3, "", all(alone, oomInGroup(stranger)), CauseOOMCgroup, "worker (process 4300)"},
+		{"OOM, only the second line in the log", 3, "", all(alone, oomInGroup(inKernel(stranger)), counted(true, true)), CauseOOMCgroup, "worker (process 4300) hit the memory limit of 2.0 GiB"},
 		{"OOM survived", 0, "", oomInGroup(child), CauseExited, "although its control group had 1 out-of-memory kill"},
 		{"OOM of a sibling, kill -9", 137, "SIGKILL", oomInGroup(victim("other", 99, "/slurm/job_1", false)), CauseSignal, "does not say who"},
-		{"OOM of all of the group", 137, "SIGKILL", all(own, oomInGroup(stranger)), CauseOOMCgroup, "worker"},
+		{"OOM of the whole group", 137, "SIGKILL", all(own, oomInGroup(stranger)), CauseOOMCgroup, "worker"},
 		{"OOM of a child, then TERM", 143, "SIGTERM", all(oomInGroup(child), sentTo(term(5, 77, "bash"))), CauseSignal, "SIGTERM from bash"},
 		{"OOM of a child, then abort", 134, "SIGABRT", oomInGroup(child), CauseOOMCgroup, "died of SIGABRT after the kernel killed"},
 		{"OOM before TERM then KILL", 137, "SIGKILL", all(oomInGroup(main), sentTo(term(5, 77, "bash"))), CauseOOMCgroup, "python"},
 		{"OOM of a neighbour", 4, "", oomInGroup(foreign(stranger)), CauseExited, "exited with code 4; its control group had 1 out-of-memory kill, not of the job's processes"},
 		{"OOM of a neighbour, success", 0, "", oomInGroup(foreign(stranger)), CauseExited, "exited with code 0"},
-		{"OOM of a neighbour, a shell's 137", 137, "", oomInGroup(foreign(stranger)), CauseExited, "not of the job's processes"},
+		{"OOM of a neighbour, 137 from a shell", 137, "", oomInGroup(foreign(stranger)), CauseExited, "not of the job's processes"},
 		{"OOM of a neighbour and of a child", 4, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false)), child), CauseOOMCgroup, "worker"},
-		{"OOM at a limit below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup,
+		{"OOM at the limit of a child group", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup,
 			"worker (process 4300) hit the memory limit of the control group /slurm/job_1/inner at 12:00:07 UTC"},
 		{"OOM at the limit", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
-		{"OOM at the same limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm", 52), inner("/slurm/job_1/step")), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
-		{"OOM at a higher limit, full below", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 2047)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
+		{"OOM at the same limit of a parent group", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm", 52), inner("/slurm/job_1/step")), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM at a parent's limit, job's group nearly full", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 2047)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
 		{"OOM at a limit that was raised later", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm", 300), fullAt(200)), CauseOOMCgroup, "hit the memory limit of 200 MiB of its control group at 12:00:07 UTC"},
-		{"OOM of a child, then kill -9, all of the group ours", 137, "SIGKILL", all(own, logPIDs, oomInGroup(child)), CauseSignal,
+		{"OOM of a child, then kill -9, own group", 137, "SIGKILL", all(own, logPIDs, oomInGroup(child)), CauseSignal,
 			"killed by SIGKILL; the kernel does not say who sent it; before, its control group had 1 out-of-memory kill of other processes"},
-		{"OOM of a child, then TERM that is heeded", 143, "", all(oomInGroup(child), sentTo(term(15, 77, "bash"))), CauseSignal, "as programs do after SIGTERM"},
-		{"OOM of a child, then no such command", 127, "", oomInGroup(child), CauseExited, "exited with code 127"},
-		{"OOM of some, unnamed, after named ones below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child), inKernel(victim("other", 4301, "", false))), limitOf("/slurm/job_1", 2048)), CauseOOMCgroup, "the control group /slurm/job_1/inner"},
-		{"OOM at a higher limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
-		{"OOM, at a limit below, counted", 3, "", all(noLog, counted(true, false)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
-		{"the log's group is another's", 1, "", hostOOM(50, victim("hog", 99, "/other", false)), CauseExited, "exited with code 1"},
+		{"OOM of a child, then TERM, exited with 143", 143, "", all(oomInGroup(child), sentTo(term(15, 77, "bash"))), CauseSignal, "as programs do after SIGTERM"},
+		{"OOM of a child, then command not found", 127, "", oomInGroup(child), CauseExited, "exited with code 127"},
+		{"OOM in a child group, then OOM without a group", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child), inKernel(victim("other", 4301, "", false))), limitOf("/slurm/job_1", 2048)), CauseOOMCgroup, "the control group /slurm/job_1/inner"},
+		{"OOM at a higher limit of a parent group", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
+		{"OOM at the limit of a child group, counted", 3, "", all(noLog, counted(true, false)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
+		{"log names another group", 1, "", hostOOM(50, victim("hog", 99, "/other", false)), CauseExited, "exited with code 1"},
 
 		{"host OOM by the log", 137, "SIGKILL", hostOOM(97, victim("python", 4242, "/slurm/job_1", true)), CauseOOMHost,
 			"killed by the kernel: python (process 4242) was killed because the host was out of memory at 12:00:07 UTC; 97 % of it was in use in the sample before"},
 		{"host OOM by the log, sampled long before", 137, "SIGKILL", hostOOM(12, victim("python", 4242, "/slurm/job_1", true)), CauseOOMHost, "12 % of it was in use in the sample before"},
-		{"host OOM counted in the group, too", 137, "SIGKILL", all(hostOOM(97, victim("python", 4242, "/slurm/job_1", true)),
+		{"host OOM, also counted in the group", 137, "SIGKILL", all(hostOOM(97, victim("python", 4242, "/slurm/job_1", true)),
 			func(c *verdictCase) { c.a.OOMKills = 1 }), CauseOOMHost, "host was out of memory"},
 		{"host OOM, no log", 137, "SIGKILL", hostOOM(98.1), CauseOOMHost, "host was out of memory"},
 		{"host OOM, no log, the group counted none", 137, "SIGKILL", all(hostOOM(98.1), func(c *verdictCase) { c.a.OOMKills = 0 }), CauseSignal, "not known to be the job's"},
 		{"host OOM of a child in the root group", 137, "", all(hostOOM(97, ours(victim("worker", 99, "/", true))),
 			func(c *verdictCase) { c.a.MemoryPath = "/" }), CauseOOMHost, "worker"},
 		{"host OOM of others, kill -9", 137, "SIGKILL", hostOOM(99, victim("hog", 99, "/other", true)), CauseSignal, "not known to be the job's"},
-		{"others' OOM, kill -9, memory is free", 137, "SIGKILL", hostOOM(97.9), CauseSignal, "does not say who"},
+		{"others' OOM, kill -9, free memory", 137, "SIGKILL", hostOOM(97.9), CauseSignal, "does not say who"},
 		{"others' OOM, failure", 1, "", hostOOM(99), CauseExited, "exited with code 1"},
 
 		{"TERM, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, 77, "slurmstepd"))), CauseTimeLimit,
 			"ended at a time limit of Slurm: SIGTERM from slurmstepd (process 77) at 12:00:15 UTC, SIGKILL 5.0 s later"},
-		{"TERM, then KILL, by one out of sight", 137, "SIGKILL", all(old, sentTo(term(15, 0, ""))), CauseTimeLimit, "outside of this process namespace"},
-		{"TERM, then KILL, by one that is not known", 137, "SIGKILL", all(old, sentTo(term(15, -1, ""))), CauseTimeLimit, "a process at"},
-		{"TERM of somebody's before the scheduler's", 137, "SIGKILL", all(old, sentTo(term(5, 77, "bash"), term(15, 78, "flux-shell-3"))), CauseTimeLimit, "flux-shell-3"},
-		{"timeout, at its time", 143, "SIGTERM", all(timeoutAt(15), sentTo(term(15, 77, "timeout"))), CauseTimeLimit, "ended at a time limit: SIGTERM from timeout"},
-		{"timeout, passing on", 143, "SIGTERM", all(timeoutAt(1000), sentTo(term(15, 77, "timeout"))), CauseSignal, "killed by SIGTERM from timeout"},
-		{"TERM, then KILL, by a shell", 137, "SIGKILL", sentTo(term(15, 77, "bash")), CauseSignal,
+		{"TERM from another namespace, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, 0, ""))), CauseTimeLimit, "outside of this process namespace"},
+		{"TERM from an unknown process, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, -1, ""))), CauseTimeLimit, "a process at"},
+		{"TERM from bash, TERM from the scheduler, then KILL", 137, "SIGKILL", all(old, sentTo(term(5, 77, "bash"), term(15, 78, "flux-shell-3"))), CauseTimeLimit, "flux-shell-3"},
+		{"timeout, at its end time", 143, "SIGTERM", all(timeoutAt(15), sentTo(term(15, 77, "timeout"))), CauseTimeLimit, "ended at a time limit: SIGTERM from timeout"},
+		{"timeout, before its end time", 143, "SIGTERM", all(timeoutAt(1000), sentTo(term(15, 77, "timeout"))), CauseSignal, "killed by SIGTERM from timeout"},
+		{"TERM from a shell, then KILL", 137, "SIGKILL", sentTo(term(15, 77, "bash")), CauseSignal,
 			"killed by SIGKILL; the kernel does not say who sent it; SIGTERM from bash (process 77) at 12:00:15 UTC had come before"},
-		{"TERM, then KILL, by a shell in a job", 137, "SIGKILL", all(old, sentTo(term(15, 77, "bash"))), CauseSignal, "killed by SIGKILL"},
-		{"TERM, then KILL, by one that is gone", 137, "SIGKILL", all(old, sentTo(term(15, 77, ""))), CauseSignal, "killed by SIGKILL"},
+		{"TERM from a shell under a scheduler, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, 77, "bash"))), CauseSignal, "killed by SIGKILL"},
+		{"TERM from a process that has ended, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, 77, ""))), CauseSignal, "killed by SIGKILL"},
 		{"TERM, then KILL, without a scheduler", 137, "SIGKILL", sentTo(term(15, 0, "")), CauseSignal, "killed by SIGKILL"},
-		{"TERM, KILL much later", 137, "SIGKILL", all(old, func(c *verdictCase) {
+		{"TERM, then KILL much later", 137, "SIGKILL", all(old, func(c *verdictCase) {
 			c.in.Exit.Signals, c.job.End = []collector.Signal{term(15, 77, "slurmstepd")}, reporter.Time{Time: reportertest.RunStart.Add(15*time.Second + killGrace + 1)}
 		}), CauseSignal, "killed by SIGKILL"},
-		{"TERM of timeout, KILL much later", 137, "SIGKILL", func(c *verdictCase) {
+		{"TERM from timeout, then KILL much later", 137, "SIGKILL", func(c *verdictCase) {
 			c.in.Exit.Signals, c.job.End = []collector.Signal{term(15, 77, "timeout")}, reporter.Time{Time: reportertest.RunStart.Add(time.Hour)}
 		}, CauseTimeLimit, "SIGTERM from timeout"},
 		{"timeout", 143, "SIGTERM", sentTo(term(20, 77, "timeout")), CauseTimeLimit, "SIGTERM from timeout (process 77)"},
@@ -387,35 +388,35 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"124 of another command", 124, "", nothing, CauseExited, "exited with code 124"},
 
 		{"disk full", 1, "", roomLeft(room("/", 9000, 9000), full), CauseDiskFull, "exited with code 1, and no room was left on the file system of /scratch when it ended"},
-		{"full before", 1, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 1; the file system of /scratch was full before it began, and is"},
-		{"another was full before", 1, "", all(roomLeft(full), fullBefore("/tmp")), CauseDiskFull, "of /scratch when it ended"},
-		{"one was full before, one is", 1, "", all(roomLeft(full, room("/tmp", 0, 7)), fullBefore("/scratch")), CauseDiskFull, "of /tmp when it ended"},
-		{"full before, all well", 0, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 0"},
-		{"disk was full all the time", 1, "", all(freed(0.5), fullBefore("/scratch"), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
+		{"disk full before the start", 1, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 1; the file system of /scratch was full before it began, and is"},
+		{"another disk full before the start", 1, "", all(roomLeft(full), fullBefore("/tmp")), CauseDiskFull, "of /scratch when it ended"},
+		{"one disk full before the start, another at the end", 1, "", all(roomLeft(full, room("/tmp", 0, 7)), fullBefore("/scratch")), CauseDiskFull, "of /tmp when it ended"},
+		{"disk full before the start, success", 0, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 0"},
+		{"disk full all the time", 1, "", all(freed(0.5), fullBefore("/scratch"), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
 		{"no inodes", 1, "", roomLeft(room("/tmp", 9000, 0)), CauseDiskFull, "no inodes left"},
-		{"no bound of inodes", 1, "", roomLeft(room("/tmp", 9000, series.Unknown())), CauseExited, ""},
+		{"inodes unlimited", 1, "", roomLeft(room("/tmp", 9000, series.Unknown())), CauseExited, ""},
 		{"bus error on a full disk", 135, "SIGBUS", roomLeft(full), CauseDiskFull, "died of SIGBUS"},
 		{"full disk, success", 0, "", roomLeft(full), CauseExited, ""},
 		{"full disk, killed", 137, "SIGKILL", roomLeft(full), CauseSignal, ""},
-		{"full disk, told to end", 143, "", all(roomLeft(full), sentTo(term(5, 77, "bash"))), CauseSignal, ""},
+		{"full disk, SIGTERM", 143, "", all(roomLeft(full), sentTo(term(5, 77, "bash"))), CauseSignal, ""},
 		{"full disk, checkpoint, failure", 1, "", all(roomLeft(full), sentTo(usr1)), CauseDiskFull, ""},
 		{"full disk, OOM", 1, "", all(roomLeft(full), oomInGroup(child)), CauseOOMCgroup, ""},
-		{"room enough", 1, "", roomLeft(room("/", 1, 1)), CauseExited, ""},
-		{"full of a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal,
+		{"enough room", 1, "", roomLeft(room("/", 1, 1)), CauseExited, ""},
+		{"disk filled by a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal,
 			"killed by SIGABRT: it aborted itself, or the signal was sent to it; a core file of 24 MiB filled the file system of /scratch"},
-		{"full of a core, segmentation fault", 139, "SIGSEGV", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal, "; a core file of 24 MiB filled the file system of /scratch"},
-		{"full of a child's core", 134, "", all(roomLeft(full), func(c *verdictCase) { c.in.Exit.Cores = []host.CoreFile{core(24, "/scratch")} }), CauseExited,
+		{"disk filled by a core, segmentation fault", 139, "SIGSEGV", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal, "; a core file of 24 MiB filled the file system of /scratch"},
+		{"disk filled by a child's core", 134, "", all(roomLeft(full), func(c *verdictCase) { c.in.Exit.Cores = []host.CoreFile{core(24, "/scratch")} }), CauseExited,
 			"exited with code 134; a core file of 24 MiB filled the file system of /scratch"},
-		{"full, and no room for a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(0, "/scratch"))), CauseDiskFull, "died of SIGABRT, and no room"},
-		{"full, a core elsewhere", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/tmp"))), CauseDiskFull, "died of SIGABRT, and no room"},
-		{"full of a core, another is full, too", 134, "SIGABRT", all(roomLeft(full, room("/tmp", 0, 9)), dumped(core(24, "/scratch"))), CauseDiskFull, "of /tmp when it ended"},
-		{"full, a core that was not found", 134, "SIGABRT", all(roomLeft(full), dumped()), CauseSignal, "; its core was dumped, and no room was left on the file system of /scratch"},
-		{"full, a core for a program", 134, "SIGABRT", all(roomLeft(full), dumped(), func(c *verdictCase) { c.in.Exit.CoresWritten = false }), CauseDiskFull, "no room"},
-		{"full before, a core", 134, "SIGABRT", all(roomLeft(full), fullBefore("/scratch"), dumped(core(0.5, "/scratch"))), CauseSignal, "killed by SIGABRT: it aborted itself, or the signal was sent to it"},
-		{"was full of a core", 134, "SIGABRT", all(freed(0), dumped(core(24, "/scratch")), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseSignal, "killed by SIGABRT"},
+		{"full disk, no room for a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(0, "/scratch"))), CauseDiskFull, "died of SIGABRT, and no room"},
+		{"full disk, core on another disk", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/tmp"))), CauseDiskFull, "died of SIGABRT, and no room"},
+		{"disk filled by a core, another disk full", 134, "SIGABRT", all(roomLeft(full, room("/tmp", 0, 9)), dumped(core(24, "/scratch"))), CauseDiskFull, "of /tmp when it ended"},
+		{"full disk, core not found", 134, "SIGABRT", all(roomLeft(full), dumped()), CauseSignal, "; its core was dumped, and no room was left on the file system of /scratch"},
+		{"full disk, core piped to a program", 134, "SIGABRT", all(roomLeft(full), dumped(), func(c *verdictCase) { c.in.Exit.CoresWritten = false }), CauseDiskFull, "no room"},
+		{"disk full before the start, core", 134, "SIGABRT", all(roomLeft(full), fullBefore("/scratch"), dumped(core(0.5, "/scratch"))), CauseSignal, "killed by SIGABRT: it aborted itself, or the signal was sent to it"},
+		{"disk filled by a core in the last samples", 134, "SIGABRT", all(freed(0), dumped(core(24, "/scratch")), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseSignal, "killed by SIGABRT"},
 
-		{"disk was full", 1, "", all(freed(0.5), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseDiskFull, "of /scratch in the last samples"},
-		{"disk was not", 1, "", all(freed(1), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
+		{"disk full in the last samples", 1, "", all(freed(0.5), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseDiskFull, "of /scratch in the last samples"},
+		{"disk not full in the last samples", 1, "", all(freed(1), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
 
 		{"status lost", 255, "", func(c *verdictCase) { c.in.Exit.UnknownReason = "wait for process 4242: no child" }, CauseUnknown, "no child"},
 		{"journal", 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Incomplete = nil, "from the journal" }, CauseUnknown, "not known: from the journal"},
@@ -431,14 +432,14 @@ func TestNewVerdict_Causes(t *testing.T) {
 	}
 }
 
-// fullBefore fills the file system of a path before the job begins.
+// fullBefore makes the file system of path full before the job starts.
 func fullBefore(path string) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.in.Exit.SpaceBefore = []host.FreeSpace{room("/else", 9000, 9000), room(path, 0, 9000)}
 	}
 }
 
-func TestNewVerdict_Evidence(t *testing.T) {
+func TestNewVerdict_RecordsEvidence(t *testing.T) {
 	for _, test := range []struct {
 		code   int
 		signal string
@@ -487,20 +488,20 @@ func TestLimitKills_CountsOnlyKillsAtJobsLimit(t *testing.T) {
 		victims []host.Victim
 		want    float64
 	}{
-		{"none", 0, "/slurm", 2048, nil, 0},
-		{"not known", series.Unknown(), "/slurm", 2048, nil, 0},
-		{"nothing proved", 2, "/slurm", 2048, nil, 0},
+		{"no kills", 0, "/slurm", 2048, nil, 0},
+		{"kills unknown", series.Unknown(), "/slurm", 2048, nil, 0},
+		{"no counter of the limit", 2, "/slurm", 2048, nil, 0},
 		{"one counted", 2, "/slurm", 2048, nil, 1},
 		{"the newest counted", 2, "/slurm", 2048, nil, 2},
-		{"of somebody else", 1, "/slurm", 2048, []host.Victim{foreign(limitedBy("/slurm", child))}, 0},
+		{"victim outside the job", 1, "/slurm", 2048, []host.Victim{foreign(limitedBy("/slurm", child))}, 0},
 		{"at the limit", 1, "/slurm", 52, []host.Victim{limitedBy("/slurm", child)}, 1},
-		{"below it", 1, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"both", 3, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
-		{"of others", 1, "/slurm", 2048, []host.Victim{limitedBy("/other", elsewhere)}, 0},
-		{"of the host", 1, "/slurm", 52, []host.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
+		{"at a limit below", 1, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"at the limit and below", 3, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
+		{"victim in another group", 1, "/slurm", 2048, []host.Victim{limitedBy("/other", elsewhere)}, 0},
+		{"host out of memory", 1, "/slurm", 52, []host.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
 		{"perhaps at a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm", child)}, 0},
 		{"below a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"under another name", 1, "/", series.Unknown(), []host.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 0},
+		{"group with another name in the log", 1, "/", series.Unknown(), []host.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 0},
 	} {
 		a := collector.NoAccount()
 		a.OOMKills, a.MemoryPath, a.Victims = test.kills, "/slurm/job_1", test.victims
@@ -517,14 +518,14 @@ func TestLimitKills_CountsOnlyKillsAtJobsLimit(t *testing.T) {
 	}
 }
 
-// A sidecar has no verdict.
+// A sidecar gets no verdict.
 func TestNewVerdict_SidecarHasNone(t *testing.T) {
 	if v := verdictOf(t, 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Command = nil, nil }); v != nil {
 		t.Errorf("verdict on a sidecar %+v, want none", v)
 	}
 }
 
-func TestNewVerdict_Conditions(t *testing.T) {
+func TestNewVerdict_FindsConditions(t *testing.T) {
 	sample := func(c collector.Column, v float64) func(*verdictCase) {
 		return func(k *verdictCase) { k.last.Values[c], k.last.Weights[c] = v, 20 }
 	}
@@ -576,14 +577,14 @@ func TestNewVerdict_Conditions(t *testing.T) {
 		name   string
 		change func(*verdictCase)
 		want   string // "" = none
-		key    string // of its evidence
+		key    string // key of its evidence
 		value  float64
 	}{
 		{"throttled", throttled(200, 20), ConditionThrottled, "job_throttled_periods_pct", 10},
 		{"throttled with others", all(throttled(200, 20), shared(0.1)), ConditionThrottled, "job_throttled_periods_pct", 10},
 		{"others were throttled", all(throttled(200, 20), shared(0.09)), "", "", 0},
 		{"throttled a little", throttled(200, 19), "", "", 0},
-		{"throttled, short", all(throttled(5, 5), short), "", "", 0},
+		{"throttled in a short run", all(throttled(5, 5), short), "", "", 0},
 		{"memory", stall(jobFull, 2), ConditionMemoryStarved, "job_psi_memory_full_avg_pct", 10},
 		{"memory of the host", all(stall(hostFull, 2), memory(0.1)), ConditionMemoryStarved, "psi_memory_full_avg_pct", 10},
 		{"memory of the host, a small job", all(stall(hostFull, 20), memory(0.09)), "", "", 0},
@@ -594,7 +595,7 @@ func TestNewVerdict_Conditions(t *testing.T) {
 		{"storage", stall(jobIO, 4), ConditionIOWait, "job_psi_io_full_avg_pct", 20},
 		{"storage of the host", all(stall(hostIO, 4), moved(1.25)), ConditionIOWait, "psi_io_full_avg_pct", 20},
 		{"storage of the host, by others", all(stall(hostIO, 20), moved(1.24)), "", "", 0},
-		{"storage of the host, by whom is not known", stall(hostIO, 20), "", "", 0},
+		{"storage of the host, job's traffic unknown", stall(hostIO, 20), "", "", 0},
 		{"storage of others", all(stall(hostIO, 20), stall(jobIO, 1), sample(collector.CPUIowait, 90)), "", "", 0},
 		{"iowait", all(sample(collector.CPUIowait, 20), moved(100)), ConditionIOWait, "cpu_avg_iowait_pct", 20},
 		{"less iowait", all(sample(collector.CPUIowait, 19), moved(100)), "", "", 0},
@@ -604,10 +605,10 @@ func TestNewVerdict_Conditions(t *testing.T) {
 		{"GPU idle", gpus(30, 9.9, true), ConditionGPUIdle, "gpu_avg_utilization_pct", 9.9},
 		{"GPU busy", gpus(30, 10, true), "", "", 0},
 		{"GPU of others", gpus(30, 0, false), "", "", 0},
-		{"GPU measured for half", all(gpus(30, 0, true), gpuFor(15)), ConditionGPUIdle, "gpu_avg_utilization_pct", 0},
-		{"GPU measured for less", all(gpus(30, 0, true), gpuFor(14.9)), "", "", 0},
+		{"GPU measured for half of the run", all(gpus(30, 0, true), gpuFor(15)), ConditionGPUIdle, "gpu_avg_utilization_pct", 0},
+		{"GPU measured for less than half", all(gpus(30, 0, true), gpuFor(14.9)), "", "", 0},
 		{"GPU, short", gpus(29, 0, true), "", "", 0},
-		{"nothing", func(*verdictCase) {}, "", "", 0},
+		{"no condition", func(*verdictCase) {}, "", "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := verdictOf(t, 0, "", test.change)
@@ -625,7 +626,7 @@ func TestNewVerdict_Conditions(t *testing.T) {
 }
 
 // The verdict of the run is from the node that explains the end best, in any order of merging.
-func TestMerge_HasVerdictOfNodeThatBestExplainsTheEnd(t *testing.T) {
+func TestMerge_TakesVerdictThatBestExplainsTheEnd(t *testing.T) {
 	node := func(number, code int, signal string, change func(*verdictCase)) reporter.SourceReport {
 		var in Input
 		verdictOf(t, code, signal, func(c *verdictCase) { change(c); in = c.in })
@@ -646,7 +647,7 @@ func TestMerge_HasVerdictOfNodeThatBestExplainsTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := r.Run.Verdict; v == nil || v.Cause != CauseOOMCgroup || !strings.HasPrefix(v.Text, "node 2: killed by the kernel: python") {
-			t.Errorf("verdict %+v, want that on node 2, which ran out of memory", v)
+			t.Errorf("verdict %+v, want the verdict on node 2, which ran out of memory", v)
 		}
 	}
 	r, err := Merge(slices.DeleteFunc(inputs, func(s reporter.SourceReport) bool { return s.Report.Nodes["2"] != nil }))
@@ -654,11 +655,11 @@ func TestMerge_HasVerdictOfNodeThatBestExplainsTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := r.Run.Verdict; v == nil || !strings.HasPrefix(v.Text, "node 3: exited with code 1") {
-		t.Errorf("verdict %+v, want that on node 3, which exited with code 1", v)
+		t.Errorf("verdict %+v, want the verdict on node 3, which exited with code 1", v)
 	}
 }
 
-func TestTimeoutLimit(t *testing.T) {
+func TestTimeoutLimit_ParsesDuration(t *testing.T) {
 	for text, want := range map[string]float64{"timeout 30 foo": 30, "timeout -k 5 1.5m foo 9": 90, "timeout --signal=INT -s KILL 2h x": 7200,
 		"timeout 0 x": -1, "timeout foo": -1, "timeout": -1, "timeout -k 5": -1, "timeout --foreground 1d x": 86400} {
 		got, ok := TimeoutLimit(strings.Fields(text))
@@ -668,9 +669,9 @@ func TestTimeoutLimit(t *testing.T) {
 	}
 }
 
-// A job that reached its limit has that limit as its peak, also if it survived the kill of a child. In a group that
-// others share, only a peak above the limit is corrected.
-func TestNewVerdict_PeakIsTheLimitThatKilled(t *testing.T) {
+// A job that reached its limit has that limit as its peak, even if it survived the kill of a child. In a group shared
+// with other processes, only a peak above the limit is corrected.
+func TestNewVerdict_PeakIsLimitThatCausedKill(t *testing.T) {
 	for _, test := range []struct {
 		name               string
 		code               int
@@ -679,8 +680,8 @@ func TestNewVerdict_PeakIsTheLimitThatKilled(t *testing.T) {
 		measured, wantPeak float64
 	}{
 		{"killed", 137, "SIGKILL", 0, 1900, 2048},
-		{"killed, others in the group", 137, "SIGKILL", 1, 1900, 1900},
-		{"killed, others in the group, above", 137, "SIGKILL", 1, 2100, 2048},
+		{"killed, shared group", 137, "SIGKILL", 1, 1900, 1900},
+		{"killed, shared group, peak above the limit", 137, "SIGKILL", 1, 2100, 2048},
 		{"survived", 0, "", 0, 2100, 2048},
 	} {
 		var in Input
@@ -697,7 +698,7 @@ func TestNewVerdict_PeakIsTheLimitThatKilled(t *testing.T) {
 	}
 }
 
-// For any content of a journal, the kernel's log or a sender's name, there is a verdict that can be encoded and shown.
+// Any journal, kernel log and sender's name lead to a verdict that can be encoded and shown.
 func FuzzVerdict(f *testing.F) {
 	f.Add([]byte(`{"oom_kills":1,"host_oom_kills":1e300,"memory_home":"/a","victims":[{"process":"x\u001b[31m","pid":4242,"group":"/a/b"}]}`), 137, "SIGKILL", "timeout", 7, 3.0, 0.0)
 	f.Add([]byte(`{"signals":[{"signal":"SIGTERM","pid":-1,"process":"\n"}],"job_stall":{"memory_some":1e308}}`), -1, "", "", 0, -1.0, 1e300)

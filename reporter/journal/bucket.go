@@ -12,16 +12,16 @@ import (
 
 // A bucket is the form of a ring's bucket in a snapshot. It is compact because a thousand buckets are written
 // repeatedly. Its numbers keep few decimals (ColumnInfo.Digits), because random digits do not compress: with all
-// digits, a journal with every column in use would exceed its maximum size. The summaries, from which metrics come, are
-// written exactly.
+// digits, a journal with every column in use would exceed its maximum size. The summaries, from which metrics are
+// computed, are written exactly.
 type bucket struct {
 	Values reporter.Numbers `json:"v"`
 	// Weight and Count apply to columns without a weight and a count in Stats.
 	Weight float64 `json:"w"`
 	Count  int64   `json:"n"`
-	// Stats has a list for each column: [] for a single measured value; [mean, max] if min is the value; else [min,
-	// mean, max]. If weight or count differ, it is [min, mean, max, weight, count]. [0] means that nothing was
-	// measured.
+	// Stats has a list for each column: [] if minimum, mean and maximum equal the value in Values; [mean, max] if only
+	// the minimum equals it; otherwise [min, mean, max]. If the column has another weight or count, the list is [min,
+	// mean, max, weight, count]. [0] means that nothing was measured.
 	Stats []reporter.Numbers `json:"s"`
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// portsJournal returns the journal of a run of n seconds with RDMA ports that appear after found seconds, and
-// the report of the same run. GPUs are found before them.
+// portsJournal returns the journal of a run of n seconds with RDMA ports that are found after found seconds, and the
+// report of the same run. GPUs are found before the ports.
 func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte, want *reporter.Report) {
 	t.Helper()
 	s := reportertest.NewStream(1)
@@ -42,7 +42,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 	return stopped(t, j), (&parser{head: head(s, 1000), rec: rec}).report()
 }
 
-// A journal has the ports' columns from their discovery, and gives the same metrics.
+// A journal contains the ports' columns from their discovery on, and its metrics equal the Recording's.
 func TestJournal_KeepsColumnsOfPortsFoundLater(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		data, want := portsJournal(t, 12, 5, 2, snapshot)
@@ -62,7 +62,7 @@ func TestJournal_KeepsColumnsOfPortsFoundLater(t *testing.T) {
 }
 
 // The journal of a node without ports does not mention them, even if it has GPUs.
-func TestJournal_MentionsNoRDMAPortsWithoutThem(t *testing.T) {
+func TestJournal_OmitsMissingRDMAPorts(t *testing.T) {
 	for _, gpus := range []int{0, 2} {
 		data, _ := portsJournal(t, 5, 5, gpus, true)
 		if bytes.Contains(data, []byte("net_ib")) {

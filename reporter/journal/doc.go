@@ -6,7 +6,7 @@
 //
 //	{"snapshot":{…}}  everything so far: the ring, the summaries, the state
 //	{"sample":[…],…}  one more sample, the marks before it, and the state if it has changed
-//	{"signal":{…}}    a signal that the agent received, written immediately; the next state has it, too
+//	{"signal":{…}}    a signal that the agent received, written immediately; also contained in the next state
 //
 // A reader starts from the last snapshot and adds the samples that follow. [Create] and [Journal]
 // write, [Parse] reads, and a [Follower] follows a journal while the agent writes it.

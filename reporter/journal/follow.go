@@ -77,7 +77,7 @@ func (f *Follower) continueReading() (changed bool, err error) {
 			f.path, st.Size()>>20, reporter.MaxFileSize>>20)
 	case st.Size() == f.seen:
 		return false, nil
-	case st.Size() < f.read: // truncated by another program: start again
+	case st.Size() < f.read: // truncated by another program: start over
 		f.read, f.parser = 0, parser{}
 	}
 

@@ -44,7 +44,7 @@ func followAppend(t testing.TB, path string, data []byte) {
 	}
 }
 
-// followLook polls without an error.
+// followLook polls, and ends the test on an error.
 func followLook(t testing.TB, f *Follower) (changed bool) {
 	t.Helper()
 	changed, err := f.Poll()
@@ -54,7 +54,7 @@ func followLook(t testing.TB, f *Follower) (changed bool) {
 	return changed
 }
 
-// followText returns a report as text; "" for none.
+// followText returns a report as text, or "" for nil.
 func followText(t testing.TB, r *reporter.Report) string {
 	t.Helper()
 	if r == nil {
@@ -67,9 +67,9 @@ func followText(t testing.TB, r *reporter.Report) string {
 	return string(data)
 }
 
-// At any cut of the bytes, following before and after the cut gives the same as reading
-// the whole file, and before the cut the same as its complete lines.
-func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
+// Wherever a write is interrupted, a Follower first reports the complete lines, and after the rest is written the whole
+// file.
+func TestFollower_ReadsSameAsParse(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	t.Parallel()
 	for n, snapshot := range map[int]bool{2: false, 3: true} {
@@ -90,7 +90,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 			f := Follow(path)
 			followLook(t, f)
 			if d := cmp.Diff(before, followText(t, f.Report())); d != "" {
-				t.Fatalf("snapshot %v: report of the first %d bytes of %d (-whole lines +followed):\n%s", snapshot, cut,
+				t.Fatalf("snapshot %v: report of the first %d bytes of %d (-complete lines +followed):\n%s", snapshot, cut,
 					len(data), d)
 			}
 			if followLook(t, f) {
@@ -107,8 +107,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 	}
 }
 
-// A Follower follows a real journal through its rewrites, and
-// always gives the same as reading the file.
+// A Follower follows a real journal through its rewrites, and its report always equals Parse's.
 func TestFollower_FollowsRewrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, followRewrites)
@@ -138,7 +137,7 @@ func followRewrites(t *testing.T) {
 		if i%59 != 0 && !replaced {
 			continue
 		}
-		synctest.Wait() // else the queue overflows
+		synctest.Wait() // otherwise the queue overflows
 		if i%testenv.Rounds(59, 413) != 0 && !replaced {
 			continue
 		}
@@ -171,11 +170,11 @@ func followRewrites(t *testing.T) {
 		t.Errorf("Poll of a removed journal: error %v, want fs.ErrNotExist", err)
 	}
 	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 3000 {
-		t.Error("after the journal was removed, the report with its 3000 samples is lost")
+		t.Error("the report with 3000 samples was lost when the journal was removed")
 	}
 }
 
-// followUntil polls after the writer is done, and expects the given number of samples.
+// followUntil polls once the writer is idle, and expects the given number of samples.
 func followUntil(t testing.TB, f *Follower, samples int64) {
 	t.Helper()
 	synctest.Wait()
@@ -196,7 +195,7 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 		t.Errorf("report after a torn line (-read +followed):\n%s", d)
 	}
 
-	// After another program truncates the file, its remaining and later lines count.
+	// After another program truncates the file, the remaining lines and later lines are read.
 	if err := os.Truncate(path, int64(len(lines[0])+len(lines[1]))); err != nil {
 		t.Fatal(err)
 	}
@@ -212,14 +211,14 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 
 	// A file that is not a journal does not affect the data read before.
 	for name, damage := range map[string]func(path string) error{
-		"a directory":        func(p string) error { return os.Mkdir(p, 0o755) },
-		"no head":            func(p string) error { return os.WriteFile(p, []byte("{\n"), 0o644) },
-		"a report":           func(p string) error { return os.WriteFile(p, []byte("{\"schema\":\"perfagent.report/1\"}\n"), 0o644) },
-		"a journal of later": func(p string) error { return os.WriteFile(p, []byte("{\"journal\":\"perfagent.journal/2\"}\n"), 0o644) },
-		"more than can be had": func(p string) error {
+		"directory":     func(p string) error { return os.Mkdir(p, 0o755) },
+		"no head":       func(p string) error { return os.WriteFile(p, []byte("{\n"), 0o644) },
+		"report":        func(p string) error { return os.WriteFile(p, []byte("{\"schema\":\"perfagent.report/1\"}\n"), 0o644) },
+		"later version": func(p string) error { return os.WriteFile(p, []byte("{\"journal\":\"perfagent.journal/2\"}\n"), 0o644) },
+		"file too large": func(p string) error {
 			return errors.Join(os.WriteFile(p, nil, 0o644), os.Truncate(p, reporter.MaxFileSize+1))
 		},
-		"gone": func(string) error { return nil },
+		"missing file": func(string) error { return nil },
 	} {
 		if err := errors.Join(os.Remove(path), damage(path)); err != nil {
 			t.Fatal(err)
@@ -229,7 +228,7 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 			t.Errorf("%s: error %v, want one with the path", name, err)
 		}
 		if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 2 {
-			t.Errorf("%s: the report with the 2 samples read before is lost", name)
+			t.Errorf("%s: the report with the 2 samples read before was lost", name)
 		}
 		_ = os.Remove(path)
 		if err := os.WriteFile(path, bytes.Join(lines[:3], nil), 0o644); err != nil {
@@ -240,27 +239,26 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 }
 
 // A Follower reads any journal that appears at its path, including replacements.
-func TestFollower_ReadsAJournalThatAppearsLater(t *testing.T) {
+func TestFollower_ReadsJournalThatAppearsLater(t *testing.T) {
 	f, path := followed(t)
 	if followLook(t, f) || f.Report() != nil || f.Newest() != nil {
-		t.Error("an empty file: Poll reports a change, or there is a report or a value, want none")
+		t.Error("empty file: Poll reports a change, or there is a report or a value, want none")
 	}
 	data, rec := journalOf(t, 6, false)
 	followAppend(t, path, data[:bytes.IndexByte(data, '\n')+1])
 	if !followLook(t, f) || f.Report() == nil || f.Newest() != nil {
-		t.Error("a head alone: want a change, a report, and no values")
+		t.Error("only a head: want a change, a report, and no values")
 	}
 	if got := f.Report(); got.Run.ID != "r" || got.Nodes["3"] == nil || rec.Samples != 6 {
-		t.Errorf("a head alone: run %+v, want ID r with node 3; the recording has %d samples, want 6", got.Run,
+		t.Errorf("only a head: run %+v, want ID r with node 3; the recording has %d samples, want 6", got.Run,
 			rec.Samples)
 	}
 	if _, err := Follow(filepath.Join(t.TempDir(), "x")).Poll(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: error %v, want fs.ErrNotExist", err)
+		t.Errorf("missing file: error %v, want fs.ErrNotExist", err)
 	}
 }
 
-// Values that only the newest sample lacks stay valid; values that are no longer measured do
-// not.
+// Values missing only in the newest sample stay valid, but values that are no longer measured do not.
 func TestFollower_NewestDropsOldValues(t *testing.T) {
 	s := reportertest.NewStream(2)
 	rec := s.Recording(10)
@@ -286,7 +284,7 @@ func TestFollower_NewestDropsOldValues(t *testing.T) {
 		followAppend(t, path, j.line(sample, rec))
 		followLook(t, f)
 		if got := f.Newest()[collector.MemPercent]; want && got != was || !want && !math.IsNaN(got) {
-			t.Errorf("sample %d: memory %v, want %v (still valid: %v)", i, got, was, want)
+			t.Errorf("sample %d: memory %v, want %v (valid: %v)", i, got, was, want)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([
 	}), rec
 }
 
-// wideSame compares a journal's report with that of the Recording. The account of the
-// newest seconds may not be in the journal yet.
+// wideSame compares a journal's report with the Recording's. The account of the newest seconds may not be in the
+// journal yet.
 func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) *reporter.Report {
 	t.Helper()
 	got := parsed(t, data)
@@ -58,7 +58,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	if d := cmp.Diff(want.Samples.Keys, n.Samples.Keys); d != "" || len(want.Envelope) != len(n.Envelope) {
 		t.Errorf("%s: %d bands, want %d; keys (-want +got):\n%s", what, len(n.Envelope), len(want.Envelope), d)
 	}
-	for key, band := range want.Envelope { // with the decimals of a bucket
+	for key, band := range want.Envelope { // rounded to the decimals of a bucket
 		c, _ := collector.ColumnByKey(key)
 		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-c.Info().Digits)), cmpopts.EquateNaNs()}
 		for i, pair := range [][2]any{{band, n.Envelope[key]}, {want.Samples.Column(key), n.Samples.Column(key)}} {
@@ -72,15 +72,15 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	}
 	for _, m := range n.Missing {
 		if m.What == "journal" {
-			t.Errorf("%s: missing %+v, want nothing of the journal", what, m)
+			t.Errorf("%s: missing %+v, want no entry about the journal", what, m)
 		}
 	}
 	return got
 }
 
-// GPUs found during the run make the lines longer: the journal gives the same as the
-// Recording, with a snapshot before, after or never, and with any cut.
-func TestJournal_KeepsGPUsFoundInMidRun(t *testing.T) {
+// GPUs found during the run make the lines longer. The journal's report equals the Recording's, whether a snapshot
+// comes before, after or never.
+func TestJournal_KeepsGPUsFoundDuringRun(t *testing.T) {
 	snapshots := []int{-1, 13, 12, 0, 7, 20}
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
 		for _, snapshotAt := range snapshots[:testenv.Rounds(len(snapshots), 2)] {
@@ -90,8 +90,8 @@ func TestJournal_KeepsGPUsFoundInMidRun(t *testing.T) {
 	}
 }
 
-// kill -9: with any part of the last line on disk, the samples before it are read, the account
-// is at most accountEvery old, and all GPU values are kept.
+// After kill -9, with any part of the last line on disk, the earlier samples are read, the account is at most
+// accountEvery old, and all GPU values are kept.
 func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
@@ -107,7 +107,7 @@ func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 			continue
 		}
 		if (len(n.GPUs) == 2) != (samples > 12) || (n.Envelope["gpu_1_power_watts"].Mean != nil) != (samples > 12) {
-			t.Fatalf("cut at %d: %d samples, %d GPUs, want 2 with their power after sample 12, before it none", at,
+			t.Fatalf("cut at %d: %d samples, %d GPUs, want 2 with their power after sample 12, none before", at,
 				samples, len(n.GPUs))
 		}
 		least := float64(samples)/2 - accountEvery.Seconds()/2
@@ -118,8 +118,7 @@ func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 	}
 }
 
-// Damage in the line in which the GPUs are found loses only the lines up to the next
-// state.
+// If the line that announces the GPUs is damaged, only the lines up to the next state are lost.
 func TestParse_DamagedLineHidesGPUsOnlyUpToTheNextState(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
@@ -132,7 +131,7 @@ func TestParse_DamagedLineHidesGPUsOnlyUpToTheNextState(t *testing.T) {
 }
 
 // The account, the GPUs and Missing are restored unchanged.
-func TestJournal_KeepsTheAccount(t *testing.T) {
+func TestJournal_KeepsAccount(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 32} {
 		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
 		var j parser
@@ -144,7 +143,7 @@ func TestJournal_KeepsTheAccount(t *testing.T) {
 		if snapshotAt < 0 { // from the last state, at most 4 s old
 			last := reportertest.NewWideStream(5, 3, 2)
 			rec = last.Recording(10)
-			for range 32 { // the sample at 32 s has the state
+			for range 32 { // the sample at 32 s contains the state
 				last.Next(rec)
 			}
 		}
@@ -160,7 +159,7 @@ func TestJournal_KeepsTheAccount(t *testing.T) {
 	}
 }
 
-// widePacked returns a snapshot's line with other packed buckets.
+// widePacked returns a snapshot's line with the packed buckets replaced.
 func widePacked(t testing.TB, data []byte, packed string) []byte {
 	t.Helper()
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
@@ -178,7 +177,7 @@ func wideGzip(parts ...string) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// Damaged or hostile packed buckets count as one damaged line, in bounded memory.
+// Damaged or hostile packed buckets count as one damaged line and take bounded memory.
 func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
@@ -188,8 +187,8 @@ func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 	zeros := wideGzip(sums, `{"v":[`, strings.Repeat("0,", 1<<24), `0]}`)
 	many := wideGzip(sums, strings.Repeat(`{}`, 1<<22))
 	deep := wideGzip(strings.Repeat(`[`, 1<<22))
-	for name, packed := range map[string]string{"empty gzip": wideGzip(""), "no gzip": "AAAA", "no base64": "%%%", "cut": good[:len(good)/2/4*4], "torn": good[:len(good)/2|1],
-		"garbage behind": good[:len(good)-8] + "AAAAAAAA", "bomb of spaces": bomb, "one bucket of zeros": zeros, "many buckets": many, "deep": deep,
+	for name, packed := range map[string]string{"empty gzip": wideGzip(""), "not gzip": "AAAA", "no base64": "%%%", "cut": good[:len(good)/2/4*4], "odd length": good[:len(good)/2|1],
+		"trailing garbage": good[:len(good)-8] + "AAAAAAAA", "bomb of spaces": bomb, "one bucket of zeros": zeros, "many buckets": many, "deeply nested": deep,
 		"text": wideGzip("hello"), "null": wideGzip("null null"),
 		"summaries only": wideGzip(sums), "too few summaries": wideGzip("[null]")} {
 		var before, after runtime.MemStats
@@ -202,7 +201,7 @@ func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("%s: %d MiB were allocated for a journal of %d KiB, want at most 64", name, took>>20,
+			t.Errorf("%s: %d MiB allocated for a journal of %d KiB, want at most 64 MiB", name, took>>20,
 				len(packed)>>10)
 		}
 		if d := time.Since(begin); d > time.Minute {
@@ -218,7 +217,7 @@ func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// A hostile capacity in a snapshot does not allow unlimited unpacking.
+// A hostile capacity in a snapshot does not lead to unlimited unpacking.
 func TestParse_HostileCapacityTakesBoundedMemory(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
@@ -230,7 +229,7 @@ func TestParse_HostileCapacityTakesBoundedMemory(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("capacity %d: %d MiB were allocated, want at most 64", capacity, took>>20)
+			t.Errorf("capacity %d: %d MiB allocated, want at most 64 MiB", capacity, took>>20)
 		}
 	}
 }
@@ -245,7 +244,7 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	dir := filepath.Dir(j.Path())
 	for i := range n {
 		j.Observe(w.Next(rec), rec)
-		settle(j) // in a real run the writer has a second per sample
+		settle(j) // in a real run, the writer has a second for each sample
 		if i%queueLength == 0 || j.wantSnapshot.Load() {
 			most = max(most, sizeOf(tb, dir))
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// ReadHead reads the head of a journal: its first line and, up to the description of the host, the second one.
+// ReadHead reads the head of a journal: its first line, and the second line up to the description of the host.
 func ReadHead(file io.Reader) (*reporter.Head, error) {
 	in := jsontext.NewDecoder(file, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	line, err := in.ReadValue()

@@ -41,15 +41,15 @@ func headJournal(t testing.TB, n int, snapshot bool) (data []byte, want *reporte
 	return data, want
 }
 
-func TestReadHead(t *testing.T) {
+func TestReadHead_ReadsHeadAndHost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		samples  int
 		snapshot bool
-	}{"before the first sample": {}, "samples": {samples: 3}, "a snapshot": {3, true}} {
+	}{"before the first sample": {}, "samples": {samples: 3}, "snapshot": {3, true}} {
 		data, want := headJournal(t, c.samples, c.snapshot)
 		if c.snapshot != bytes.Contains(data, []byte(`"snapshot"`)) {
-			t.Fatalf("%s: want a snapshot: %v; the journal is %.200s", name, c.snapshot, data)
+			t.Fatalf("%s: want snapshot %v, journal %.200s", name, c.snapshot, data)
 		}
 		got, err := ReadHead(bytes.NewReader(data))
 		if err != nil {
@@ -59,18 +59,18 @@ func TestReadHead(t *testing.T) {
 			got.Host = &reporter.Host{Hostname: got.Host.Hostname, BootID: got.Host.BootID}
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: (-want +got)\n%s", name, d)
+			t.Errorf("%s: head (-want +got):\n%s", name, d)
 		}
 	}
 }
 
-func TestReadHead_Errors(t *testing.T) {
+func TestReadHead_RefusesDamagedHead(t *testing.T) {
 	t.Parallel()
 	for data, words := range map[string]string{
 		"": "is empty", `{"journal":"x`: "damaged", `{"journal":"x/1"}`: "schema", `{"journal":"perfagent.journal/9"}`: "newer", `[1]`: "damaged",
 	} {
 		if _, err := ReadHead(strings.NewReader(data)); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: error %v, want %q in it", data, err, words)
+			t.Errorf("%s: error %v, want one containing %q", data, err, words)
 		}
 	}
 }
@@ -87,8 +87,8 @@ func FuzzReadHead(f *testing.F) {
 	})
 }
 
-// The newest timestamp is the last sample's; an incomplete line and other lines have none.
-func TestNewestTimes(t *testing.T) {
+// The newest timestamp is the last sample's. There is none if the last line is incomplete or is not a sample.
+func TestNewestTimes_ReadsLastSample(t *testing.T) {
 	t.Parallel()
 	data, _ := headJournal(t, 5, false)
 	path := filepath.Join(t.TempDir(), "node-3.jsonl")
@@ -105,8 +105,8 @@ func TestNewestTimes(t *testing.T) {
 	}
 
 	for name, data := range map[string]string{
-		"a cut line": strings.TrimSuffix(string(data), "\n"), "another line": string(data) + `{"signal":{}}` + "\n",
-		"only a head": string(data[:bytes.IndexByte(data, '\n')+1]), "nothing": "", "damaged": string(data) + "{\n",
+		"incomplete line": strings.TrimSuffix(string(data), "\n"), "signal line last": string(data) + `{"signal":{}}` + "\n",
+		"only a head": string(data[:bytes.IndexByte(data, '\n')+1]), "empty file": "", "damaged line last": string(data) + "{\n",
 	} {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)

@@ -58,8 +58,8 @@ type Head struct {
 	Counters []string `json:"counters,omitempty"`
 	// Operations reports whether operations are recorded.
 	Operations bool `json:"operations,omitzero"`
-	// CopyAggregator returns a copy of the Aggregator if its Changes differ from changes, else nil. The journal's
-	// goroutine calls it. CopyAggregator is nil without operations.
+	// CopyAggregator returns a copy of the Aggregator if its Changes differ from changes, and nil otherwise. The
+	// journal's goroutine calls it. CopyAggregator is nil without operations.
 	CopyAggregator func(changes uint64) *aggregate.Aggregator `json:"-"`
 	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
@@ -70,7 +70,7 @@ type Head struct {
 
 // A Journal keeps the samples of an active run on disk, as JSON lines in the directory of the future report. It never
 // blocks sampling: lines go through a short queue to another goroutine. If the disk is slow or full, a later rewrite
-// restores the lines that were not written, because the Recording has everything.
+// restores the lines that were not written, because the Recording contains everything.
 type Journal struct {
 	path, reportPath string
 	head             []byte
@@ -96,9 +96,9 @@ type entry struct {
 	newest   newestSample // of the snapshot
 }
 
-// Create creates a journal in dir, which must exist, and thereby claims the name of a recording. The name is head.Name,
-// followed by .2 and so on if a recording already has it. Two agents that start at the same time get two names, because
-// the journal itself is the claim.
+// Create creates a journal in dir, which must exist. The journal claims the name of a recording: head.Name, followed by
+// .2 and so on if a recording already has that name. Two agents that start at the same time get different names,
+// because only one of them can create the file.
 func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
 	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
@@ -129,8 +129,8 @@ func Create(dir string, head Head) (*Journal, error) {
 	return j, nil
 }
 
-// BaseName returns the name of a node's first journal and report, without extensions: node-0. The name of a node
-// without an index has its host name instead, and the name of one of several ranks also has the rank: node-gpu7.rank-3.
+// BaseName returns the name of a node's first journal and report, without extensions: node-0. Without an index, the
+// name contains the host name instead, and for one of several ranks it also contains the rank: node-gpu7.rank-3.
 func BaseName(node int, host, rank string) string {
 	name := "node-" + cmp.Or(host, strconv.Itoa(node))
 	if rank != "" {
@@ -164,7 +164,7 @@ func claim(name string) (*os.File, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		if exists(base + ".json") { // written in between, and its journal removed
+		if exists(base + ".json") { // another agent wrote the report and removed its journal
 			f.Close()
 			os.Remove(f.Name())
 			continue
@@ -198,13 +198,13 @@ func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 
 	select {
 	case j.queue <- e:
-	default: // the disk is behind: start again from a snapshot when it recovers
+	default: // the disk is slow: continue with a snapshot when it recovers
 		j.wantSnapshot.Store(true)
 	}
 }
 
-// Stop ends the writing. It waits no longer than timeout, because a blocked disk must not delay the job's exit. It
-// returns the first error of the journal.
+// Stop stops writing. It waits no longer than timeout, because a blocked disk must not delay the job's exit. It returns
+// the first error of the journal.
 func (j *Journal) Stop(timeout time.Duration) error {
 	close(j.queue)
 	select {

@@ -97,14 +97,14 @@ func parsed(t testing.TB, data []byte) *reporter.Report {
 	return r
 }
 
-// drain waits in a benchmark until the writer has taken everything.
+// drain waits until the writer has taken everything, in a benchmark.
 func drain(j *Journal) {
 	for len(j.queue) > 0 {
 		runtime.Gosched()
 	}
 }
 
-func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
+func TestJournal_GivesSameReportAsRecording(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 11, 999, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -128,14 +128,14 @@ func journaled(
 	return j, parsed(t, stopped(t, j))
 }
 
-// givesTheReport compares the report from a journal of n samples with that of the Recording.
+// givesTheReport compares the report from a journal of n samples with the Recording's.
 func givesTheReport(t *testing.T, n int) {
 	t.Helper()
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
 	rec.ReaderName = host.Gopsutil
 	j, got := journaled(t, s, rec, n, func(int, *Journal) {})
-	if n == 0 { // no line has the state
+	if n == 0 { // no line contains the state
 		rec = collector.NewRecording(host.Instant{Wall: s.Start.Wall}, time.Second, 10)
 	}
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
@@ -147,14 +147,14 @@ func givesTheReport(t *testing.T, n int) {
 		t.Errorf("metrics from the journal (-want +got):\n%s", d)
 	}
 	if got.Run.Incomplete == "" {
-		t.Error("the report from a journal has no reason for incompleteness")
+		t.Error("the report from a journal does not state why it is incomplete")
 	}
 	if err := j.Remove(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
+func TestJournal_DamagedLinesHideNoOtherLines(t *testing.T) {
 	s := reportertest.NewStream(1)
 	rec := s.Recording(100)
 	whole := written(t, head(s, 100), func(j *Journal) {
@@ -189,7 +189,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		}
 	}
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n')
-	for at := last; at < len(whole); at++ { // a number may stay valid if a point or sign changes
+	for at := last; at < len(whole); at++ { // a changed point or sign may leave a valid number
 		damage := byte('-') // instead of a number's first digit
 		switch before := whole[at-1]; {
 		case whole[at] == '.':
@@ -209,13 +209,13 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		from := bytes.IndexByte(whole, '\n') + 1
 		at := from + rnd.IntN(len(data)-from)
 		data[at] ^= byte(1 + rnd.IntN(255))
-		if got := samplesOf(data); got < 58 { // one damaged line, or two joined ones
+		if got := samplesOf(data); got < 58 { // one damaged line, or two joined lines
 			t.Fatalf("a byte flipped at %d: %d samples, want at least 58", at, got)
 		}
 	}
 }
 
-func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
+func TestJournal_RecordingsOfOneNodeGetDifferentNames(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "node-3.json"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -312,7 +312,7 @@ func sizeOf(t testing.TB, dir string) int64 {
 	return sum
 }
 
-func TestJournal_RestoresSamplesAfterAFullDisk(t *testing.T) {
+func TestJournal_RestoresSamplesAfterFullDisk(t *testing.T) {
 	s := reportertest.NewStream(3)
 	rec := s.Recording(100)
 	j := createFor(t, head(s, 100))
@@ -334,16 +334,16 @@ func TestJournal_RestoresSamplesAfterAFullDisk(t *testing.T) {
 	w.file = good
 	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if j.wantSnapshot.Load() {
-		t.Error("a snapshot is requested right after a failure, want a pause first")
+		t.Error("a snapshot was requested right after a failure, want a pause first")
 	}
 	w.retry = time.Now().Add(-time.Second)
 	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if !j.wantSnapshot.Load() {
-		t.Error("no snapshot is requested after the pause, want one")
+		t.Error("no snapshot was requested after the pause, want one")
 	}
 	w.take(entry{snapshot: rec.Clone()})
 	if w.failing {
-		t.Errorf("the journal is still failing after a rewrite: %v", w.firstErr)
+		t.Errorf("the journal still fails after a rewrite: %v", w.firstErr)
 	}
 	r, err := read(j.Path())
 	if err != nil {
@@ -372,7 +372,7 @@ func TestState_RejectsNegativeNumbers(t *testing.T) {
 	}
 }
 
-// An unknown reader name from a damaged line does not get into a report.
+// An unknown reader name from a damaged line does not reach a report.
 func TestState_DropsUnknownReaderNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"auto": "auto", "gopsutil": "gopsutil", "autp": "", "": ""} {
@@ -402,8 +402,8 @@ func TestParse_CountsLostSamples(t *testing.T) {
 	}
 }
 
-// The report from a journal of an active run has findings.
-func TestParser_ReportOfAnActiveRunHasFindings(t *testing.T) {
+// The report from the journal of an active run contains findings.
+func TestParser_ReportOfActiveRunHasFindings(t *testing.T) {
 	in := reportertest.Input(0, 60, 0, "")
 	in.Recording.Account.Source = host.JobFromTree
 	in.Recording.Account.CPUSeconds = 60
@@ -417,7 +417,7 @@ func TestParser_ReportOfAnActiveRunHasFindings(t *testing.T) {
 	}
 }
 
-// Every report that is read can be written.
+// Every report that Parse returns can be encoded.
 func FuzzParse(f *testing.F) {
 	s := reportertest.NewStream(5)
 	rec := s.Recording(4)
@@ -456,10 +456,10 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := reporter.Encode(r)
 		if err != nil {
-			t.Fatalf("what was read cannot be written: %v", err)
+			t.Fatalf("the report from Parse cannot be encoded: %v", err)
 		}
 		if !json.Valid(again) {
-			t.Fatal("what was written is not JSON")
+			t.Fatal("the encoded report is not JSON")
 		}
 		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
 			t.Fatal(err)

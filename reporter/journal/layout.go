@@ -116,7 +116,7 @@ func (l layout) sample(line *sampleLine) error {
 	}
 
 	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
-	for i, v := range line.Values { // a damaged byte may still give a number
+	for i, v := range line.Values { // damage may leave a valid number
 		if c := collector.Column(i); v < 0 || v > 100 && c.IsPercent() {
 			return fmt.Errorf("sample with %v for %s", v, c.Key())
 		}

@@ -42,9 +42,9 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 	}), rec
 }
 
-// A layout puts the values of a line into the collector's order. It ignores unknown and repeated columns, and missing
-// ones are absent.
-func TestLayout_ArrangesTheValuesOfALine(t *testing.T) {
+// A layout puts the values of a line into the collector's order. It ignores unknown and repeated columns, and marks
+// missing columns as absent.
+func TestLayout_ArrangesValuesOfLine(t *testing.T) {
 	t.Parallel()
 	l := newLayout([]string{"power_watts", "mem_percent", "cpu_pct_per_cpu_avg", "mem_percent"},
 		[]string{"tape_io_read_mb", "net_io_ext_recv_mb", "disk_io_read_mb", "disk_io_read_mb"})
@@ -64,8 +64,8 @@ func TestLayout_ArrangesTheValuesOfALine(t *testing.T) {
 	}
 }
 
-// Lines with another number of columns than in the head are damaged, and counted.
-func TestParse_CountsLinesOfAnotherWidthAsDamaged(t *testing.T) {
+// Lines with a different number of columns than the head are counted as damaged.
+func TestParse_CountsLinesOfWrongWidthAsDamaged(t *testing.T) {
 	t.Parallel()
 	data, _ := journalOf(t, 20, false)
 	lines := strings.SplitAfter(string(data), "\n")
@@ -88,8 +88,8 @@ func TestParse_CountsLinesOfAnotherWidthAsDamaged(t *testing.T) {
 	}
 }
 
-// Journals of killed perfagents can be read: of a few samples, with a snapshot, after SIGTERM, with a GPU,
-// and of a job with phases and operations. The metrics computed at that time are stored next to each.
+// Journals left by killed agents can be read: with a few samples, with a snapshot, after SIGTERM, with GPUs, and with
+// phases and operations. The metrics computed at the time of each recording are stored next to it.
 func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.jsonl")
@@ -111,15 +111,15 @@ func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := r.Nodes["0"]
-		delete(n.Metrics, "gpu_0_energy_joules") // that version did not estimate it
+		delete(n.Metrics, "gpu_0_energy_joules") // the recording version did not estimate it
 		maps.Copy(n.Metrics, n.PhaseValues())
 		maps.Copy(n.Metrics, n.OperationValues())
 		if d := cmp.Diff(want["0"], n.Metrics); d != "" {
-			t.Errorf("%s: metrics (-then +now):\n%s", path, d)
+			t.Errorf("%s: metrics (-recorded +now):\n%s", path, d)
 		}
 		for _, m := range n.Missing {
 			if m.What == "journal" {
-				t.Errorf("%s: missing of the journal %q, want none", path, m.Why)
+				t.Errorf("%s: damage reported in the journal: %q, want none", path, m.Why)
 			}
 		}
 
@@ -133,7 +133,7 @@ func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 		}
 		isSnapshot, hasGPU := bytes.Contains(lines, []byte(`{"snapshot":{`)), len(n.GPUs) == 1
 		if isSnapshot != strings.Contains(name, "snapshot") || hasGPU != strings.Contains(name, "gpus") {
-			t.Errorf("%s: snapshot %v, GPU %v, want them as in the file's name", path, isSnapshot, hasGPU)
+			t.Errorf("%s: snapshot %v, GPU %v, want them as the file's name indicates", path, isSnapshot, hasGPU)
 		}
 	}
 }

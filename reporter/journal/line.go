@@ -26,9 +26,9 @@ type sampleLine struct {
 	// AgentCPU is the CPU time that the agent has used so far, in seconds; 0 = unknown.
 	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
 	// JobCPU is the CPU time of the job since the previous sample, in seconds. Only lines after the job's first mark
-	// have it, because only phases need it.
+	// contain it, because only phases need it.
 	JobCPU float64 `json:"job_cpu_s,omitzero"`
-	// MemoryHeld is the sample's MemoryStale. It, too, is only in lines after the job's first mark.
+	// MemoryHeld is the sample's MemoryStale. Only lines after the job's first mark contain it.
 	MemoryHeld bool            `json:"memory_held,omitzero"`
 	Marks      *marksLine      `json:"said,omitempty"`
 	Timelines  *timelinePoints `json:"work,omitempty"`
@@ -143,7 +143,7 @@ func (l *sampleLine) applyTo(rec *collector.Recording, columns layout) error {
 // grows faster is rewritten more often.
 const (
 	tableEvery = 3 * time.Second // for a small table
-	tableBytes = 1 << 10         // each such number of bytes adds tableEvery
+	tableBytes = 1 << 10         // every tableBytes of the table add another tableEvery
 	tableLate  = 15 * time.Second
 )
 

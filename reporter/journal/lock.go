@@ -19,7 +19,7 @@ const (
 // IsLocked reports whether an agent on this machine is still writing the journal.
 func IsLocked(journal string) bool { return ReadWriterState(journal) == WriterAlive }
 
-// IsActive reports whether an agent seems to be writing a journal that has not grown for the time silence. n is the
+// IsActive reports whether an agent seems to be writing a journal that has not grown for the duration silence. n is the
 // node from the journal, or nil if unknown. boot is the boot ID of this machine.
 //
 // The state of the lock is certain if the node is this machine. A lock that another machine holds may be invisible; the
@@ -30,7 +30,7 @@ func (w WriterState) IsActive(n *reporter.Node, boot string, silence time.Durati
 }
 
 // MaxSilence returns the time for which a journal may stay unchanged while its agent is active: three intervals, and at
-// least 10 s, because a file system that several machines share shows changes late. n may be nil.
+// least 10 s, because a shared file system shows the changes of other machines late. n may be nil.
 func MaxSilence(n *reporter.Node) time.Duration {
 	const least, longest = 10 * time.Second, 1e9 // seconds that fit in a Duration
 	if n == nil || n.Sampling == nil || !(n.Sampling.IntervalSeconds < longest) {

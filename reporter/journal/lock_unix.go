@@ -38,5 +38,5 @@ func ReadWriterState(journal string) WriterState {
 	case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
 		return WriterAlive
 	}
-	return WriterGone // another reader holds it at the moment
+	return WriterGone // another reader holds the lock at the moment
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// marksLine has the marks of the job since the previous sample, with times on the axis of the samples.
+// marksLine holds the marks of the job since the previous sample, with times on the axis of the samples.
 type marksLine struct {
 	Lines   []json.RawMessage `json:"lines,omitempty"` // in the job's format
 	Dropped marks.Dropped     `json:"lost,omitzero"`

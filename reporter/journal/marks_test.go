@@ -37,8 +37,8 @@ func addMarks(rec *collector.Recording, i int) {
 	rec.AddMarks(news)
 }
 
-// The journal of a killed perfagent has all marks, and the phases' numbers to the last bit, whether they are
-// read from lines or from a snapshot.
+// The journal of a killed agent contains all marks and the exact numbers of the phases, whether they are read from
+// lines or from a snapshot.
 func TestJournal_KeepsMarksAndPhases(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 0, 9, 50, 99} {
 		t.Run(fmt.Sprint(snapshotAt), func(t *testing.T) {
@@ -76,8 +76,8 @@ func about(what string, list []reporter.Missing) []reporter.Missing {
 	return slices.DeleteFunc(slices.Clone(list), func(m reporter.Missing) bool { return m.What != what })
 }
 
-// The lines of a job without marks are unchanged.
-func TestJournal_LinesWithoutMarksAreUnchanged(t *testing.T) {
+// A job without marks adds nothing to the lines.
+func TestJournal_OmitsMarksOfJobWithoutMarks(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	sample := s.Next(rec)
@@ -88,7 +88,7 @@ func TestJournal_LinesWithoutMarksAreUnchanged(t *testing.T) {
 	}
 }
 
-// A line with damaged marks is skipped, and hides no other.
+// A line with damaged marks is skipped, and hides no other line.
 func TestParse_SkipsOnlyTheLineWithDamagedMarks(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
@@ -112,8 +112,8 @@ func TestParse_SkipsOnlyTheLineWithDamagedMarks(t *testing.T) {
 	}
 }
 
-// A snapshot with the maximum of marks stays small, and hostile snapshots are refused.
-func TestPack_MarksStaySmallAndReadBack(t *testing.T) {
+// A snapshot with the maximum number of marks stays small, and hostile snapshots are refused.
+func TestPack_KeepsMarksSmallAndUnchanged(t *testing.T) {
 	rec := reportertest.Recording(0)
 	news := marks.Update{}
 	for i := range marks.MaxMarks {
@@ -139,7 +139,7 @@ func TestPack_MarksStaySmallAndReadBack(t *testing.T) {
 	}
 	want, _ := json.Marshal(rec.Marks)
 	if got, _ := json.Marshal(back); string(got) != string(want) {
-		t.Error("the marks are changed by packing and unpacking")
+		t.Error("the marks differ after packing and unpacking")
 	}
 
 	for _, bad := range [][]byte{[]byte("text"), packed[:len(packed)/2]} {

@@ -29,7 +29,7 @@ const (
 	maxTimelineCells = 1000 * 24
 )
 
-// A timelinePoints has the newest points of the timelines of operations, since the previous sample.
+// A timelinePoints holds the newest points of the timelines of operations, since the previous sample.
 type timelinePoints struct {
 	// Keys are the keys of all timelines, if there are new timelines.
 	Keys []string `json:"keys,omitempty"`
@@ -71,7 +71,7 @@ func roundDigits(v float64) float64 {
 // applyTo adds the points to the timelines of rec, before the sample is added.
 func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 	if l == nil {
-		// Timelines stay as long as the ring: an empty point is added.
+		// Timelines must have as many points as the ring, so an empty point is added.
 		if operations := rec.Operations; operations != nil && operations.Timelines != nil {
 			operations.AddSample(rec, operations.Keys, make([]series.Stat, len(operations.Keys)))
 		}
@@ -113,7 +113,7 @@ func statsOf(points reporter.Numbers) []series.Stat {
 	return stats
 }
 
-// A packedTimelines has the timelines of operations in a snapshot, packed by pack.
+// A packedTimelines holds the timelines of operations in a snapshot, packed by pack.
 type packedTimelines struct {
 	Keys    []string           `json:"keys"`
 	Buckets []reporter.Numbers `json:"buckets"` // encoded by pointsOf
@@ -136,7 +136,7 @@ func packTimelines(keys []string, timelines *series.Ring) ([]byte, error) {
 // maxPackedTimelines is larger than the text of all timelines within their limits.
 const maxPackedTimelines = 64 << 20
 
-// unpackTimelines restores the Operations of a snapshot with the given ring. Their Aggregator is still empty.
+// unpackTimelines restores the Operations of a snapshot with the given ring. Their Aggregator is empty.
 func unpackTimelines(data []byte, ring *series.Ring) (*collector.Operations, error) {
 	packed, err := unpack[packedTimelines](data, maxPackedTimelines, "timelines of operations")
 	if err != nil || packed == nil {

@@ -37,7 +37,7 @@ func sendLines(t testing.TB, rec *collector.Recording, at time.Time, lines ...st
 		if reason := e.Parse([]byte(line), wire.StatsD); reason != wire.Accepted {
 			t.Fatalf("%s: reason %v, want it accepted", line, reason)
 		}
-		account.Add(&e, at) // it counts events beyond its limits
+		account.Add(&e, at) // Add counts events beyond the limits
 	}
 
 	rec.Operations.AddSample(rec, account.TimelineKeys(), account.Collect(at, nil))
@@ -56,12 +56,12 @@ func sendOperations(t testing.TB, s *reportertest.Stream, rec *collector.Recordi
 	sendLines(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
 }
 
-// The journal of a killed perfagent has the operations of the newest Aggregator, and all points of the timelines,
+// The journal of a killed agent contains the operations of the newest Aggregator, and all points of the timelines,
 // whether they are read from lines or from a snapshot.
 func TestJournal_KeepsOperations(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 0, 9, 50, 51, 96} {
 		t.Run(fmt.Sprint(snapshotAt), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { keepsOperations(t, 97, snapshotAt) }) // the last one writes operations
+			synctest.Test(t, func(t *testing.T) { keepsOperations(t, 97, snapshotAt) }) // the last sample writes operations
 		})
 	}
 }
@@ -85,14 +85,14 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
 	if a.Operations.Counters["n"] == 0 || a.Transfers["nixl"].TotalMB == 0 {
-		t.Fatalf("the recording has %+v, want the counter n, and transfers", a.Operations)
+		t.Fatalf("operations of the recording: %+v, want the counter n, and transfers", a.Operations)
 	}
 	if d := cmp.Diff(a.Operations, b.Operations) + cmp.Diff(a.Transfers, b.Transfers); d != "" {
 		t.Errorf("operations from the journal (-want +got):\n%s", d)
 	}
 	approx := cmp.Options{cmpopts.EquateApprox(1e-5, 1e-5), cmpopts.EquateNaNs()}
 	if d := cmp.Diff(a.Envelope, b.Envelope, approx); d != "" {
-		t.Errorf("time lines from the journal (-want +got):\n%s", d)
+		t.Errorf("timelines from the journal (-want +got):\n%s", d)
 	}
 }
 

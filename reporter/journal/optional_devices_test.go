@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// The journal of a killed perfagent has the mounts from a few seconds before, and all columns; the journal of a node
-// without optional devices has none.
+// The journal of a killed agent contains the mounts as of a few seconds before, and all columns. The journal of a node
+// without optional devices contains none of these.
 func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		s := reportertest.NewStream(1)
@@ -47,10 +47,10 @@ func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 		if diff := cmp.Diff(want.Metrics, n.Metrics); diff != "" {
 			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
 		}
-		if !snapshot { // lines have it every 4 s
+		if !snapshot { // lines contain the mounts every 4 s
 			want.Mounts[0].ReadMB = n.Mounts[0].ReadMB
 			if n.Mounts[0].ReadMB < 11-4 {
-				t.Errorf("the mounts are from second %v, want 7 or later", n.Mounts[0].ReadMB)
+				t.Errorf("the mounts were read in second %v, want 7 or later", n.Mounts[0].ReadMB)
 			}
 		}
 		if diff := cmp.Diff(want.Mounts, n.Mounts); diff != "" {
@@ -65,7 +65,7 @@ func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 	data, _ := portsJournal(t, 5, 5, 0, true)
 	for _, word := range []string{"mounts", "nfs", "lustre", "energy", "temperature"} {
 		if bytes.Contains(data, []byte(word)) {
-			t.Errorf("the journal of a node without optional devices has %q", word)
+			t.Errorf("the journal of a node without optional devices contains %q", word)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func Parse(data []byte) (*reporter.Report, error) {
 	return j.report(), nil
 }
 
-// A parser has the data from the lines of a journal so far.
+// A parser holds the data from the lines of a journal that it has read.
 type parser struct {
 	head       Head
 	rec        *collector.Recording // nil before the head
@@ -108,7 +108,7 @@ func (j *parser) add(line []byte) error {
 
 	j.rec, j.taken = rec, snap.Samples
 	var newest []float64
-	if values := snap.newestSample.Values; len(values) == len(j.columns.columns) { // else it is damaged
+	if values := snap.newestSample.Values; len(values) == len(j.columns.columns) { // otherwise it is damaged
 		newest = arranged(j.columns, values, math.NaN())
 	}
 
@@ -116,7 +116,7 @@ func (j *parser) add(line []byte) error {
 	return nil
 }
 
-// relayout applies the list of columns in s, if it has one.
+// relayout applies the list of columns in s, if there is one.
 func (j *parser) relayout(s *state) {
 	if s != nil && s.Columns != nil {
 		j.columns = newLayout(s.Columns, s.Counters)

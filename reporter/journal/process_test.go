@@ -10,12 +10,12 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// The table is written when it has changed, less often the larger it is.
+// The table is written only if it has changed, and less often if it is large.
 func TestJournal_WritesLargeTablesLessOften(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows  int
 		every time.Duration
-	}{"one process": {1, 4 * time.Second}, "forty": {40, tableLate}} {
+	}{"one process": {1, 4 * time.Second}, "forty processes": {40, tableLate}} {
 		t.Run(name, func(t *testing.T) {
 			rec := collector.NewRecording(host.Instant{}, time.Second, 10)
 			j, written := &Journal{}, []time.Duration(nil)
@@ -43,15 +43,15 @@ func TestJournal_WritesLargeTablesLessOften(t *testing.T) {
 	}
 }
 
-// A table with a negative number, or a process without an ID, is damage.
-func TestCheckTable(t *testing.T) {
+// A table with a negative number, or with a process without an ID, is damaged.
+func TestCheckTable_RejectsDamage(t *testing.T) {
 	if err := checkTable([]process.Process{{PID: 1, CPUSeconds: 2, PeakMemory: 3}}); err != nil {
-		t.Errorf("checkTable of a good table: %v", err)
+		t.Errorf("checkTable of a valid table: %v, want nil", err)
 	}
 	for _, p := range []process.Process{{}, {PID: -1}, {PID: 1, PPID: -1}, {PID: 1, Start: -1}, {PID: 1, End: -1}, {PID: 1, Threads: -1},
 		{PID: 1, CPUSeconds: -1}, {PID: 1, EndedChildren: -1}, {PID: 1, PeakMemory: -1}} {
 		if checkTable([]process.Process{p}) == nil {
-			t.Errorf("checkTable accepts %+v, want an error", p)
+			t.Errorf("checkTable accepted %+v, want an error", p)
 		}
 	}
 }

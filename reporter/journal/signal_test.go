@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// signalAt returns a signal that was sent some seconds after the start.
+// signalAt returns a signal that was sent the given number of seconds after the start.
 func signalAt(name string, seconds, pid int) collector.Signal {
 	return collector.Signal{Signal: name, At: reportertest.RunStart.Add(time.Duration(seconds) * time.Second), PID: pid, Process: "sender"}
 }
 
-// signalNames returns the signals in a journal, in words, and "damaged" if it has unreadable lines, such as
-// one that is being written.
+// signalNames returns the signals in a journal as text, and "damaged" if there are unreadable lines, such as a line
+// that is being written.
 func signalNames(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -42,8 +42,8 @@ func signalNames(t *testing.T, path string) []string {
 	return names
 }
 
-// A signal is reported once, in its order, whether it is in a line, in the account or in
-// both, or the file was replaced after its line was written.
+// A signal is reported once and in order, whether it is in a line, in the account or in both, and even if the file is
+// replaced after the line was written.
 func TestJournal_ReportsEachSignalOnce(t *testing.T) {
 	s := reportertest.NewStream(4)
 	rec := s.Recording(40)
@@ -63,7 +63,7 @@ func TestJournal_ReportsEachSignalOnce(t *testing.T) {
 	j.Signal(second) // before any sample
 	told("SIGTERM of 8")
 	rec.Account.Signals = []collector.Signal{first}
-	j.Observe(s.Next(rec), rec) // with a state that does not have it yet
+	j.Observe(s.Next(rec), rec) // with a state that does not contain the signal yet
 	told("SIGUSR1 of 7", "SIGTERM of 8")
 	rec.Account.Signals = []collector.Signal{first, second}
 	j.Observe(s.Next(rec), rec)
@@ -72,20 +72,20 @@ func TestJournal_ReportsEachSignalOnce(t *testing.T) {
 	j.wantSnapshot.Store(true)
 	j.Observe(s.Next(rec), rec)
 	data := stopped(t, j)
-	j.Signal(third) // too late, but harmless
+	j.Signal(third) // after Stop: ignored
 	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
 	if strings.Contains(string(data), `{"signal":{`) {
-		t.Errorf("the file still has a signal line, want it replaced:\n%.3000s", data)
+		t.Errorf("the file still contains a signal line, want it replaced:\n%.3000s", data)
 	}
 	if len(rec.Account.Signals) != 2 {
 		t.Errorf("the sampler's own account was changed to %+v, want 2 signals", rec.Account.Signals)
 	}
 	if text := parsed(t, data).Run.Verdict.Text; !strings.Contains(text, "SIGTERM from sender (process 9)") {
-		t.Errorf("verdict %q, want \"SIGTERM from sender (process 9)\" in it", text)
+		t.Errorf("verdict %q, want one with \"SIGTERM from sender (process 9)\"", text)
 	}
 }
 
-// Of very many signals the newest are kept.
+// Of very many signals, only the newest are kept.
 func TestAllSignals_KeepsTheNewest(t *testing.T) {
 	var list []collector.Signal
 	for i := range 10 * maxSignals {

@@ -36,18 +36,18 @@ type snapshot struct {
 	Stride   int64            `json:"stride"`
 
 	Processes []process.Process `json:"processes,omitempty"`
-	// Packed has the summaries and the buckets of the ring as JSON values, with gzip and base64:
-	// without compression, fifty columns would exceed the maximum size of a journal.
+	// Packed holds the summaries and the buckets of the ring as JSON values, with gzip and base64: without compression,
+	// fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
 	newestSample
-	// Marks has the marks of the job, packed by pack.
+	// Marks holds the marks of the job, packed by pack.
 	Marks []byte `json:"marks,omitempty"`
-	// Timelines has the timelines of operations, packed by packTimelines.
+	// Timelines holds the timelines of operations, packed by packTimelines.
 	Timelines []byte `json:"work,omitempty"`
 }
 
 // A newestSample is the sample that would have been written as a line if the snapshot had not been due. Followers need
-// it, because a halved ring does not have the newest sample.
+// it, because a halved ring does not contain the newest sample.
 type newestSample struct {
 	Values   reporter.Numbers `json:"last,omitempty"`
 	AgentCPU float64          `json:"agent_cpu_s,omitzero"`

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A state has the fields of a Recording other than the ring and the summaries.
+// A state holds the fields of a Recording other than the ring and the summaries.
 type state struct {
 	Start    host.Instant             `json:"start,omitzero"`
 	Host     host.Info                `json:"host"`
@@ -35,7 +35,7 @@ type state struct {
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
 
-// A stateKey shows whether the state has changed since the last line. It has only the lengths of lists, because lists
+// A stateKey shows whether the state has changed since the last line. It holds only the lengths of lists, because lists
 // only grow.
 type stateKey struct {
 	host                                    host.Info
@@ -126,7 +126,7 @@ func (s state) applyTo(rec *collector.Recording) {
 		rec.Start = s.Start
 	}
 	rec.Host, rec.MissedTicks, rec.LongestGap, rec.ClockEvents = s.Host, s.Missed, s.Gap, s.Clock
-	if s.Reader == host.Auto || s.Reader == host.Gopsutil { // else it is damaged
+	if s.Reader == host.Auto || s.Reader == host.Gopsutil { // otherwise it is damaged
 		rec.ReaderName = s.Reader
 	}
 	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.LateStarts = s.Failures, s.Paths, s.Disks, s.NICs, s.Late

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A writer has the state of the journal's goroutine, which writes the file.
+// A writer holds the state of the journal's goroutine, which writes the file.
 type writer struct {
 	journal  *Journal
 	file     *os.File
@@ -67,7 +67,7 @@ func (w *writer) run() {
 	}
 }
 
-// sync waits until the disk has all lines.
+// sync waits until all lines are on disk.
 func (w *writer) sync() { w.fail(w.file.Sync()) }
 
 // take writes an entry. After an error it drops lines, and requests a snapshot when it is time to retry.
@@ -151,8 +151,8 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	return nil
 }
 
-// nextRewrite returns the file size that triggers the next rewrite. Near the promised maximum size the rewrite
-// comes sooner, because lines that are queued meanwhile must also fit.
+// nextRewrite returns the file size that triggers the next rewrite. Near the promised maximum size the rewrite comes
+// sooner, because the lines that are queued in the meantime must also fit.
 func nextRewrite(size int64) int64 {
 	const near = maxSize - 160<<10 // a full queue of lines of 2 KiB, and a margin
 	switch {
@@ -176,16 +176,16 @@ func (w *writer) fail(err error) {
 	w.failing, w.retry = true, time.Now().Add(retryAfter)
 }
 
-// maxSignals is how many of the newest signals from lines are kept. There is a limit because an agent may receive
-// SIGUSR1 continuously. It is more than an account keeps.
+// maxSignals is how many of the newest signals from lines are kept. They are limited because an agent may receive
+// SIGUSR1 continuously. An account keeps fewer.
 const maxSignals = 64
 
-// Signal writes a signal that perfagent received to the journal immediately. The next sample has it in the account, but
-// perfagent may be killed before that. Signal never waits for the disk, and may be called at any time.
+// Signal writes a signal that perfagent received to the journal immediately. The account of the next sample also
+// contains it, but perfagent may be killed before then. Signal never waits for the disk, and may be called at any time.
 func (j *Journal) Signal(s collector.Signal) {
 	select {
 	case j.signals <- s:
-	default: // the disk is behind; the account has the signal
+	default: // the disk is slow; the account contains the signal
 	}
 }
 
@@ -209,7 +209,8 @@ func withSignal(list []collector.Signal, s collector.Signal) []collector.Signal 
 }
 
 // allSignals merges the signals of the account with the signals of the journal's signal lines, oldest first, without
-// duplicates. A line may come before or after the account with its signal. Neither list is modified.
+// duplicates. The line of a signal may come before or after the account that contains the signal. Neither list is
+// modified.
 func allSignals(account, lines []collector.Signal) []collector.Signal {
 	all := slices.Clone(account)
 	for _, s := range lines {

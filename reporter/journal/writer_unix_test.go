@@ -26,7 +26,7 @@ func writerJournal(t *testing.T, dir string) *Journal {
 	return j
 }
 
-func TestReadWriterState_FollowsTheLockOfTheJournal(t *testing.T) {
+func TestReadWriterState_FollowsLockOfJournal(t *testing.T) {
 	t.Parallel()
 	j := writerJournal(t, t.TempDir())
 	if got := ReadWriterState(j.Path()); got != WriterAlive || !IsLocked(j.Path()) {
@@ -40,7 +40,7 @@ func TestReadWriterState_FollowsTheLockOfTheJournal(t *testing.T) {
 		t.Errorf("a stopped journal without a report: state %v, want %v", got, WriterAlive)
 	}
 	j.w.file.Close()
-	// A child of another test holds a copy of the file, and so the lock, until its exec.
+	// A child that another test is starting may hold a copy of the descriptor, and thus the lock, until its exec.
 	for begin := time.Now(); ReadWriterState(j.Path()) == WriterAlive && time.Since(begin) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
@@ -64,13 +64,13 @@ func TestReadWriterState_FollowsTheLockOfTheJournal(t *testing.T) {
 	}
 	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
 		if got := ReadWriterState(path); got == WriterAlive {
-			t.Errorf("%q: state %v, want not that an agent is alive", path, got)
+			t.Errorf("%q: state %v, want any state except alive", path, got)
 		}
 	}
 }
 
 // Frequent queries never keep an agent from locking its new journal.
-func TestReadWriterState_NeverKeepsTheLockFromTheAgent(t *testing.T) {
+func TestReadWriterState_NeverBlocksLockOfAgent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node-3.jsonl")

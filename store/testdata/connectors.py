@@ -1,11 +1,11 @@
 """Reads and writes objects with ProxyStore's connectors: connectors.py DIR|PORT COMMAND [ARGUMENT...].
 
-DIR is that of a FileConnector, PORT that of a Redis server on this machine.
+DIR is the directory of a FileConnector, PORT the port of a Redis server on this machine.
 
-get KEY...: prints the objects as a JSON list, bytes as their text with "bytes " before it, and null for none.
+get KEY...: prints the objects as a JSON list: bytes as text with the prefix "bytes ", and null for a missing object.
 put: stores a str, bytes and a dict, and prints their keys.
-exists KEY...: prints what exists.
-close: closes a store that clears its directory.
+exists KEY...: prints for each key whether the object exists.
+close: closes the store and clears its directory.
 """
 
 import json

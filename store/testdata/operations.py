@@ -1,7 +1,7 @@
-"""Does a list of operations on ProxyStore's Store with a LocalConnector, and prints what its metrics have.
+"""Runs a list of operations on ProxyStore's Store with a LocalConnector, and prints the results and the metrics.
 
-Reads [{"op": put|get|exists|evict|proxy, "key": name, "value": text}, ...] and writes {"results": what each returned,
-"keys": {name: {"counters", "attributes", "times": {operation: count}}}}.
+Reads [{"op": put|get|exists|evict|proxy, "key": name, "value": text}, ...] and writes {"results": [...], "keys": {name:
+{"counters", "attributes", "times": {operation: count}}}}, with one result for each operation.
 """
 
 import collections
@@ -13,7 +13,7 @@ from proxystore.store import Store
 from proxystore.store.utils import get_key
 
 store = Store("s", LocalConnector(), metrics=True, register=True)
-keys, results = {}, []  # of each name, first one that nothing was ever put under
+keys, results = {}, []  # keys: for each name its keys; nothing was put under the first
 
 
 def key(name):
