@@ -27,7 +27,7 @@ import (
 const attachedRuns = "the processes are still running"
 
 // ReadyInfo describes the output of an attached recording. Marks is the value for PERFAGENT_MARKS, or "" if there is no
-// file of marks.
+// marks file.
 type ReadyInfo struct {
 	RunID string `json:"run_id"`
 	PID   int    `json:"pid"` // of this process
@@ -36,14 +36,14 @@ type ReadyInfo struct {
 }
 
 // Attach records running processes and their descendants until the last of them has ended or ctx is done, and then
-// writes a report. Only their usage from then on counts. This process and its children are always excluded. A done ctx
-// is not an error. A process that does not exist is an error, returned before anything is written. If the
-// report cannot be written, the error is ErrNoReport.
+// writes a report. Their earlier usage is not counted. This process and its children are always excluded. The end of
+// ctx is not an error. If a process does not exist, Attach returns an error before it writes anything. If the report
+// cannot be written, the error is ErrNoReport.
 func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	a, err := newAttachment(pids, o.redaction()) // before this process may be taken over
+	a, err := newAttachment(pids, o.redaction()) // before admit, which may take over this process
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ type attachment struct {
 
 var errNoPID = errors.New("agent: no process")
 
-// newAttachment finds the processes pids. It writes nothing.
+// newAttachment finds the processes with the given pids. It writes no files.
 func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 	a := &attachment{}
 	for _, pid := range pids {
@@ -178,14 +178,15 @@ func (a *attachment) jobOptions() host.JobOptions {
 	return o
 }
 
-// alone reports whether a control group contains exactly the recorded processes and, possibly, this one.
+// alone reports whether inside, the processes in a control group, are exactly the recorded processes and possibly this
+// process.
 func (a *attachment) alone(inside []int) bool {
 	outside := func(pid int) bool { return !slices.Contains(inside, pid) }
 	foreign := func(pid int) bool { return pid != os.Getpid() && !a.tree.Contains(pid) }
 	return !slices.ContainsFunc(a.pids, outside) && !slices.ContainsFunc(inside, foreign)
 }
 
-// account adds the processes to in, with the exit status of the first one.
+// account adds the recorded processes to in, with the exit status of the first process.
 func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ended bool) {
 	start := rec.Start.Wall
 	in.Job = &reporter.Job{
@@ -222,8 +223,8 @@ func commandOf(pid int) []string {
 	return []string{string(bytes.TrimSpace(name))}
 }
 
-// environOf returns the initial environment of the process pid. If pid is our parent, or its environment cannot be
-// read, environOf returns our own environment.
+// environOf returns the initial environment of the process pid. If pid is the parent of this process, or its
+// environment cannot be read, environOf returns the environment of this process.
 func environOf(pid int) []string {
 	if pid == os.Getppid() {
 		return os.Environ()

@@ -47,7 +47,7 @@ func ExampleStart() {
 		log.Fatal(err)
 	}
 	sum := 0
-	for i := range 10_000_000 { // the operations to measure
+	for i := range 10_000_000 { // the work to measure
 		sum += i
 	}
 	result, err := monitor.Stop()

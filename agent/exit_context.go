@@ -32,7 +32,7 @@ func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
 		w.findCores(&e, status.Start)
 		select {
 		case e.SpaceBefore = <-w.freeSpaceBefore:
-		default: // a file system hangs
+		default: // the measurement hangs
 		}
 	}
 
@@ -48,24 +48,24 @@ func (w *commandRun) findCores(e *diagnosis.ExitContext, since time.Time) {
 		cores   []host.CoreFile
 		written bool
 	}
-	f, _ := timeout.Call(time.Second, func() (f found) { // a directory may hang
+	f, _ := timeout.Call(time.Second, func() (f found) { // the file system may hang
 		f.cores, f.written = host.FindCoreFiles(w.o.writtenPaths(), since.Add(-fileClock))
 		return f
 	})
 	e.Cores, e.CoresWritten = f.cores, f.written
 }
 
-// fileClock is longer than the clocks of file systems can lag behind; these clocks advance with the kernel's ticks.
+// fileClock is an upper bound on how far file timestamps lag behind the clock: they advance with the kernel's ticks.
 const fileClock = 50 * time.Millisecond
 
-// A signalObserver adds the signals sent to this process to the recording. So the journal names the sender even if
-// perfagent is killed together with the job.
+// A signalObserver records the signals sent to this process, so the journal names the sender even if perfagent is
+// killed together with the job.
 type signalObserver struct{ *commandRun }
 
 func (w signalObserver) begin(*collector.Recording) {}
 
 func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
-	rec.Account.Signals = w.signals.Received() // a new slice: readers of copies keep the old one
+	rec.Account.Signals = w.signals.Received() // a new slice, because copies of rec keep the old one
 }
 
 func (w signalObserver) end() []reporter.Missing { return nil }
@@ -85,8 +85,8 @@ func (w *commandRun) journalSignals(ctx context.Context) {
 	}
 }
 
-// writtenPaths returns paths on the file systems that a job is likely to write to: the working directory, the directory
-// for temporary files, the directory of the reports, and the disk paths.
+// writtenPaths returns paths on the file systems to which a job is likely to write: the working directory, the
+// directory for temporary files, the report directory, and the disk paths.
 func (o Options) writtenPaths() []string {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -105,11 +105,12 @@ func (o Options) writtenPaths() []string {
 	return unique
 }
 
-// freeSpaceTimeout is how long the job's start waits for the measurement of free space. It should wait, because a job
-// may fill a disk immediately, but a file system may hang.
+// freeSpaceTimeout limits how long the job's start waits for free space to be measured. The measurement should come
+// first, because the job may fill a disk immediately, but a file system may hang.
 const freeSpaceTimeout = 10 * time.Millisecond
 
-// measureFreeSpace starts to measure the free space of writtenPaths, in a goroutine. The channel receives the result.
+// measureFreeSpace measures the free space of writtenPaths in a new goroutine, which sends the result to the returned
+// channel.
 func (o Options) measureFreeSpace() chan []host.FreeSpace {
 	before := make(chan []host.FreeSpace, 1)
 	go func() {
@@ -134,14 +135,14 @@ func (o Options) measureFreeSpace() chan []host.FreeSpace {
 	return before
 }
 
-// freeSpaceAfter measures the free space at the job's end. watched lists the disk paths with results that are
+// freeSpaceAfter measures the free space at the job's end. watched lists the disk paths for which the result is
 // comparable with the samples.
 func (o Options) freeSpaceAfter() (free []host.FreeSpace, watched []string) {
 	paths, _ := timeout.Call(time.Second, o.writtenPaths) // the working directory may hang
 	for _, r := range host.FreeSpaces(paths) {
 		free = append(free, r)
-		// Samples exclude the space reserved for root, so only file systems without such a reserve are comparable.
-		// Read-only images are not among the results.
+		// Samples exclude the space reserved for root, so only file systems without such a reserve are comparable. The
+		// results do not include read-only images.
 		if r.ReserveMB == 0 && slices.Contains(o.DiskPaths, r.Path) {
 			watched = append(watched, r.Path)
 		}
@@ -150,8 +151,8 @@ func (o Options) freeSpaceAfter() (free []host.FreeSpace, watched []string) {
 	return free, watched
 }
 
-// existing returns path or, if it does not exist yet, its nearest existing parent directory. The directory of the
-// reports may be created later.
+// existing returns path or, if it does not exist yet, its nearest existing parent directory. The report directory may
+// not be created until later.
 func existing(path string) string {
 	for _, err := os.Stat(path); err != nil && path != filepath.Dir(path); _, err = os.Stat(path) {
 		path = filepath.Dir(path)
@@ -161,7 +162,7 @@ func existing(path string) string {
 }
 
 // timeoutEnd returns the time when timeout(1), the parent of this process, ends the job, computed from its command line
-// and its start time in /proc. If timeout(1) sends TERM earlier than that, it forwards a signal. timeoutEnd returns the
+// and its start time in /proc. A TERM from timeout(1) before that time is a forwarded signal. timeoutEnd returns the
 // zero time if the parent is not timeout(1), or if the end is unknown.
 func timeoutEnd(now host.Instant) time.Time {
 	parent := os.Getppid()
@@ -173,7 +174,7 @@ func timeoutEnd(now host.Instant) time.Time {
 
 	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
 	limit, known := diagnosis.TimeoutLimit(procfile.CommandLine(parent))
-	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit ends no job
+	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit is effectively no limit
 	if !ok || !known || limit > longest || ticks > 1<<40 {
 		return time.Time{}
 	}

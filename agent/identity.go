@@ -11,19 +11,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Detection is the run ID and identity of this process, as detected from the environment variables of schedulers and
+// Detection holds the run ID and identity of this process, as detected from the environment variables of schedulers and
 // launchers.
 type Detection struct {
-	// RunID is the default RunID of a run started here; "" means the time and random digits.
+	// RunID is the default run ID. "" means that the default is made from the time and random digits.
 	RunID    string            `json:"run_id,omitempty"`
 	Identity reporter.Identity `json:"identity"`
-	// From maps the JSON name of each detected field, run_id included, to the variables from which its value comes.
+	// From maps the JSON name of each detected field, including run_id, to the variables that supplied the value.
 	From map[string]string `json:"from"`
 	// Ignored lists variables that are set but ignored.
 	Ignored []IgnoredVariable `json:"ignored"`
 }
 
-// An IgnoredVariable describes a variable that is ignored, with the reason.
+// An IgnoredVariable is an environment variable that is ignored, with the reason.
 type IgnoredVariable struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
@@ -41,13 +41,14 @@ func Detect() Detection {
 	return d
 }
 
-// InheritsNode reports whether node, an index from the given variable, must be ignored. That is so if it is the index
-// of a perfagent around the launcher of this process: the launcher passed it on to the ranks of all nodes.
+// InheritsNode reports whether node, an index read from the given variable, must be ignored. It must be ignored if it
+// belongs to an outer perfagent that runs the launcher of this process, because the launcher passes the variable on to
+// the ranks of all nodes.
 func (d Detection) InheritsNode(variable string, node int) bool {
 	return inheritsNode(variable, node, d.Identity.Launch)
 }
 
-// identity returns the job, node and rank of this process for the report, or nil if only the host's name is known.
+// identity returns the job, node and rank of this process for the report, or nil if only the host name is known.
 func (s *session) identity() *reporter.Identity {
 	id := newIdentity(s.o.identity)
 	if s.o.nodeGiven {
@@ -56,7 +57,7 @@ func (s *session) identity() *reporter.Identity {
 	if rank, err := strconv.Atoi(s.nodeRole.rank); err == nil && id.Rank == nil {
 		id.Rank = &rank
 	}
-	named := s.o.identity.From["node_name"] != "" // named by a variable such as NODE_NAME of a Pod
+	named := s.o.identity.From["node_name"] != "" // set by a variable, such as NODE_NAME in a Pod
 	if id.NodeFrom == scheduler.NodeFromNone && id.Scheduler == "" && id.Rank == nil && !named {
 		return nil
 	}
@@ -72,8 +73,8 @@ func newIdentity(id scheduler.Identity) reporter.Identity {
 	}
 }
 
-// platform returns the platform of this process in the report's words, or "" if it is unknown. From it, the form of a
-// request for CPUs and memory is known. A scheduler takes precedence over a container.
+// platform returns the platform of this process as a constant of package reporter, or "" if it is unknown. The platform
+// determines how CPUs and memory are requested. A scheduler takes precedence over a container.
 func platform(id scheduler.Identity) string {
 	switch {
 	case id.Scheduler == scheduler.Slurm:
@@ -88,7 +89,8 @@ func platform(id scheduler.Identity) string {
 	return ""
 }
 
-// memoryPer returns what a memory request is per, in the report's words: a CPU or a GPU; "" means a node, or unknown.
+// memoryPer returns the unit of a memory request, as a constant of package reporter: per CPU or per GPU. "" means that
+// the request is per node, or that the unit is unknown.
 func memoryPer(id scheduler.Identity) string {
 	switch {
 	case id.Scheduler != scheduler.Slurm:
@@ -105,8 +107,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// inContainer reports whether Docker or Podman made mounts, which include a container's own /etc/hostname. The marker
-// files in the root directory are not enough, because a virtual machine may have booted the image.
+// inContainer reports whether mounts are the mounts of a Docker or Podman container, which include a separate
+// /etc/hostname. The marker files in the root directory are not enough, because a virtual machine may have booted the
+// image.
 func inContainer(mounts string) bool { return strings.Contains(mounts, " /etc/hostname ") }
 
 // mounts returns the contents of /proc/self/mountinfo.

@@ -7,7 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A report contains a Pod's node name. A host's name is in the report anyway.
+// The report of a Pod has an identity with the node name. A host name alone needs no identity, because the report has
+// it anyway.
 func TestIdentity_HasNodeNameOfPodWithoutIndex(t *testing.T) {
 	told := map[string]string{"KUBERNETES_SERVICE_HOST": "10.97.0.1", "NODE_NAME": "node1"}
 	for _, variables := range []map[string]string{told, nil} {
@@ -15,17 +16,17 @@ func TestIdentity_HasNodeNameOfPodWithoutIndex(t *testing.T) {
 		s := &session{o: Options{identity: scheduler.Detect(scheduler.Environment{Lookup: lookup, Hostname: "perfagent-x9rhz"})}}
 		switch id := s.identity(); {
 		case variables == nil && id != nil:
-			t.Errorf("identity of a host alone: %+v, want nil", id)
+			t.Errorf("identity with only a host name: %+v, want nil", id)
 		case variables != nil && (id == nil || id.NodeName != "node1" || id.NodeFrom != scheduler.NodeFromNone || id.Node != nil):
 			t.Errorf("identity of a Pod: %+v, want the node name node1 and no index", id)
 		}
 	}
 }
 
-func TestPlatform(t *testing.T) {
+func TestPlatform_PrefersSlurmToKubernetes(t *testing.T) {
 	for _, c := range []struct{ slurm, kubernetes, want string }{
 		{"4711", "", reporter.PlatformSlurm},
-		{"4711", "10.0.0.1", reporter.PlatformSlurm}, // a cluster in a cluster: Slurm got the request
+		{"4711", "10.0.0.1", reporter.PlatformSlurm}, // Slurm inside Kubernetes: Slurm received the request
 		{"", "10.0.0.1", reporter.PlatformKubernetes},
 	} {
 		t.Setenv("SLURM_JOB_ID", c.slurm)
@@ -36,8 +37,8 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-// The unit of the memory request is known under Slurm only.
-func TestMemoryPer_OnlyKnownUnderSlurm(t *testing.T) {
+// The unit of a memory request is known only under Slurm.
+func TestMemoryPer_IsKnownOnlyUnderSlurm(t *testing.T) {
 	for _, c := range []struct{ slurm, cpu, gpu, want string }{
 		{"4711", "2048", "", reporter.MemoryPerCPU}, {"4711", "", "8192", reporter.MemoryPerGPU}, {"4711", "", "", ""}, {"", "2048", "", ""},
 	} {
@@ -50,8 +51,8 @@ func TestMemoryPer_OnlyKnownUnderSlurm(t *testing.T) {
 	}
 }
 
-// The mounts are from a container of Podman 5, and from a virtual machine that booted a Docker image.
-func TestInContainer_NeedsMountOfContainer(t *testing.T) {
+// The mounts are from a Podman 5 container, and from a virtual machine that booted a Docker image.
+func TestInContainer_RequiresHostnameMount(t *testing.T) {
 	t.Parallel()
 	const machine = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n22 27 0:21 / /proc rw,relatime - proc proc rw\n"
 	const container = "612 560 0:66 / / rw,relatime - overlay overlay rw\n" +

@@ -12,17 +12,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wantsOperations reports whether operations are to be received from the job, or scraped.
+// wantsOperations reports whether operations should be received from the job or scraped.
 func (o *Options) wantsOperations() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
 
-// openIntake opens the sockets for the job's operations. A failure goes into the log and the report; endpoints are
-// scraped nevertheless.
+// openIntake opens the sockets that receive the job's operations. A failure is logged and reported, and does not
+// prevent the endpoints from being scraped.
 func (s *session) openIntake(sidecar bool) {
 	if !s.o.wantsOperations() {
 		return
 	}
 
-	address, _ := intake.ParseAddress(s.o.Ops) // checked before
+	address, _ := intake.ParseAddress(s.o.Ops) // already checked
 	var endpoints []*url.URL
 	for _, value := range s.o.Scrape {
 		u, _ := intake.ParseEndpoint(value)
@@ -33,7 +33,7 @@ func (s *session) openIntake(sidecar bool) {
 	in, err := intake.Open(intake.Options{
 		Address: address, Endpoints: endpoints, ScrapeInterval: s.o.ScrapeInterval, Charts: s.o.OpsChart,
 		Sidecar: sidecar, Booted: start.Wall.Add(-start.Boot),
-		Now: func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the clock of the samples
+		Now: func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the clock used for samples
 	})
 	s.intake = in
 	switch {
@@ -51,7 +51,7 @@ func (s *session) addMissingOperations(code reporter.Code, why string) {
 	s.missingOperations = append(s.missingOperations, reporter.Missing{What: "operations", Code: code, Why: why})
 }
 
-// withIntakeEnv returns c with the variables for sending operations.
+// withIntakeEnv returns c with the environment variables for sending operations.
 func (s *session) withIntakeEnv(c job.Command) job.Command {
 	if s.intake == nil {
 		return c
@@ -66,14 +66,14 @@ func (s *session) withIntakeEnv(c job.Command) job.Command {
 	return c
 }
 
-// startIntake begins to receive and to scrape operations.
+// startIntake starts receiving and scraping operations.
 func (s *session) startIntake(jobStart time.Time) {
 	if s.intake != nil {
 		s.intake.Start(jobStart)
 	}
 }
 
-// scrapeNow scrapes the endpoints once more, before the job ends. It does not wait.
+// scrapeNow triggers one more scrape of each endpoint before the job ends, without waiting for it.
 func (s *session) scrapeNow() {
 	if s.intake != nil {
 		s.intake.ScrapeNow()

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// held returns the numbers of descriptors and goroutines of this process.
+// held returns the numbers of open descriptors and goroutines of this process.
 func held(t *testing.T) (descriptors, goroutines int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -25,8 +25,8 @@ func held(t *testing.T) (descriptors, goroutines int) {
 	return len(entries), runtime.NumGoroutine()
 }
 
-// A program may run perfagent repeatedly: no descriptor stays open, and no goroutine stays behind.
-func TestAgent_LeavesNoDescriptorAndNoGoroutine(t *testing.T) {
+// A program may run perfagent repeatedly, so no run leaves a descriptor open or a goroutine behind.
+func TestAgent_LeaksNoDescriptorsOrGoroutines(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its many runs")
 	const rounds = 10
 	o := Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never, Interval: MinInterval, Listen: "0"}
@@ -43,11 +43,11 @@ func TestAgent_LeavesNoDescriptorAndNoGoroutine(t *testing.T) {
 			_, err := Run(ctx, o)
 			return err
 		},
-		"Run of what cannot be started": func(ctx context.Context) error {
+		"Run of a command that cannot start": func(ctx context.Context) error {
 			o := o
 			o.Args = []string{script}
 			if _, err := Run(ctx, o); !errors.Is(err, job.ErrNotFound) {
-				return errors.Join(errors.New("it was started"), err)
+				return errors.Join(errors.New("the command was started"), err)
 			}
 			return nil
 		},
@@ -75,14 +75,14 @@ func TestAgent_LeavesNoDescriptorAndNoGoroutine(t *testing.T) {
 		}
 
 		var d, g int
-		for range 100 { // a finished goroutine may not have ended yet
+		for range 100 { // a goroutine may take a moment to exit
 			if d, g = held(t); d < descriptors+rounds && g < goroutines+rounds {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 		if d >= descriptors+rounds || g >= goroutines+rounds {
-			t.Errorf("%s, %d times: from %d to %d descriptors, from %d to %d goroutines; want an increase below %d",
+			t.Errorf("%s, %d times: descriptors grew from %d to %d, goroutines from %d to %d; want an increase below %d",
 				name, rounds, descriptors, d, goroutines, g, rounds)
 		}
 	}

@@ -21,23 +21,23 @@ import (
 type livePage struct {
 	session  *session
 	address  exporter.Address
-	listener net.Listener // opened by newLivePage; nil = not open, or opened by serve
+	listener net.Listener // opened by newLivePage; nil if not open, or opened by serve
 	exporter *exporter.Exporter
 	cancel   context.CancelFunc
 	done     chan struct{}
 
-	failed atomic.Pointer[string] // why there is no server; nil = no failure so far
+	failed atomic.Pointer[string] // why there is no server; nil if nothing has failed
 }
 
-// wantsLivePage reports whether there is to be a live page. Of several ranks of a node, only the rank that measures the
-// host from the beginning has a live page.
+// wantsLivePage reports whether there should be a live page. If a node has several ranks, only the rank that measures
+// the host from the beginning has a live page.
 func (s *session) wantsLivePage() bool { return s.o.Listen != Off && s.nodeRole.measuresHost }
 
-// newLivePage listens on the address, which takes next to no time. For an address with a host name, serve does so
-// later, because the lookup would delay the job.
+// newLivePage listens on the address, which is fast. If the address has a host name, serve listens on it later, because
+// the lookup would delay the job.
 func (s *session) newLivePage() *livePage {
 	l := &livePage{session: s, cancel: func() {}}
-	l.address, _ = exporter.ParseAddress(s.o.Listen) // checked before
+	l.address, _ = exporter.ParseAddress(s.o.Listen) // already checked
 	if !l.address.Name {
 		l.listener = l.open(context.Background())
 	}
@@ -55,7 +55,7 @@ func (l *livePage) open(ctx context.Context) net.Listener {
 		return nil
 	}
 
-	hostname, _ := os.Hostname() // "" is fine
+	hostname, _ := os.Hostname() // "" is acceptable
 	url := exporter.URL(listener, l.address, hostname)
 	if l.session.o.OnListen != nil {
 		l.session.o.OnListen(url)
@@ -73,7 +73,7 @@ func (l *livePage) open(ctx context.Context) net.Listener {
 	return listener
 }
 
-// fail records in the log and in the report that there is no server.
+// fail records err, the reason why there is no server, in the log and in the report.
 func (l *livePage) fail(err error) {
 	why := fmt.Sprintf("cannot listen on %s: %v", l.address, err)
 	l.failed.Store(&why)
@@ -85,8 +85,8 @@ func (l *livePage) fail(err error) {
 	l.session.log.Error(why + "; there will be no live page and no /metrics" + hint)
 }
 
-// serve starts to serve requests, in new goroutines. It is called when the job runs. incomplete is Run.Incomplete of
-// the reports.
+// serve starts serving requests in new goroutines. It is called once the job is running. incomplete is Run.Incomplete
+// of the reports.
 func (l *livePage) serve(incomplete string) {
 	if l.failed.Load() != nil {
 		return

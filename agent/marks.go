@@ -13,12 +13,12 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// marksExt is the extension of the file that the job writes its marks to.
+// marksExt is the extension of the marks file, to which the job writes its marks.
 const marksExt = ".marks"
 
-// openOutput claims the files of the recording. The file of marks is known only to the job, or shared by the node: then
-// another recording may have created it. There is none if OUT cannot be written, or for perf.py's format, which has no
-// place for marks.
+// openOutput claims the files of the recording. The marks file is for the job alone or, if shared is set, for all
+// recordings of the node. Another recording may have created a shared file. There is no marks file if OUT cannot be
+// written, or with perf.py's format, which has no field for marks.
 func (s *session) openOutput(head journal.Head, shared bool) *output {
 	o := openOutput(s.o, head)
 	if o.journal == nil || len(o.missing) > 0 || s.o.Compat != "" {
@@ -53,8 +53,8 @@ func (s *session) addJobInputs(sampler *collector.Sampler) {
 	}
 }
 
-// withMarksEnv returns c with the variable for its file of marks, and without the phase of a perfagent around this one.
-// If there is no such file, the job's marks go to the file of the perfagent around this one.
+// withMarksEnv returns c with the environment variable for its marks file, and without the phase of an outer perfagent.
+// If there is no marks file, the job's marks go to the file of the outer perfagent.
 func (s *session) withMarksEnv(c job.Command) job.Command {
 	if s.output.marks == "" {
 		return c
@@ -68,11 +68,11 @@ func (s *session) withMarksEnv(c job.Command) job.Command {
 	return c
 }
 
-// removeMarks removes the file of marks, because the report contains the marks. A shared file is kept while another
+// removeMarks removes the marks file, because the report contains the marks. A shared file is kept while another
 // recording of the node has a journal.
 func (o *output) removeMarks() {
 	if o.marks != "" && !(o.shared && o.hasOtherJournal()) {
-		os.Remove(o.marks) // a job without marks has no file
+		os.Remove(o.marks) // the file does not exist if the job wrote no marks
 	}
 }
 

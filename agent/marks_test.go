@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The job of a library has the variable, like the command line's.
+// A job that a program runs through this package has PERFAGENT_MARKS, like a job of the perfagent command.
 func TestRun_ReadsMarksOfJob(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the job is a shell script")
@@ -56,11 +56,11 @@ func TestRun_FailedStartLeavesNoMarks(t *testing.T) {
 		t.Fatal("Run of a script without interpreter returned nil, want an error")
 	}
 	if _, err := os.Stat(filepath.Join(out, "r")); err == nil {
-		t.Errorf("%s exists, want no directory of a job that did not start", filepath.Join(out, "r"))
+		t.Errorf("%s exists, want no directory for a job that did not start", filepath.Join(out, "r"))
 	}
 }
 
-// A program that watches itself has a file of marks, too, and keeps its environment.
+// A program that watches itself has a marks file, and its environment stays unchanged.
 func TestMonitor_ReadsMarksAndKeepsTheEnvironment(t *testing.T) {
 	m, err := Start(context.Background(), Options{Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond})
 	if err != nil {
@@ -94,8 +94,8 @@ func TestMonitor_ReadsMarksAndKeepsTheEnvironment(t *testing.T) {
 	reportertest.Validate(t, data)
 }
 
-// A sidecar leaves the file to other active recordings of the node, and the last one removes it.
-func TestSidecar_LeavesMarksToOtherRecordings(t *testing.T) {
+// A sidecar keeps the marks file while other recordings of the node are active. The last recording removes it.
+func TestSidecar_KeepsMarksFileForOtherRecordings(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Out: dir, RunID: "r", MLflow: Off, HTML: Never, Interval: 20 * time.Millisecond}
 	monitor, err := Start(t.Context(), o)
@@ -125,11 +125,11 @@ func TestSidecar_LeavesMarksToOtherRecordings(t *testing.T) {
 
 	n := side.Report.Nodes["0"]
 	if len(n.Marks) != 0 || len(n.Phases) != 1 || n.Phases[0].Name != "load" || n.Phases[0].Seconds == 0 {
-		t.Errorf("sidecar: marks %v, phases %v; want none, and load with its time", n.Marks, n.Phases)
+		t.Errorf("sidecar: marks %v, phases %v; want no marks, and the phase load with its time", n.Marks, n.Phases)
 	}
 	n = r.Report.Nodes["0"]
 	if len(n.Marks) != 2 || len(n.Phases) != 1 || whyMissing(n, "marks") != "" {
-		t.Errorf("Monitor: marks %v, phases %v, reason in missing %q; want 2, 1, none",
+		t.Errorf("Monitor: marks %v, phases %v, reason in missing %q; want 2 marks, 1 phase, no reason",
 			n.Marks, n.Phases, whyMissing(n, "marks"))
 	}
 	if _, err := os.Stat(path); err == nil {

@@ -18,12 +18,12 @@ import (
 // monitorRuns is Run.Incomplete in reports of an active Monitor.
 const monitorRuns = "the program is still running"
 
-// A Monitor watches the calling process and its children from inside, from Start to Stop. perf.py is used in this way:
-// the benchmark itself starts perf.py's thread and ends it.
+// A Monitor watches the calling process and its children from inside, from Start to Stop. perf.py is used in the same
+// way: the benchmark itself starts and stops perf.py's thread.
 type Monitor struct {
 	session    *session
 	startUsage job.Usage // of this process and its reaped children, at Start
-	leave      func()    // ends the run of this process
+	leave      func()    // unregisters the run
 	earlier    float64   // CPU seconds used before Start by children that were running at Start
 
 	close           func()      // ends the measurement; further calls do nothing
@@ -43,8 +43,8 @@ type samplingResult struct {
 	err error
 }
 
-// Start starts to watch the calling process and its children, until Stop or until ctx is done. Stop must be called even
-// if ctx is done: it writes the report and releases resources. The error is an *OptionError.
+// Start starts watching the calling process and its children, until Stop is called or ctx is done. Stop must be called
+// even if ctx is done, because it writes the report and releases resources. Any error is an *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and cannot take it over")}
@@ -58,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	m := &Monitor{session: s, startUsage: programUsage(), leave: leave, samplingResults: make(chan samplingResult, 1)}
 	s.join()
 	s.openIntake(false)
-	_ = s.beginRecording(monitorRuns) // if no file can be written, there is still the Result
+	_ = s.beginRecording(monitorRuns) // even if no file can be written, Stop returns a Result
 
 	sampling, cancel := context.WithCancel(context.Background())
 	m.close = sync.OnceFunc(func() {
@@ -92,18 +92,18 @@ func (s *session) ownJobOptions() host.JobOptions {
 	return out
 }
 
-// MarksPath returns the file for the program's marks. Append lines to it as a job of Run does, for example with
-// marks.Append of collector/marks. Start sets no environment variable; set PERFAGENT_MARKS to this path in the
-// environment of children to let them add marks. MarksPath returns "" if Out cannot be written.
+// MarksPath returns the path of the file for the program's marks, or "" if Out cannot be written. Append lines to it as
+// a job of Run does, for example with marks.Append of collector/marks. Start sets no environment variable. To let
+// children add marks, set PERFAGENT_MARKS to this path in their environment.
 func (m *Monitor) MarksPath() string { return m.session.output.marks }
 
-// Environ returns an environment for children of the program: environ with the addresses for operations, see
+// Environ returns an environment for children of the program: environ with the addresses for operations. See
 // Options.Ops.
 func (m *Monitor) Environ(environ []string) []string {
 	if m.session.intake == nil {
 		return environ
 	}
-	out, _ := m.session.intake.Environ(environ) // the program knows its own variables
+	out, _ := m.session.intake.Environ(environ) // the notes are about variables that the program has set itself
 
 	return out
 }
@@ -141,8 +141,8 @@ func (m *Monitor) conclude() (*Result, error) {
 	return result, s.deliver(in, result, nil)
 }
 
-// account returns the usage of the process and its reaped children from Start to the end, from the kernel's account at
-// both times.
+// account returns the usage of the process and its reaped children from Start to the end, computed from the kernel's
+// account at both times.
 func (m *Monitor) account() *reporter.Job {
 	before, use := m.startUsage, m.endUsage
 	j := newJob(job.Status{PID: os.Getpid(), Start: m.session.started, End: m.end, Usage: job.Usage{
@@ -155,15 +155,15 @@ func (m *Monitor) account() *reporter.Job {
 
 	j.ExitCode = nil // the process is still running
 
-	// The kernel keeps the peak since the process began. That is the peak since Start only if it has risen since Start.
+	// The kernel keeps the peak since the process started. It is the peak since Start only if it has risen since then.
 	j.MaxRSSMB = float64(use.MaxRSS) / collector.MiB
 	j.MaxRSSAtMost = use.MaxRSS <= before.MaxRSS
 
 	return j
 }
 
-// accountTolerance is the CPU time, in seconds, by which the kernel's account and the sum over the processes may
-// differ. They differ because they are read one after the other, and one of them in ticks.
+// accountTolerance is the maximum difference, in seconds of CPU time, between the kernel's account and the sum over the
+// processes. The two differ because they are read one after the other, and one of them is in ticks.
 const accountTolerance = 0.05
 
 // leaveOutEarlier subtracts from j the CPU time that children used before Start. The kernel adds the usage of a child's
@@ -188,7 +188,7 @@ func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []r
 			"their page faults, context switches, storage blocks and peak size from before it are counted, too"}}
 }
 
-// programUsage returns the usage of this process and its reaped children since the process began.
+// programUsage returns the usage of this process and its reaped children since the process started.
 func programUsage() job.Usage {
 	own, children := job.OwnUsage()
 	return own.Plus(children)

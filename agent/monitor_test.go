@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// burn uses CPU time of this process, in seconds.
+// burn uses the given number of seconds of CPU time in this process.
 func burn(seconds float64) {
 	for from := ownCPU(); ownCPU()-from < seconds; {
 		for i := range 1 << 16 {
@@ -23,7 +23,7 @@ func burn(seconds float64) {
 	}
 }
 
-// burnChild uses CPU time in a child, and returns it in seconds.
+// burnChild uses CPU time in a child, and returns the amount in seconds.
 func burnChild(t *testing.T) float64 {
 	t.Helper()
 
@@ -76,7 +76,7 @@ func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 	}
 }
 
-// A child's usage before Start is not the Monitor's, although the kernel counts it when the child has ended.
+// A Monitor leaves out a child's usage before Start, although the kernel counts it when the child has ended.
 func TestMonitor_LeavesOutChildsUsageBeforeStart(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo used; read x")
 	out, err := cmd.StdoutPipe()
@@ -116,13 +116,13 @@ func TestMonitor_LeavesOutChildsUsageBeforeStart(t *testing.T) {
 		}
 	}
 	if runtime.GOOS == "linux" && (whyMissing(n, "job") == "" || !n.Job.MaxRSSAtMost) {
-		t.Errorf("Start after the child ran: reason in missing %q, want one; MaxRSSAtMost %v, want true",
+		t.Errorf("child that ran before Start: reason in missing %q, want one; MaxRSSAtMost %v, want true",
 			whyMissing(n, "job"), n.Job.MaxRSSAtMost)
 	}
 }
 
-// A program that changes its directory finds the report in the initial directory.
-func TestMonitor_ChangedDirectoryKeepsOut(t *testing.T) {
+// If a program changes its working directory, the report is still written to the initial directory.
+func TestMonitor_OutIsRelativeToInitialDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	m, err := Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off, HTML: Always})
 	if err != nil {
@@ -145,7 +145,7 @@ func TestMonitor_ChangedDirectoryKeepsOut(t *testing.T) {
 	}
 }
 
-// Stop may be called again, and after the context has ended.
+// Stop may be called more than once, and after the context has ended.
 func TestMonitor_SecondStopReturnsSameResult(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -159,12 +159,12 @@ func TestMonitor_SecondStopReturnsSameResult(t *testing.T) {
 	again, errAgain := m.Stop()
 
 	if err != nil || errAgain != nil || first != again || first.ReportPath == "" {
-		t.Errorf("Stop: %+v, %v, then %+v, %v; want the same Result with a report twice", first, err, again, errAgain)
+		t.Errorf("Stop: %+v, %v, then %+v, %v; want the same Result with a report both times", first, err, again, errAgain)
 	}
 }
 
-// Usage after the end of the context is not the Monitor's.
-func TestMonitor_UsageAfterContextDoesNotCount(t *testing.T) {
+// A Monitor leaves out usage after the end of its context.
+func TestMonitor_LeavesOutUsageAfterContext(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second of CPU")
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
@@ -184,7 +184,7 @@ func TestMonitor_UsageAfterContextDoesNotCount(t *testing.T) {
 	report := read(t, r)
 	n := report.Nodes["0"]
 	if cpu := n.Job.UserSeconds + n.Job.SystemSeconds; cpu > 0.4 || n.Metrics["job_cpu_seconds"] > 0.4 {
-		t.Errorf("%.3f s of CPU, job_cpu_seconds %v; want at most 0.4 without the use after ctx",
+		t.Errorf("%.3f s of CPU, job_cpu_seconds %v; want at most 0.4, without the usage after the end of ctx",
 			cpu, n.Metrics["job_cpu_seconds"])
 	}
 	if n.Job.End.After(done) || report.Run.End.After(done) {
@@ -193,7 +193,7 @@ func TestMonitor_UsageAfterContextDoesNotCount(t *testing.T) {
 	}
 }
 
-// The limits of a command and of the program itself are from the same control group.
+// The limits of a command and of the program itself come from the same control group.
 func TestMonitor_HasSameLimitsAsCommand(t *testing.T) {
 	t.Parallel()
 	m, err := Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
@@ -207,7 +207,7 @@ func TestMonitor_HasSameLimitsAsCommand(t *testing.T) {
 
 	got, want := read(t, r).Nodes["0"], read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
 	if !reflect.DeepEqual(got.Limits, want.Limits) || got.Job.Cgroup != want.Job.Cgroup {
-		t.Errorf("limits %+v in %q, want those of a command: %+v in %q",
+		t.Errorf("limits %+v in %q, want the limits of a command: %+v in %q",
 			got.Limits, got.Job.Cgroup, want.Limits, want.Job.Cgroup)
 	}
 }
@@ -239,7 +239,7 @@ func TestSidecar_WatchesUntilContextIsDone(t *testing.T) {
 	}
 	report := read(t, r)
 	if n := report.Nodes["0"]; n.Job != nil || n.Sampling.Samples < 2 || report.Run.Command != nil || report.Run.Incomplete != "" {
-		t.Errorf("run %+v, job %+v, %d samples; want a complete run without command and job, 2 or more",
+		t.Errorf("run %+v, job %+v, %d samples; want a complete run without command and job, at least 2 samples",
 			report.Run, n.Job, n.Sampling.Samples)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An observer follows an active run, as do the journal, the live push, the live page, and the refresher of a report.
+// An observer follows an active run. Examples are the journal, the live push, the live page, and the refresher of a
+// report.
 type observer interface {
 	// begin is called in the sampling goroutine, before the first sample.
 	begin(*collector.Recording)
@@ -18,15 +19,15 @@ type observer interface {
 	// Recording; it may keep a Clone.
 	observe(*collector.Sample, *collector.Recording)
 
-	// end is called once, after the last sample. It stops the observer's goroutines, waits for them within bounds, and
-	// returns the data missing from the report because of the observer.
+	// end is called once, after the last sample. It stops the observer's goroutines, waits for them for a limited time,
+	// and returns the data missing from the report because of the observer.
 	end() []reporter.Missing
 }
 
-// observers passes each call of a Sampler on to all observers of a run.
+// observers forwards each call from a Sampler to all observers of a run.
 type observers struct {
-	// mu ensures that begin and observe do nothing after end, because a Sampler that hung may call them late. Except by
-	// end, mu is only held briefly.
+	// mu ensures that begin and observe do nothing after end, because a Sampler that hung may call them late. Except in
+	// end, mu is held only briefly.
 	mu    sync.Mutex
 	list  []observer
 	ended bool
@@ -70,22 +71,23 @@ const (
 	// refreshEvery, plus one interval, is the maximum age of a running sidecar's report.
 	refreshEvery = 30 * time.Second
 
-	// pageEvery is the number of reports per page of a running sidecar. A page costs several times as much as a report.
+	// pageEvery is the number of reports that a running sidecar writes per page. A page costs several times as much as
+	// a report.
 	pageEvery = 10
 )
 
 // A copier periodically passes copies of the Recording to a separate goroutine, so that a slow disk or server does not
-// stop the sampling. It is an observer of the run.
+// delay sampling. It is an observer of the run.
 type copier struct {
 	every       time.Duration
-	due         time.Duration // monotonic time of the next copy; 0 = with the first sample
+	due         time.Duration // monotonic time of the next copy; 0 means at the first sample
 	stopTimeout time.Duration // how long end waits
 	copies      chan *collector.Recording
 	done        chan struct{}
 	ended       bool // the goroutine has ended
 }
 
-// newCopier starts a copier, with run in a new goroutine. run must return when copies is closed.
+// newCopier starts a copier, which calls run in a new goroutine. run must return when copies is closed.
 func newCopier(every, stopTimeout time.Duration, run func(copies <-chan *collector.Recording)) *copier {
 	c := &copier{
 		every: every, stopTimeout: stopTimeout, copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
@@ -112,7 +114,7 @@ func (c *copier) observe(_ *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// end waits until the last copy has been used, at most stopTimeout.
+// end waits until the last copy has been used, but at most stopTimeout.
 func (c *copier) end() []reporter.Missing {
 	close(c.copies)
 	_, c.ended = timeout.Receive(c.done, c.stopTimeout)
@@ -124,7 +126,7 @@ func (c *copier) end() []reporter.Missing {
 func (s *session) newRefresher(incomplete string) *copier {
 	soFar, out := s.reportSoFar(incomplete), s.output
 	return newCopier(refreshEvery, diskTimeout, func(copies <-chan *collector.Recording) {
-		reports := 0 // written so far
+		reports := 0 // number of reports written so far
 		for rec := range copies {
 			report := soFar(rec)
 			if err := out.refresh(s.encoding(report, rec)); err != nil {

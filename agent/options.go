@@ -39,13 +39,13 @@ const (
 	DefaultStopGrace      = 10 * time.Second
 )
 
-// Values of Options that name a choice. The empty string means the default.
+// Values for the fields of Options that select one of several choices. The empty string means the default.
 const (
 	Auto     = "auto"     // for MLflow, Cgroup, HTML and Reader
 	Off      = "off"      // for MLflow, Listen, Cgroup, Ops and Redact
 	Create   = "create"   // for Cgroup
-	Always   = "always"   // of HTML
-	Never    = "never"    // of HTML
+	Always   = "always"   // for HTML
+	Never    = "never"    // for HTML
 	PerfPy   = "perf.py"  // for Compat
 	Gopsutil = "gopsutil" // for Reader
 )
@@ -62,21 +62,21 @@ const (
 )
 
 // Options configures a recording and its outputs. The fields have the names of the command line's flags, and their zero
-// values mean the flags' defaults. The variables of schedulers and of MLflow have the same effect as on the command
-// line. PERFAGENT_… variables are ignored: they belong to the command line.
+// values mean the flags' defaults. The environment variables of schedulers and of MLflow have the same effect as for
+// the command line. PERFAGENT_… variables are ignored, because they configure only the command line.
 type Options struct {
 	// Args is the command for Run, with its arguments. Start and Sidecar ignore it.
 	Args []string
 
-	// Out is the directory of the reports: files go to Out/RunID/node-N.json. "" means DefaultOut.
+	// Out is the directory for reports. Files are written to Out/RunID/node-N.json. "" means DefaultOut.
 	Out string
 
 	// RunID names the run and must be the same on every node: up to 128 letters, digits, '.', '_' and '-'. "" means the
-	// scheduler's job ID, or else the time and random digits.
+	// scheduler's job ID or, without a scheduler, the time and random digits.
 	RunID string
 
-	// Node is the index of this node. nil means the scheduler's index, or else 0. NodeFrom is the environment variable
-	// from which the caller took the index, for the report; "" if there is none.
+	// Node is the index of this node. nil means the scheduler's index, or 0 without a scheduler. NodeFrom, for the
+	// report, is the environment variable from which the caller took the index, or "" if there is none.
 	Node     *int
 	NodeFrom string
 
@@ -86,7 +86,8 @@ type Options struct {
 	// MaxLength is the maximum number of samples to keep, from 2 to MaxMaxLength. 0 means DefaultMaxLength.
 	MaxLength int
 
-	// DiskPaths are paths on the file systems to measure; the fullest file system counts. nil means "/".
+	// DiskPaths are paths on the file systems to measure. The reported disk usage is from the fullest file system. nil
+	// means "/".
 	DiskPaths []string
 
 	// Tags are written to the report and sent to MLflow.
@@ -95,20 +96,20 @@ type Options struct {
 	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes if MLFLOW_TRACKING_URI is set. "" means Auto.
 	MLflow string
 
-	// Store is the address of a store for the node's report, see package store; "" means no store.
+	// Store is the address of a store for the node's report (see package store). "" means no store.
 	Store string
 
-	// StoreCredentials is an address with user and password. They are used for Store if it is at the same server and
+	// StoreCredentials is an address with a user and password. They are used for Store if it is on the same server and
 	// has no user and password itself.
 	StoreCredentials string
 
 	// StoreEvery is the interval between uploads of the report so far, at least MinStoreEvery, in case the node dies. 0
-	// means DefaultStoreEvery, a negative value never. Nothing is uploaded early to a ProxyStore, which cannot change
-	// objects, or from a node with several ranks.
+	// means DefaultStoreEvery; a negative value disables these uploads. They are also disabled for a ProxyStore, which
+	// cannot change objects, and on a node with several ranks.
 	StoreEvery time.Duration
 
 	// PushTimeout limits how long the push may take after the run's end. 0 means DefaultPushTimeout; with a negative
-	// value nothing is sent.
+	// value, nothing is sent.
 	PushTimeout time.Duration
 
 	// Listen is the address of a live page and of /metrics during the run: PORT (this machine only), HOST:PORT, or Off.
@@ -119,9 +120,9 @@ type Options struct {
 	// as the password of any user.
 	ListenToken string
 
-	// Cgroup is how Run measures the job's usage: Auto (the process's current control group if it contains nothing
-	// else, else the job's processes), Create (a control group made for the job, if permitted; only with TakeOver), Off
-	// (the job's processes). "" means Auto.
+	// Cgroup is how Run measures the job's usage: Auto (the process's current control group if it contains no other
+	// process, else the job's processes), Create (a control group made for the job, if permitted; only with TakeOver),
+	// Off (the job's processes). "" means Auto.
 	Cgroup string
 
 	// HTML is Auto, which writes a page next to the report of a run that took 2 s or failed, Always, or Never. "" means
@@ -131,9 +132,10 @@ type Options struct {
 	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
 	Compat string
 
-	// Redact holds regular expressions in the syntax of package regexp. The first group of each match in an argument of
-	// the command, or else the whole match, is replaced with *** wherever the command is written or shown, as passwords
-	// and tokens always are. The element Off turns all redaction off. The command itself gets its arguments unchanged.
+	// Redact holds regular expressions in the syntax of package regexp. Wherever the command is written or shown, the
+	// first group of each match in an argument is replaced with ***, or the whole match if there is no group. Passwords
+	// and tokens are always replaced. The element Off turns all redaction off. The command itself gets its arguments
+	// unchanged.
 	Redact []string
 
 	// Reader selects how CPU times, memory, disks, network and load are read: Auto (the kernel's files on Linux,
@@ -145,8 +147,8 @@ type Options struct {
 	// the addresses into the job's environment.
 	Ops string
 
-	// Scrape holds URLs of Prometheus endpoints of the job, at most 8. Each endpoint is scraped when the job has
-	// started and then every ScrapeInterval. ScrapeInterval is at least MinScrapeInterval; 0 means
+	// Scrape holds the URLs of at most 8 Prometheus endpoints of the job. Each endpoint is scraped when the job has
+	// started, and then every ScrapeInterval. ScrapeInterval is at least MinScrapeInterval; 0 means
 	// DefaultScrapeInterval.
 	Scrape         []string
 	ScrapeInterval time.Duration
@@ -155,17 +157,17 @@ type Options struct {
 	// path.Match, except that "/" is an ordinary character. nil means the first 12 to appear.
 	OpsChart []string
 
-	// StopIf holds rules that end the command of Run: "KEY OP NUMBER [for DURATION]", see collector.ParseRule. They are
-	// checked at each sample. When one of them holds, the command's main process gets TERM, and after StopGrace all
-	// processes of the command get KILL. Without TakeOver, processes orphaned between two samples get no KILL. A
-	// StopGrace of 0 means DefaultStopGrace; with a negative value KILL follows immediately.
+	// StopIf holds rules that end the command of Run. Their form is "KEY OP NUMBER [for DURATION]" (see
+	// collector.ParseRule). They are checked at each sample. When one of them holds, the command's main process gets
+	// TERM, and after StopGrace all processes of the command get KILL. Without TakeOver, processes orphaned between two
+	// samples get no KILL. A StopGrace of 0 means DefaultStopGrace; with a negative value, KILL follows immediately.
 	StopIf    []string
 	StopGrace time.Duration
 
 	// Stdin, Stdout and Stderr are the command's streams. nil means os.Stdin, os.Stdout and os.Stderr. The job gets the
-	// descriptor of an *os.File; any other stream is copied, as in os/exec. Run returns when everything is copied: it
-	// waits for a descendant of the job that has Stdout or Stderr open, and for a Stdin that blocks, whether or not ctx
-	// is done.
+	// descriptor of an *os.File; any other stream is copied, as in os/exec. Run returns when everything has been
+	// copied: it waits for descendants of the job that have Stdout or Stderr open, and for a Stdin that blocks, whether
+	// or not ctx is done.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
@@ -173,19 +175,20 @@ type Options struct {
 	Log *zap.Logger
 
 	// OnListen, if not nil, is called with the URL of the live page, before Start returns or later from a goroutine of
-	// the run. It must not block. If it is nil, the URL goes to Log.
+	// the run. It must not block. If OnListen is nil, the URL is written to Log.
 	OnListen func(url string)
 
-	// OnReady, if not nil, is called by Attach after the first reading. Usage counts from that reading on.
+	// OnReady, if not nil, is called by Attach after the first reading. Usage is counted from that reading on.
 	OnReady func(ReadyInfo)
 
-	// OnReport, if not nil, is called when the report and its page have been written, before anything is pushed.
+	// OnReport, if not nil, is called after the report and its page have been written and before anything is pushed.
 	OnReport func(*Result)
 
 	// TakeOver gives the whole process to the run, as the command line does. Signals sent to the process are passed to
 	// the job, orphans of the job are adopted and counted, all children are waited for, GOMAXPROCS is at most 2,
 	// garbage is collected rarely, and the process becomes the command if no child can be created. Only one run in the
-	// life of a process may set it, and no other run may be active then or begin later: the error is an *OptionError.
+	// life of a process may set it, and no other run may be active at that time or begin later. Otherwise the error is
+	// an *OptionError.
 	TakeOver bool
 
 	identity     scheduler.Identity // of this process, set by withDefaults
@@ -209,8 +212,8 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrNoCommand is the error of Run for Options without Args.
 var ErrNoCommand = errors.New("agent: no command")
 
-// withDefaults returns checked options with all defaults filled in, first from the scheduler's variables, then from the
-// constants. It copies everything that the caller may change during the run.
+// withDefaults returns o, which has been checked, with all defaults filled in, first from the scheduler's variables,
+// then from the constants. It copies everything that the caller may change during the run.
 func (o Options) withDefaults() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
 	o.Scrape, o.OpsChart = slices.Clone(o.Scrape), slices.Clone(o.OpsChart)
@@ -258,8 +261,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// setLibraryDefaults fills in defaults for a library. Its job gets this program's streams, while the command line's job
-// inherits the descriptors, open or closed. Paths become absolute, because the program may change its directory.
+// setLibraryDefaults fills in the defaults for a program that imports this package. Its job gets the program's streams,
+// while a job of the command line inherits the descriptors, open or closed. Paths become absolute, because the program
+// may change its working directory.
 func (o *Options) setLibraryDefaults() {
 	setDefault[io.Reader](&o.Stdin, os.Stdin)
 	setDefault[io.Writer](&o.Stdout, os.Stdout)
@@ -350,7 +354,7 @@ func refuse(wrong bool, format string, args ...any) error {
 	return nil
 }
 
-// checkCgroup rejects Create without TakeOver, because this process may have to move to another control group for it.
+// checkCgroup rejects Create without TakeOver, because this process may have to move to another control group.
 func (o Options) checkCgroup() error {
 	if o.Cgroup == Create && !o.TakeOver {
 		return errors.New("a control group needs TakeOver, because this process may have to move into another group")
@@ -358,8 +362,8 @@ func (o Options) checkCgroup() error {
 	return oneOf(o.Cgroup, Auto, Create, Off)
 }
 
-// checkMLflow accepts even a URI that MLflow supports but perfagent does not. Such a URI does not prevent the job; it
-// is reported at the end.
+// checkMLflow also accepts a URI that only MLflow supports. Such a URI does not keep the job from running, and is
+// reported at the end.
 func (o Options) checkMLflow() error {
 	if oneOf(o.MLflow, Auto, Off) == nil {
 		return nil
@@ -384,7 +388,7 @@ func (o Options) checkStore() error {
 	return s.Close()
 }
 
-// checkListen rejects an invalid address. An address that is in use is an error only later, when it is opened.
+// checkListen rejects an invalid address. An address in use is detected only when it is opened.
 func (o Options) checkListen() error {
 	if oneOf(o.Listen, Off) == nil {
 		return nil
@@ -393,7 +397,7 @@ func (o Options) checkListen() error {
 	return err
 }
 
-// errNoPlace is the error for operations together with perf.py's format.
+// errNoPlace is the error for options that combine operations with perf.py's format.
 var errNoPlace = errors.New("perf.py's format has no place for operations")
 
 func (o Options) checkOps() error {
@@ -431,10 +435,10 @@ func (o Options) rules() (rules []collector.Rule, err error) {
 	return rules, nil
 }
 
-// errNothingToStop is the error for StopIf outside Run.
+// errNothingToStop is the error for StopIf in recordings other than Run's.
 var errNothingToStop = &OptionError{"StopIf", errors.New("only Run has a command that can be stopped")}
 
-// redaction returns the rules of Redact, which were checked before.
+// redaction returns the rules of Redact, which have already been checked.
 func (o Options) redaction() redact.Rules {
 	rules, _ := redact.New(o.Redact)
 	return rules

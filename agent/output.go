@@ -29,7 +29,7 @@ import (
 // diskTimeout is how long a hanging disk or kernel file may delay the start of the job or the report of its exit code.
 const diskTimeout = 5 * time.Second
 
-// An output writes the files of a recording. It is an observer of the run, for the journal.
+// An output writes the files of a recording. It is an observer of the run that writes the journal.
 type output struct {
 	journal    *journal.Journal // nil if no directory can be written
 	createErr  error            // the reason if journal is nil
@@ -37,12 +37,12 @@ type output struct {
 	log        *zap.Logger
 	createdOut atomic.Bool // Out is the default directory, and was created for this recording
 
-	marks         string // absolute path of the file with the job's marks; "" if there is none
-	shared        bool   // other recordings of the node may follow marks, too
-	reportWritten bool   // the report has been written before, and may be replaced
-	page          string // the page that was written and may be replaced; "" = no page yet
+	marks         string // absolute path of the marks file; "" if there is none
+	shared        bool   // other recordings of the node may read the marks file
+	reportWritten bool   // the report has been written, and may be replaced
+	page          string // the page that was written and may be replaced; "" if there is none yet
 
-	// rankPartName is the name of the report, without extension, once the recording knows of other ranks. While it is
+	// rankPartName is the name of the report, without extension, once the recording has found other ranks. While it is
 	// "", the report has the journal's name.
 	rankPartName string
 }
@@ -55,11 +55,11 @@ func openOutput(options Options, head journal.Head) *output {
 
 	var err, errTemp error
 	o.journal, err = createJournal(dir, head, func() (string, error) {
-		// The user did not ask for the default directory: hide it from git, because a build from a checkout with
+		// Hide the default directory from git, because the user did not ask for it, and a build from a checkout with
 		// untracked files is stamped as modified.
 		if options.isDefaultOut && os.Mkdir(options.Out, 0o777) == nil {
 			o.createdOut.Store(true)
-			_ = os.WriteFile(filepath.Join(options.Out, ignoreName), []byte("*\n"), 0o666) // a full disk shows up later
+			_ = os.WriteFile(filepath.Join(options.Out, ignoreName), []byte("*\n"), 0o666) // later writes report a full disk
 		}
 		return dir, os.MkdirAll(dir, 0o777)
 	})
@@ -82,7 +82,7 @@ func openOutput(options Options, head journal.Head) *output {
 	return o
 }
 
-// ignoreName is the file that makes git ignore a directory and all its files, itself included.
+// ignoreName is the file that makes git ignore a directory and all its files, including itself.
 const ignoreName = ".gitignore"
 
 // createJournal creates a directory with makeDir, and the journal in it. The error after a timeout contains where.
@@ -100,11 +100,11 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 	})
 }
 
-// errDiskTimeout is the reason for giving up on a disk.
+// errDiskTimeout is the error if a disk does not respond in time.
 var errDiskTimeout = errors.New("no response")
 
-// withDiskTimeout calls do, which uses a disk, and gives up with errDiskTimeout after diskTimeout. The errors of the
-// timeout and of a panic begin with what. A panic becomes an error because in its goroutine it would cost the job its
+// withDiskTimeout calls do, which uses a disk, and gives up with errDiskTimeout after diskTimeout. The errors for a
+// timeout and for a panic begin with what. A panic becomes an error because in its goroutine it would cost the job its
 // exit code.
 func withDiskTimeout[T any](what string, do func() (T, error)) (T, error) {
 	type result struct {
@@ -138,7 +138,7 @@ func (o *output) addMissing(code reporter.Code, err error) {
 
 func (o *output) begin(*collector.Recording) {}
 
-// observe passes a sample on to the journal.
+// observe forwards a sample to the journal.
 func (o *output) observe(s *collector.Sample, rec *collector.Recording) {
 	if o.journal != nil {
 		o.journal.Observe(s, rec)
@@ -164,7 +164,7 @@ func (o *output) signal(s collector.Signal) {
 	}
 }
 
-// rename gives the report a different name (without extension) from its journal's. Call it before the report is
+// rename sets the name of the report, without extension, if it differs from the journal's. Call it before the report is
 // written.
 func (o *output) rename(name string) {
 	if o.journal != nil && !strings.HasPrefix(filepath.Base(o.journal.ReportPath()), name+".") {
@@ -180,7 +180,7 @@ func (o *output) reportPath() string {
 	return o.journal.ReportPath()
 }
 
-// journalPath returns the journal's path; "" if there is none.
+// journalPath returns the journal's path, or "" if there is no journal.
 func (o *output) journalPath() string {
 	if o.journal == nil {
 		return ""
@@ -209,8 +209,7 @@ func (o *output) abandon() {
 }
 
 // save writes the report with fill, removes the journal, and returns the report's path. If the disk is full or hangs,
-// the report goes to a temporary directory. If that fails, too, the error is the reason of the
-// first failure.
+// the report goes to a temporary directory. If that fails as well, the error is the reason for the first failure.
 func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if o.journal == nil {
 		return "", o.createErr
@@ -246,7 +245,7 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 	path = o.reportPath()
 	err = o.refresh(fill)
-	for k := 2; errors.Is(err, fs.ErrExist); k++ { // another program ignored our claim
+	for k := 2; errors.Is(err, fs.ErrExist); k++ { // another program took the name despite the claim
 		path = fmt.Sprintf("%s.%d.json", trimExt(o.reportPath()), k)
 		err = reportfile.WriteNew(path, fill)
 	}
@@ -293,18 +292,18 @@ func writeElsewhere(name string, fill func(io.Writer) error) (path string, err e
 	return path, nil
 }
 
-// earlierTimeout is how long looking for earlier runs may delay the report.
+// earlierTimeout limits how long the search for earlier runs may delay the report.
 const earlierTimeout = 10 * time.Millisecond
 
-// addEarlier adds what earlier runs of the same command used to r, the report of one node. Looking for them takes more
-// than a millisecond, so a run that is too short to be compared has none.
+// addEarlier adds the usage of earlier runs of the same command to r, the report of one node. The search takes more
+// than a millisecond, so it is skipped for a run that is too short to be compared.
 func (s *session) addEarlier(r *reporter.Report) {
 	if len(r.Run.Command) == 0 || s.o.Compat != "" || r.Run.WallSeconds < reporter.MinComparedSeconds {
 		return
 	}
 	earlier, _ := timeout.Call(earlierTimeout, func() (e *reporter.Earlier) {
 		var err error
-		defer recoverAs("damaged report", &err) // then there are none
+		defer recoverAs("damaged report", &err) // the report then has no earlier runs
 		return catalog.Earlier(s.o.Out, s.nodeFileName(), r.Run.Command, time.Now().Add(earlierTimeout))
 	})
 	for _, n := range r.EachNode() {
@@ -318,8 +317,8 @@ const (
 	// mostSiblings is the maximum number of links to pages of other nodes.
 	mostSiblings = 100
 
-	// siblingsTimeout is how long savePage waits for the directory listing with the other nodes' pages, on a file
-	// system that hangs.
+	// siblingsTimeout limits how long savePage waits for the list of the other nodes' pages, because the file system
+	// may hang.
 	siblingsTimeout = time.Second
 )
 

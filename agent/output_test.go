@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Git ignores the default directory. A directory that the user has named or made is not changed.
+// Git ignores the default directory. A directory that the user has named or created is not changed.
 func TestRun_HidesDefaultOutFromGit(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := shell(t, "true")
@@ -34,10 +34,10 @@ func TestRun_HidesDefaultOutFromGit(t *testing.T) {
 		before    func() error
 		want      bool
 	}{
-		{"made", "", func() error { return nil }, true},
-		{"named", "mine", func() error { return nil }, false},
-		{"there", "", func() error { return errors.Join(os.RemoveAll(DefaultOut), os.Mkdir(DefaultOut, 0o755)) }, false},
-		{"there and ignored", "", func() error {
+		{"created by perfagent", "", func() error { return nil }, true},
+		{"named by the user", "mine", func() error { return nil }, false},
+		{"created by the user", "", func() error { return errors.Join(os.RemoveAll(DefaultOut), os.Mkdir(DefaultOut, 0o755)) }, false},
+		{"created by the user, with .gitignore", "", func() error {
 			return os.WriteFile(filepath.Join(DefaultOut, ".gitignore"), []byte("*.html\n"), 0o644)
 		}, false},
 	} {
@@ -69,11 +69,11 @@ func TestRun_FailedStartRemovesDefaultOut(t *testing.T) {
 	}
 }
 
-// A report has what earlier runs of the same command used; the first run has nothing to compare with.
+// A report has the usage of earlier runs of the same command. The first run has no earlier runs.
 func TestRun_ReportsEarlierRunsOfTheCommand(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	for i := 0; ; i++ { // a slow machine may have no time to look
+	for i := 0; ; i++ { // the search may time out on a slow machine
 		earlier := cmp.Or(read(t, mustRun(t, shellIn(out, "sleep 0.1"))).Nodes["0"].Earlier, &reporter.Earlier{})
 		if earlier.Runs > min(i, 5) || earlier.Runs > 0 && earlier.WallSeconds.Min <= 0 || i == 50 {
 			t.Fatalf("run %d: earlier runs %+v, want at most %d with their times", i, earlier, min(i, 5))
@@ -90,16 +90,16 @@ func TestRun_ReportsEarlierRunsOfTheCommand(t *testing.T) {
 		t.Errorf("another command: earlier runs %+v, want none", got)
 	}
 
-	if err := os.WriteFile(filepath.Join(out, "file"), nil, 0o644); err != nil { // OUT is no directory
+	if err := os.WriteFile(filepath.Join(out, "file"), nil, 0o644); err != nil { // the parent of OUT is not a directory
 		t.Fatal(err)
 	}
 	o.Out = filepath.Join(out, "file", "below")
 	if got := read(t, mustRun(t, o)).Nodes["0"].Earlier; got != nil {
-		t.Errorf("a broken directory: earlier runs %+v, want none", got)
+		t.Errorf("a directory that cannot be created: earlier runs %+v, want none", got)
 	}
 }
 
-// A page is written completely, and replaced only by its writer; another page is kept.
+// A page is written completely, and replaced only by the recording that wrote it. The page of another run is kept.
 func TestSavePage_ReplacesOnlyItsOwnPage(t *testing.T) {
 	t.Parallel()
 	report := &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"a", "<b>"}}, Nodes: map[string]*reporter.Node{"0": {}}}
@@ -130,8 +130,8 @@ func TestSavePage_ReplacesOnlyItsOwnPage(t *testing.T) {
 	}
 }
 
-// A panic in a picture costs only the page.
-func TestSavePage_PanicCostsOnlyThePage(t *testing.T) {
+// If drawing a picture panics, only the page is missing.
+func TestSavePage_PanicLosesOnlyThePage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	core, logged := zaptest.New(zap.WarnLevel)

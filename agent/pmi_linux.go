@@ -9,12 +9,13 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// holdPMI duplicates the descriptor by which a rank talks to its launcher Hydra (of MPICH and Intel MPI), and reports
-// whether there is one. When all copies are closed without MPI_Finalize, Hydra kills all ranks immediately, and the
-// report of a failed job would not be written. The copy stays open until this process ends, so that Hydra learns the
-// end and the exit code from this process, as it would from the job.
+// holdPMI duplicates the descriptor with which a rank communicates with its launcher, Hydra (of MPICH and Intel MPI),
+// and reports whether there is one. When all copies are closed without MPI_Finalize, Hydra kills all ranks immediately,
+// and the report of a failed job would not be written. The copy stays open until this process ends, so Hydra takes the
+// end and the exit code from this process instead of the job.
 //
-// The job inherits the descriptor itself. srun --mpi=pmi2 sets the same variables, but does not kill ranks for that.
+// The job inherits the descriptor itself. srun --mpi=pmi2 sets the same variables, but does not kill ranks in this
+// case.
 func holdPMI() bool {
 	fd, err := strconv.Atoi(os.Getenv("PMI_FD"))
 	if err != nil || os.Getenv("PMI_RANK") == "" || !isInheritedSocket(fd) || !scheduler.UnderHydra() {
@@ -25,8 +26,8 @@ func holdPMI() bool {
 	return err == nil
 }
 
-// isInheritedSocket reports whether fd is a socket that the job inherits. If PMI_FD is outdated, fd may be one of our
-// own descriptors, which are all close-on-exec.
+// isInheritedSocket reports whether fd is a socket that the job inherits. If PMI_FD is stale, fd may be one of our own
+// descriptors, which are all close-on-exec.
 func isInheritedSocket(fd int) bool {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	if err != nil || flags&unix.FD_CLOEXEC != 0 {

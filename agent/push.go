@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// joinTimeout is how long nodes other than 0 wait at the job's end for node 0's MLflow run before they create one.
+	// joinTimeout is how long nodes other than node 0 wait at the job's end for node 0's MLflow run before they create
+	// a run.
 	joinTimeout = 5 * time.Second
 
 	// pushGrace is how long a push may take to notice its timeout.
@@ -32,11 +33,11 @@ type delivery struct {
 	data   []byte // contents of the file; nil if there is no file, or it is not sent
 	// toStore is the report's encoding for the store; nil if there is no store.
 	toStore []byte
-	perfpy  bool // the file is in perf.py's layout, which has no place for the push's state
+	perfpy  bool // the file is in perf.py's layout, which has no field for the state of the push
 }
 
 // recordedAs returns the run ID that a later push derives from a file in perf.py's layout. It returns "" for any other
-// file, because a later push finds the report's run ID in it.
+// file, because that file contains the run ID.
 func (d delivery) recordedAs() string {
 	if !d.perfpy || d.data == nil {
 		return ""
@@ -49,8 +50,8 @@ func (d delivery) recordedAs() string {
 	return again.Run.ID
 }
 
-// pushContext returns the context for sending at the end of a run. The context ends after PushTimeout or with a value
-// from cut; its cause is the reason.
+// pushContext returns the context for sending at the end of a run. The context ends after PushTimeout or when cut
+// receives a value. Its cause is the reason.
 func (s *session) pushContext(cut <-chan string) (ctx context.Context, release func()) {
 	uncut, cancel := context.WithCancelCause(context.Background())
 	late := fmt.Errorf("not finished within the --push-timeout of %v", s.o.PushTimeout)
@@ -72,8 +73,8 @@ func (s *session) pushContext(cut <-chan string) (ctx context.Context, release f
 	}
 }
 
-// startWithDeadline runs do in a new goroutine, unless ctx has ended. wait returns the result of do. If do is not done
-// pushGrace after ctx ends, because a disk hangs, wait returns late(context.Cause(ctx)).
+// startWithDeadline runs do in a new goroutine, unless ctx has ended. wait returns the result of do. If do has not
+// returned pushGrace after the end of ctx, because a disk hangs, wait returns late(context.Cause(ctx)).
 func startWithDeadline[T any](ctx context.Context, do func() T, late func(why error) T) (wait func() T) {
 	done := make(chan T, 1)
 	if ctx.Err() != nil {
@@ -131,8 +132,8 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 }
 
 // recordPush writes the state of a push, to the server or to the store, into the report's file. If the push is not
-// done, it logs one line with the reason why and, from later, the command to push later. If the push is pending and the
-// file is gone, the report goes to a temporary directory.
+// done, it logs one line with why, the reason, and the command that later returns. If the push is pending and the file
+// is gone, the report goes to a temporary directory.
 func (s *session) recordPush(
 	d *delivery, why, state string, with func(data []byte) ([]byte, error), later func() string,
 ) {
@@ -155,7 +156,7 @@ func (s *session) recordPush(
 	}
 }
 
-// rewrite replaces the report's file with data, which has the state of a push, unless the disk hangs.
+// rewrite replaces the report's file with data, which includes the state of a push. It gives up if the disk hangs.
 func (d *delivery) rewrite(data []byte, state string) error {
 	_, err := withDiskTimeout("write report "+d.path, func() (struct{}, error) {
 		return struct{}{}, reportfile.Rewrite(d.path, d.data, data)
@@ -211,7 +212,7 @@ func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.P
 	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome()
 }
 
-// clockTolerance is the difference between the clocks of node and server up to which there is no note.
+// clockTolerance is the largest difference between the clocks of node and server that causes no note.
 const clockTolerance = time.Second
 
 // clockNotes returns a note if the clock of this node differs from the server's by more than clockTolerance. ahead is
@@ -238,7 +239,7 @@ func (t *mlflowTracking) adopt(d delivery) {
 	t.state.RunID = n.Push.MLflow.RunID
 }
 
-// artifacts returns the report's file as an artifact. In it, the state of the push is that after a success.
+// artifacts returns the report's file as an artifact. The uploaded file records the push as successful.
 func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 	if d.data == nil {
 		return nil
@@ -257,7 +258,7 @@ func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 }
 
 // pushCommand returns the shell command that sends the missing data. A file in perf.py's format does not record the
-// destination, so the command has it.
+// destination, so the command includes it.
 func (d delivery) pushCommand(program string, state reporter.PushState) string {
 	words := []string{program, "push"}
 	if d.perfpy {

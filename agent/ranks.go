@@ -22,12 +22,13 @@ import (
 
 // A nodeRole is the role of a recording among the recordings of its launch on its node.
 type nodeRole struct {
-	roster *roster.Roster // nil if the recording knows of no others
+	roster *roster.Roster // nil if the recording does not look for others
 
-	// rank is the rank as decimal text; "" while the recording seems to be the only one of its launch.
+	// rank is the rank as decimal text; "" while the recording appears to be the only one of its launch.
 	rank string
 
-	// isRankPart reports whether there are other ranks on the node, so that the report is a part of the node's report.
+	// isRankPart reports whether there are other ranks on the node. The report is then only a part of the node's
+	// report.
 	isRankPart bool
 
 	// measuresHost reports whether this recording measures the host from the beginning.
@@ -36,8 +37,8 @@ type nodeRole struct {
 	missing []reporter.Missing
 }
 
-// join finds the other agents of the launch on this node, without waiting for them. A run with a random ID has no other
-// agents.
+// join looks for the other agents of the launch on this node, without waiting for them. A run with a random ID has no
+// other agents.
 func (s *session) join() {
 	s.nodeRole = nodeRole{measuresHost: true}
 	id := s.o.identity
@@ -111,8 +112,7 @@ func (s *session) fileName() string {
 // nodeFileName returns the name of the files of the whole node, without extension.
 func (s *session) nodeFileName() string { return journal.BaseName(*s.o.Node, s.fileHost(), "") }
 
-// fileHost returns the name of the host for file names if a launcher sets a rank but no index of the node; otherwise
-// "".
+// fileHost returns the host name to use in file names if a launcher sets a rank but no node index; otherwise "".
 func (s *session) fileHost() string {
 	id := s.o.identity
 	if s.o.nodeGiven || id.Node != nil || id.Rank == nil {
@@ -126,8 +126,8 @@ func (s *session) fileHost() string {
 	return scheduler.SafeHost(name)
 }
 
-// takeHost returns the callback that the Sampler calls at each tick while another agent measures the host; nil if this
-// agent does. begin is called when this agent begins to measure the host.
+// takeHost returns the callback that the Sampler calls at each tick while another agent measures the host, or nil if
+// this agent measures it. begin is called when this agent begins to measure the host.
 func (s *session) takeHost(begin func()) func() bool {
 	r := s.nodeRole.roster
 	if s.nodeRole.measuresHost || r == nil {
@@ -172,8 +172,8 @@ func absolute(path string) string {
 	return filepath.Join(dir, path)
 }
 
-// deliverRankPart writes the report of a rank. The last rank of the node to leave combines all parts, and only it calls
-// OnReport and pushes.
+// deliverRankPart writes the report of a rank. The last rank of the node to leave combines all parts, and is the only
+// one to call OnReport and push.
 func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan string) error {
 	result.RankPart, result.Report = true, s.makeReport(in)
 	s.output.rename(s.fileName())
@@ -199,7 +199,7 @@ func (s *session) combineNode(parts []string, result *Result, cut <-chan string)
 	s.o.allowSecondThread()
 	dir := filepath.Dir(result.ReportPath)
 	for _, part := range parts {
-		if other := filepath.Dir(part); other != absolute(dir) { // a rank could not write to OUT
+		if other := filepath.Dir(part); other != absolute(dir) { // one of the ranks could not write to OUT
 			return fmt.Errorf("their reports are in %s and in %s", dir, other)
 		}
 	}
@@ -212,7 +212,7 @@ func (s *session) combineNode(parts []string, result *Result, cut <-chan string)
 		debug.SetGCPercent(200) // the process ends soon, and others wait for its end
 	}
 	s.addEarlier(node)
-	name := node.NodeNames()[0] // the only one
+	name := node.NodeNames()[0] // there is only one node
 	d := delivery{report: node, node: name}
 	file, err := s.prepare(&d, func(w io.Writer) error { return reporter.EncodeTo(w, node) })
 	if err != nil {

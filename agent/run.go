@@ -25,9 +25,9 @@ import (
 // and, if there is a server, pushed.
 //
 // A job that fails is not an error: the Result has the job's exit code. An error means that perfagent failed. After an
-// *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. The Result comes with an error if
-// the report could not be written anywhere (ErrNoReport), if Stdin, Stdout or Stderr could not be copied, or if other
-// code in the process waited for the job (the exit code is then 255).
+// *OptionError, job.ErrNotFound or job.ErrNotExecutable, the command has not been started. Run returns both a Result
+// and an error if the report could not be written anywhere (ErrNoReport), if Stdin, Stdout or Stderr could not be
+// copied, or if other code in the process waited for the job (the exit code is then 255).
 //
 // When ctx is done, Run sends TERM to the job, waits for the job's end, and returns the Result with ctx's error. If ctx
 // is already done when Run is called, Run starts no job and returns no Result.
@@ -43,7 +43,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	rules := o.redaction()
 	path, err := job.Resolve(o.Args[0])
-	if err != nil && !errors.Is(err, job.ErrNoProcess) { // else job.Start looks again
+	if err != nil && !errors.Is(err, job.ErrNoProcess) { // after ErrNoProcess, job.Start looks again
 		return nil, rules.Error(err, o.Args)
 	}
 	leave, err := registerRun(o)
@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		if err := job.Headroom(w.own.group.TaskLimits()); err != nil {
 			return nil, rules.Error(w.becomeJob(err), o.Args)
 		}
-		// Never stopped: a TERM while the report is being written must not replace the job's exit code.
+		// Signals stay caught, because a TERM while the report is being written must not replace the job's exit code.
 		w.signals = job.Catch()
 		w.holdsPMI = holdPMI()
 	}
@@ -79,7 +79,7 @@ type commandRun struct {
 
 	own     ownGroup
 	source  *jobSource
-	stopper *stopper // nil if no rule may stop the job
+	stopper *stopper // nil without rules in Options.StopIf
 
 	// freeSpaceBefore receives the free space measured before the job started.
 	freeSpaceBefore chan []host.FreeSpace
@@ -106,7 +106,7 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 	w.openIntake(false)
 	head := w.head()
 
-	// Access the disk and the kernel concurrently, because the job cannot start before that.
+	// Access the disk and the kernel concurrently, because the job's start waits for both.
 	opened := make(chan *output, 1)
 	w.freeSpaceBefore = w.o.measureFreeSpace()
 	go func() {
@@ -125,7 +125,7 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 		w.command.EnterCgroup = w.source.jobGroup.Enter
 	}
 
-	// The sampler closes the reader when it has taken the last sample.
+	// The sampler closes the reader after the last sample.
 	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
 	sampler := collector.NewSampler(reader, w.samplerOptions(w.source.followGPUs))
 
@@ -161,8 +161,8 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 	return w.finish(ctx, status, rec)
 }
 
-// start starts the job. In a process that was taken over, it first changes the process's command line, so that searches
-// for the job by its arguments, such as pgrep -f, find only the job, and ps does not show the job's secrets twice.
+// start starts the job. In a process that was taken over, it first changes the process's command line. After that,
+// searches for the job's arguments, such as pgrep -f, find only the job, and ps does not show the job's secrets twice.
 func (w *commandRun) start() (*job.Job, error) {
 	command := w.withIntakeEnv(w.withMarksEnv(w.command))
 	if !w.o.TakeOver {
@@ -194,8 +194,8 @@ func (w *commandRun) wait(ctx context.Context, j *job.Job, stopSampling func()) 
 	return j.Wait()
 }
 
-// cannotStart removes the files and the control group claimed for the job. If this process is perfagent's own and
-// cannot create a child, it becomes the job.
+// cannotStart removes the files and the control group claimed for the job. If this process was taken over and cannot
+// create a child, it becomes the job.
 func (w *commandRun) cannotStart(err error) error {
 	w.output.abandon()
 	w.leaveRoster("")
@@ -251,7 +251,7 @@ func (w *commandRun) finish(ctx context.Context, status job.Status, rec *collect
 	return result, errors.Join(err, failure(status), ctx.Err())
 }
 
-// failure returns the error of reading the job's exit status and of copying its streams.
+// failure returns the errors from reading the job's exit status and from copying its streams.
 func failure(status job.Status) error {
 	err := status.Err
 	if err != nil {
@@ -265,7 +265,7 @@ func failure(status job.Status) error {
 }
 
 // cutBy returns a channel that receives the reason to end the push early: a signal after the job's end, or the end of
-// ctx. release ends the goroutine that sends it.
+// ctx. release ends the goroutine that sends the reason.
 func cutBy[S os.Signal](ctx context.Context, signals <-chan S) (cut <-chan string, release func()) {
 	why, done := make(chan string, 1), make(chan struct{})
 	go func() {
@@ -299,8 +299,8 @@ func newJob(s job.Status) *reporter.Job {
 	}
 }
 
-// ParentVariable is set in a job's environment, for a perfagent within the job. Its value is "PID NODE HOST", which
-// describe the perfagent that runs the job.
+// ParentVariable is set in a job's environment for a perfagent that runs in the job. Its value, "PID NODE HOST",
+// describes the perfagent that runs the job.
 const ParentVariable = "PERFAGENT_PARENT"
 
 // The variables of a job, apart from those for marks, operations and MLflow.
@@ -309,7 +309,7 @@ const (
 	nodeVariable  = "PERFAGENT_NODE"
 )
 
-// A parent is the perfagent around this process, from the environment. A launcher may have passed the variable to
+// A parent describes the outer perfagent, as read from the environment. A launcher may have passed the variable to
 // another host.
 type parent struct {
 	pid, node int
@@ -322,13 +322,13 @@ func findParent() (p parent, ok bool) {
 	return p, n == 3 && err == nil
 }
 
-// contains reports whether this process is within the job of p.
+// contains reports whether this process belongs to the job of p.
 func (p parent) contains() bool {
 	host, err := os.Hostname()
 	return err == nil && host == p.host && procfile.DescendsFrom(p.pid)
 }
 
-// jobEnv returns additions to the job's environment, by which a perfagent within the job recognizes the run.
+// jobEnv returns additions to the job's environment, with which a perfagent that runs in the job recognizes the run.
 func (o Options) jobEnv() []string {
 	env := []string{runIDVariable + "=" + o.RunID, fmt.Sprintf("%s=%d", nodeVariable, *o.Node)}
 	if host, err := os.Hostname(); err == nil {
@@ -338,8 +338,8 @@ func (o Options) jobEnv() []string {
 	return env
 }
 
-// inheritsNode reports whether node, an index from the variable from, belongs to a perfagent around the launcher of
-// this process. If so, the launcher passed PERFAGENT_NODE on to the ranks of all nodes.
+// inheritsNode reports whether node, an index from the variable from, belongs to an outer perfagent that runs the
+// launcher of this process. If so, the launcher passed PERFAGENT_NODE on to the ranks of all nodes.
 func inheritsNode(from string, node int, launch string) bool {
 	p, ok := findParent()
 	return ok && from == nodeVariable && launch != "" && node == p.node
@@ -350,7 +350,7 @@ func inheritsNode(from string, node int, launch string) bool {
 var runs struct {
 	mu     sync.Mutex
 	active int  // runs that have not ended
-	taken  bool // by a run with TakeOver, for good
+	taken  bool // a run with TakeOver has begun; never reset
 }
 
 var (
@@ -390,15 +390,16 @@ func (o *Options) allowSecondThread() {
 	}
 }
 
-// setUpRuntime tunes the runtime of a process that only measures. operations reports whether the job may send
+// setUpRuntime tunes the Go runtime of a process that only measures. operations reports whether the job may send
 // operations.
 func setUpRuntime(operations bool) {
-	// With one P, a goroutine that becomes ready wakes no other thread, and alternating goroutines stay on one thread.
+	// With GOMAXPROCS(1), a goroutine that becomes ready wakes no other thread, and alternating goroutines stay on one
+	// thread.
 	runtime.GOMAXPROCS(1)
 
-	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. In the first second it is the
-	// other way round, because a short job would wait for the collection. A GOGC in the environment is meant for the
-	// job, and overridden.
+	// Prefer low memory to low CPU, because garbage collection takes almost no CPU here. In the first second, prefer
+	// low CPU, because a short job would wait for the collection. A GOGC in the environment is meant for the job, and
+	// is overridden.
 	first, later := 400, 25
 	if operations {
 		first, later = 200, 10

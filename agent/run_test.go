@@ -54,7 +54,7 @@ func read(t *testing.T, r *Result) *reporter.Report {
 	return report
 }
 
-// whyMissing returns the reason why something is missing in a node; "" if it is not.
+// whyMissing returns the reason why something is missing from a node, or "" if it is not missing.
 func whyMissing(n *reporter.Node, what string) string {
 	for _, m := range n.Missing {
 		if m.What == what {
@@ -64,7 +64,7 @@ func whyMissing(n *reporter.Node, what string) string {
 	return ""
 }
 
-func TestRun_LeavesReportAndPage(t *testing.T) {
+func TestRun_WritesReportAndPage(t *testing.T) {
 	t.Parallel()
 	o := shell(t, "echo working; sleep 0.2; exit 3")
 	var out strings.Builder
@@ -89,11 +89,11 @@ func TestRun_LeavesReportAndPage(t *testing.T) {
 		t.Errorf("run.wall_seconds = %v, want 0.2 to 60", wall)
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.Out, "*", "*.jsonl")); left != nil {
-		t.Errorf("journals %q beside the report, want none", left)
+		t.Errorf("journals %q next to the report, want none", left)
 	}
 }
 
-// Values that are unknown inside another program are missing, with a reason.
+// Values that cannot be measured inside another program are listed as missing, with a reason.
 func TestRun_LibraryGivesReasonForUnknownValues(t *testing.T) {
 	t.Parallel()
 	node := read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
@@ -106,7 +106,7 @@ func TestRun_LibraryGivesReasonForUnknownValues(t *testing.T) {
 	}
 }
 
-// If the command's arguments fit only with the original environment, the job gets it unchanged.
+// If the command's arguments leave no room for more variables, the job gets the original environment.
 func TestRun_FullEnvironmentStaysUnchanged(t *testing.T) {
 	fillEnvironment(t)
 	o := shell(t, `test -z "$PERFAGENT_MARKS"`)
@@ -114,16 +114,16 @@ func TestRun_FullEnvironmentStaysUnchanged(t *testing.T) {
 	r := mustRun(t, o)
 
 	if r.ExitCode != 0 {
-		t.Errorf("exit code %d, want 0: the job has a variable of ours", r.ExitCode)
+		t.Errorf("exit code %d, want 0: PERFAGENT_MARKS is set in the job", r.ExitCode)
 	}
 	if why := whyMissing(read(t, r).Nodes["0"], "environment"); !strings.Contains(why, "no room") {
 		t.Errorf("the reason in missing is %q, want \"no room\" in it", why)
 	}
 }
 
-// fillEnvironment fills the environment of the test until a shell can just be started in it.
+// fillEnvironment fills the environment of the test until a shell can only just be started in it.
 func fillEnvironment(t *testing.T) {
-	const part = 100 << 10 // the kernel takes no string of more than 128 KiB
+	const part = 100 << 10 // the kernel accepts no string longer than 128 KiB
 	fill := func(n int) {
 		for i := 0; n > 0; i++ {
 			name := fmt.Sprintf("PERFAGENT_TEST_FILL_%d", i)
@@ -165,7 +165,7 @@ func TestRun_KilledJobHasExitCodeAndSignal(t *testing.T) {
 	}
 }
 
-func TestRun_FailureToStartIsErrorWithoutFiles(t *testing.T) {
+func TestRun_FailedStartReturnsErrorAndLeavesNoFiles(t *testing.T) {
 	t.Parallel()
 	missing := shell(t, "")
 	missing.Args = []string{"perfagent-no-such-command"}
@@ -196,7 +196,7 @@ func TestRun_CanceledContext_KeepsExitCodeOfJob(t *testing.T) {
 	o.Stdout = out
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_, _ = started.Read(make([]byte, 1)) // the trap is set
+		_, _ = started.Read(make([]byte, 1)) // wait until the trap is set
 		cancel()
 		_, _ = io.Copy(io.Discard, started)
 	}()
@@ -211,8 +211,8 @@ func TestRun_CanceledContext_KeepsExitCodeOfJob(t *testing.T) {
 	}
 }
 
-// A context that is done from the beginning starts nothing, and leaves no files.
-func TestRun_CanceledBeforeStart_StartsNothing(t *testing.T) {
+// If the context is already done, Run starts no job and leaves no files.
+func TestRun_CanceledBeforeStart_StartsNoJob(t *testing.T) {
 	t.Parallel()
 	started := filepath.Join(t.TempDir(), "started")
 	o := shell(t, "touch "+started)
@@ -231,10 +231,10 @@ func TestRun_CanceledBeforeStart_StartsNothing(t *testing.T) {
 	}
 }
 
-// A report that cannot be written anywhere is perfagent's failure, and the job's exit code is still known.
-func TestRun_UnwritableReportIsErrNoReport(t *testing.T) {
+// A report that cannot be written anywhere is a failure of perfagent, but the Result still has the job's exit code.
+func TestRun_UnwritableReportReturnsErrNoReport(t *testing.T) {
 	if os.Getenv("AGENT_TEST_NO_ROOM") == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_UnwritableReportIsErrNoReport$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_UnwritableReportReturnsErrNoReport$", "-test.v")
 		if testing.CoverMode() != "" {
 			cmd.Args = append(cmd.Args, "-test.gocoverdir="+t.TempDir())
 		}
@@ -267,7 +267,7 @@ func shellIn(out, script string) Options {
 	}
 }
 
-// Concurrent runs do not interfere, nor with other children of the program.
+// Concurrent runs do not interfere with each other or with other children of the program.
 func TestRun_ConcurrentRunsDoNotInterfere(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
@@ -291,10 +291,9 @@ func TestRun_ConcurrentRunsDoNotInterfere(t *testing.T) {
 	all.Wait()
 }
 
-// A descendant that outlives the job and holds its stdout is waited for, but the run does not record the node in that
-// time.
-func TestRun_SamplesEndWithTheJob(t *testing.T) {
-	testenv.SkipIfShort(t, "seconds for what outlives its job")
+// Run waits for a descendant that outlives the job and keeps its stdout open, but takes no samples in that time.
+func TestRun_SamplingEndsWithTheJob(t *testing.T) {
+	testenv.SkipIfShort(t, "seconds for a process that outlives its job")
 	t.Parallel()
 	o := shell(t, "sleep 0.2; (sleep 2; echo late) & exit 3")
 	var out strings.Builder
@@ -312,14 +311,14 @@ func TestRun_SamplesEndWithTheJob(t *testing.T) {
 	}
 }
 
-// broken is a stream that fails.
+// broken is a stream with reads and writes that fail.
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error)  { return 0, b.err }
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
-// Lost output is perfagent's failure, and the job's exit code is still known.
-func TestRun_FailedStreamIsErrorWithExitCode(t *testing.T) {
+// Lost output is a failure of perfagent, but the Result still has the job's exit code.
+func TestRun_FailedStreamReturnsErrorAndExitCode(t *testing.T) {
 	t.Parallel()
 	trouble := errors.New("trouble")
 	for name, o := range map[string]Options{
@@ -362,7 +361,7 @@ func TestRun_CallsOnReportBeforeItReturns(t *testing.T) {
 	}
 
 	if r := mustRun(t, o); told != r.ReportPath {
-		t.Errorf("OnReport got the existing report %q, want %q", told, r.ReportPath)
+		t.Errorf("OnReport got %q as the path of an existing report, want %q", told, r.ReportPath)
 	}
 }
 
@@ -397,7 +396,7 @@ func TestRun_CompatWritesPerfPyLayout(t *testing.T) {
 }
 
 // The runtime of the calling program is not changed.
-func TestRun_LeavesTheRuntimeAlone(t *testing.T) {
+func TestRun_DoesNotChangeTheRuntime(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	percent := debug.SetGCPercent(123)
 	defer debug.SetGCPercent(percent)
@@ -444,7 +443,7 @@ func TestOptions_ErrorNamesBadOption(t *testing.T) {
 	}
 }
 
-// A run copies its options: the caller may change them.
+// A run copies its options, so the caller may change them.
 func TestOptions_AreCopied(t *testing.T) {
 	t.Parallel()
 	node := 3
@@ -470,10 +469,10 @@ func TestOptions_AreCopied(t *testing.T) {
 	}
 }
 
-// A run that takes the process over is the only one, then and later: others get a clear error.
-func TestRun_TakesOverOnce(t *testing.T) {
+// A run with TakeOver is the only run of its process. Concurrent and later runs return an error.
+func TestRun_TakeOverExcludesOtherRuns(t *testing.T) {
 	if os.Getenv("AGENT_TEST_TAKE_OVER") == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_TakesOverOnce$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_TakeOverExcludesOtherRuns$", "-test.v")
 		cmd.Env = append(os.Environ(), "AGENT_TEST_TAKE_OVER=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -489,7 +488,7 @@ func TestRun_TakesOverOnce(t *testing.T) {
 	o.TakeOver = true
 	var bad *OptionError
 	if r, err := Run(t.Context(), o); r != nil || !errors.As(err, &bad) || bad.Option != "TakeOver" {
-		t.Errorf("Run with TakeOver beside a Monitor: %+v, %v; want nil, an *OptionError of TakeOver", r, err)
+		t.Errorf("Run with TakeOver during a Monitor: %+v, %v; want nil, an *OptionError of TakeOver", r, err)
 	}
 	if _, err := monitor.Stop(); err != nil {
 		t.Error(err)
@@ -513,8 +512,8 @@ func TestRun_TakesOverOnce(t *testing.T) {
 	}
 }
 
-// The Result's report has the same state of the push as the file.
-func TestRun_ResultHasTheStateOfThePush(t *testing.T) {
+// The report in the Result has the same push state as the file.
+func TestRun_ResultHasPushStateOfFile(t *testing.T) {
 	t.Parallel()
 	o := shell(t, "true")
 	o.MLflow, o.PushTimeout = "http://127.0.0.1:9", -1

@@ -31,39 +31,39 @@ type Result struct {
 	// Report is the report of the run. It is nil if reading the final sample timed out.
 	Report *reporter.Report
 
-	// ReportPath is the report's file and PagePath its page; "" if there is none. The paths are absolute, except with
-	// TakeOver and a relative Out.
+	// ReportPath and PagePath are the paths of the report and of its page, or "" if there is none. The paths are
+	// absolute, except with TakeOver and a relative Out.
 	ReportPath, PagePath string
 
-	// ExitCode is the command's exit code, or 128+n after signal n; 0 for a Monitor or a sidecar.
+	// ExitCode is the command's exit code, or 128+n after signal n. It is 0 for a Monitor or a sidecar.
 	ExitCode int
 
-	// Signal names the signal that killed the command, such as "SIGKILL"; "" if none did.
+	// Signal is the name of the signal that killed the command, such as "SIGKILL", or "" if no signal did.
 	Signal string
 
 	// FromTerminal reports whether Signal came from the terminal (Ctrl-C, Ctrl-\).
 	FromTerminal bool
 
-	// Reraise reports whether the program should end by Signal as well, because its launcher, Hydra, would take exit
-	// code 128+n for a normal exit of the job. It is false without TakeOver.
+	// Reraise reports whether the program should also end by Signal, because its launcher, Hydra, would treat exit code
+	// 128+n as a normal exit of the job. It is false without TakeOver.
 	Reraise bool
 
-	// Late receives TERM, INT, HUP and QUIT sent to this process from now on. It is nil without TakeOver, because the
-	// process then keeps its signals.
+	// Late receives TERM, INT, HUP and QUIT sent to this process after the run. It is nil without TakeOver, because the
+	// run then catches no signals.
 	Late <-chan syscall.Signal
 
 	// RankPart reports whether Report covers only one of several ranks of the node. The Result of the last rank to end
 	// has the report of the node.
 	RankPart bool
 
-	// Pushed describes the data sent to MLflow; "" unless the server has all data.
+	// Pushed describes the data sent to MLflow. It is "" unless the server has all data.
 	Pushed string
 
-	// Stored describes the object in the store; "" unless the store has the report.
+	// Stored describes the object in the store. It is "" unless the store has the report.
 	Stored string
 }
 
-// ErrNoReport is the error of a run with a report that could not be written anywhere. It is wrapped with the reason.
+// ErrNoReport is the error of a run if its report could not be written anywhere. It is wrapped with the reason.
 var ErrNoReport = errors.New("agent: the report could not be written")
 
 // A session holds the state of one recording, from claiming its files to the end of the push.
@@ -85,10 +85,10 @@ type session struct {
 	started time.Time    // when the job or the recording began
 	gpus    *gpu.Monitor // set by sample, for a recording without a command
 
-	now func() host.Instant // nil = the machine's clocks; set in tests
+	now func() host.Instant // nil means the machine's clocks; set in tests
 }
 
-// newSession prepares a recording, but opens no file or connection. It redacts command, so that no output has its
+// newSession prepares a recording, but opens no file or connection. It redacts command, so that no output contains its
 // secrets.
 func newSession(o Options, command []string) *session {
 	return &session{
@@ -145,7 +145,7 @@ func (s *session) startObservers(head journal.Head, started time.Time, incomplet
 	}
 }
 
-// samplerOptions returns the Sampler's options. followGPUs is called if this recording begins to measure the host
+// samplerOptions returns the Sampler's options. followGPUs is called if this recording begins to measure the host only
 // later.
 func (s *session) samplerOptions(followGPUs func()) collector.Options {
 	return collector.Options{
@@ -155,14 +155,14 @@ func (s *session) samplerOptions(followGPUs func()) collector.Options {
 	}
 }
 
-// reader returns a reader of the host, at HOST_PROC and HOST_SYS if these variables are set.
+// reader returns a reader of the host. It reads from HOST_PROC and HOST_SYS if these variables are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
 	o.Gopsutil, o.JobOnly, o.Now = s.o.Reader == Gopsutil, !s.nodeRole.measuresHost, s.now
 	return host.NewReader(o)
 }
 
-// ownUse returns perfagent's own usage so far, which is unknown inside another program.
+// ownUse returns perfagent's own usage so far, which cannot be measured inside another program.
 func (s *session) ownUse() reporter.Agent {
 	use := reporter.Agent{Version: Version()}
 	if s.o.TakeOver {
@@ -172,7 +172,7 @@ func (s *session) ownUse() reporter.Agent {
 	return use
 }
 
-// input returns the input for a report of rec, without how the job ended.
+// input returns the input for a report of rec, without the outcome of the job.
 func (s *session) input(rec *collector.Recording, missing []reporter.Missing) diagnosis.Input {
 	if !s.o.TakeOver {
 		missing = append(slices.Clone(missing), reporter.NewMissing("agent", reporter.AgentNotApart))
@@ -185,7 +185,7 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}}
 }
 
-// makeReport makes the report of a recording, in perfagent's format or in perf.py's.
+// makeReport returns the report of a recording, in perfagent's format or in perf.py's.
 func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	if in.Recording.PerfPy != nil {
 		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
@@ -208,9 +208,9 @@ func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io
 	}
 }
 
-// prepare returns a function that writes the report's file; encoding writes the report alone. If the report is also to
-// be sent, to a store or a server, d gets the file's contents. Otherwise the encoded report, which may take a few MiB,
-// is never in memory as a whole.
+// prepare returns a function that writes the report's file. encoding writes the report without the state of the store.
+// If the report is also sent to a store or a server, prepare keeps the file's contents in d. Otherwise the encoded
+// report, which may take a few MiB, is never in memory as a whole.
 func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file func(io.Writer) error, err error) {
 	if s.reportStore == nil && !s.tracking.isEnabled() {
 		return encoding, nil
@@ -253,7 +253,7 @@ func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *rep
 	}
 }
 
-// manySamples is the number of kept samples above which making the report leaves much garbage.
+// manySamples is the number of kept samples above which making the report produces much garbage.
 const manySamples = 250
 
 // deliver writes the report and the page of a recording that has ended, calls OnReport, and pushes the report. A value
@@ -262,7 +262,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	if in.Recording.Ring.Len() > manySamples {
 		s.o.allowSecondThread()
 		if s.o.TakeOver {
-			debug.SetGCPercent(20) // a large report makes much garbage
+			debug.SetGCPercent(20) // a large report produces much garbage
 		}
 	}
 
@@ -281,7 +281,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 		s.log.Warn(err.Error())
 		return err
 	}
-	if s.o.Compat != "" { // perf.py's file has no place for what is missing
+	if s.o.Compat != "" { // perf.py's file has no field for missing values
 		for _, m := range in.Missing {
 			s.log.Warn(m.What + ": " + m.Why)
 		}
@@ -321,8 +321,8 @@ func (s *session) publish(result *Result, d delivery, cut <-chan string) {
 	result.Report = withPush(result.Report, d.node, reporter.Push{MLflow: pushed, Store: state})
 }
 
-// withPush returns a copy of r with state, which the file has as well. For perf.py's numbers, which have no place for
-// it, withPush returns r itself. It does not modify r, because observers may still read r.
+// withPush returns a copy of r with the state of the push, as in the file. A report in perf.py's format has no field
+// for the state and is returned unchanged. withPush does not modify r, because observers may still read it.
 func withPush(r *reporter.Report, node string, state reporter.Push) *reporter.Report {
 	n := r.Nodes[node]
 	if n == nil || n.Push == nil {

@@ -19,7 +19,7 @@ import (
 const sidecarRuns = "the sidecar is still running"
 
 // Sidecar watches the host until ctx is done, and then writes a report. Until then it refreshes the report every 30
-// seconds. A done ctx is not an error, but a report that cannot be written is one (ErrNoReport).
+// seconds. The end of ctx is not an error. If the report cannot be written, the error is ErrNoReport.
 func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	o, leave, err := admit(o)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *session) beginRecording(incomplete string) error {
 
 // finishRecording makes, writes and pushes the report of a recording that started no job.
 func (s *session) finishRecording(in diagnosis.Input) (*Result, error) {
-	var further chan os.Signal // stays nil if a program imports this package, as it keeps its signals
+	var further chan os.Signal // nil without TakeOver, because signals are then not caught
 	if s.o.TakeOver {
 		further = make(chan os.Signal, 1)
 		signal.Notify(further, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -90,8 +90,8 @@ func (s *session) finishRecording(in diagnosis.Input) (*Result, error) {
 	return result, s.deliver(in, result, cut)
 }
 
-// sample samples the host and a job until ctx is done. It then does not wait for a source that hangs. ready is called
-// after the baseline has been taken.
+// sample samples the host and a job until ctx is done. After that it does not wait for a source that hangs. ready is
+// called after the baseline has been taken.
 func (s *session) sample(
 	ctx context.Context, job host.JobOptions, ready func(*collector.Sampler),
 ) (*collector.Recording, error) {

@@ -26,11 +26,11 @@ var soakFlag = flag.Bool("soak", false, "simulate seven days instead of two hour
 
 const (
 	soakNet   = 64 << 10  // bytes received in each second
-	soakBurst = 256 << 20 // and in a single one
+	soakBurst = 256 << 20 // extra bytes received in second burstAt
 	soakBusy  = 25        // busy ticks of each CPU in each second
 )
 
-// A soak is a host under a known load, and an observer that advances it by a second with each sample.
+// A soak is a host under a known load. It is also an observer that advances the host by a second at each sample.
 type soak struct {
 	t       *testing.T
 	proc    string
@@ -40,8 +40,8 @@ type soak struct {
 
 	seconds  int
 	received int
-	largest  int64    // size of the journal
-	heaps    []uint64 // bytes in use at each tenth of the time
+	largest  int64    // largest size of the journal, in bytes
+	heaps    []uint64 // heap bytes in use after each tenth of the time
 	tenth    int
 }
 
@@ -54,7 +54,7 @@ func (k *soak) begin(*collector.Recording) {}
 
 func (k *soak) end() []reporter.Missing { return nil }
 
-// observe writes the kernel files of a second later.
+// observe advances the kernel files by a second.
 func (k *soak) observe(*collector.Sample, *collector.Recording) {
 	k.seconds++
 	k.received += soakNet
@@ -86,7 +86,7 @@ func (k *soak) file(name, format string, values ...any) {
 	}
 }
 
-// For days, a recording uses no more memory and disk than in its first hours, and its totals are exact.
+// A recording of several days uses no more memory and disk than in its first hours, and its totals are exact.
 func TestSoak(t *testing.T) {
 	seconds := 2 * 3600
 	if *soakFlag {
@@ -125,7 +125,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// soakDir returns a directory for all files, in memory if possible: a week has 200,000 syncs.
+// soakDir returns a directory for all files, in memory if possible, because a week has 200,000 syncs.
 func soakDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "perfagent-soak-")
@@ -136,12 +136,12 @@ func soakDir(t *testing.T) string {
 	return dir
 }
 
-// check checks the report, and the resources used.
+// check checks the report and the resources used.
 func (k *soak) check(t *testing.T, result *Result, seconds int) {
 	t.Helper()
 	const mib = 1 << 20
 	n := reportertest.ReadFile(t, result.ReportPath).Nodes["0"]
-	// The last second's sample is followed by the closing one, half a second later.
+	// The last second's sample is followed by the closing sample, half a second later.
 	if n.Sampling.Samples != int64(seconds)+1 || n.Sampling.MissedTicks != 0 || n.Sampling.LongestGapSeconds != 1 {
 		t.Errorf("sampling %+v, want %d samples, none missed, and no gap above 1 s", n.Sampling, seconds+1)
 	}
@@ -160,16 +160,16 @@ func (k *soak) check(t *testing.T, result *Result, seconds int) {
 		}
 	}
 
-	// A leak is in every reading; a momentary use is not.
+	// A leak raises every reading, and momentary usage only some. So compare with the lowest of the last readings.
 	first, last := k.heaps[1], slices.Min(k.heaps[len(k.heaps)-3:])
 	st, err := os.Stat(result.ReportPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d samples; heap %.1f MiB after a fifth and %.1f at last; journal up to %.2f MiB, report %.2f MiB",
+	t.Logf("%d samples; heap %.1f MiB after a fifth of the time and %.1f MiB at the end; journal up to %.2f MiB, report %.2f MiB",
 		k.seconds, float64(first)/mib, float64(last)/mib, float64(k.largest)/mib, float64(st.Size())/mib)
 	if last > first+mib || k.largest > 2*mib || st.Size() > 2*mib {
-		t.Errorf("heap grew from %d to %d bytes, journal %d, report %d; want at most 1 MiB more, and 2 MiB each",
+		t.Errorf("heap grew from %d to %d bytes, journal %d, report %d; want growth of at most 1 MiB, and at most 2 MiB each",
 			first, last, k.largest, st.Size())
 	}
 }

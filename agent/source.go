@@ -26,7 +26,7 @@ import (
 // A jobSource measures the job's usage, from its control group or from its processes. It also samples the node's GPUs.
 type jobSource struct {
 	options  host.JobOptions
-	jobGroup *cgroup.JobGroup // nil if none was made
+	jobGroup *cgroup.JobGroup // nil if no group was created
 	gpus     *gpu.Monitor
 	missing  []reporter.Missing
 
@@ -48,7 +48,7 @@ func findOwnGroup() ownGroup {
 	return ownGroup{group, err}
 }
 
-// applyTo makes the group in o the one that limits the job, but not the one that measures the job.
+// applyTo sets the group in o as the one that limits the job, but not as the one that measures it.
 func (g ownGroup) applyTo(o *host.JobOptions) {
 	if g.err != nil {
 		o.GroupErr = g.err
@@ -59,10 +59,10 @@ func (g ownGroup) applyTo(o *host.JobOptions) {
 }
 
 // newJobSource decides how to measure a job, and makes a control group for it if requested. It should be fast, because
-// the job starts after it.
+// the job's start waits for it.
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
-	rules, _ := o.rules() // checked before
+	rules, _ := o.rules() // already checked
 	ofJob := func(r collector.Rule) bool { return r.Column.Info().Scope == collector.ScopeJob }
 	src.options = host.JobOptions{
 		Source: host.JobFromTree, Reaped: src.reaped, IdleChildren: src.idle, Env: os.Environ(),
@@ -115,9 +115,9 @@ func (src *jobSource) makeGroup(name string) {
 	src.options.Source, src.options.Group = host.JobFromCreated, made.Group()
 }
 
-// useGroup measures the job by the control group of this process if no other process is in that group. A shell or a
-// test runner in the same group uses CPU that is not the job's, and so does a program that imports this package. The
-// group limits the job in any case.
+// useGroup measures the job by the control group of this process if no other process is in that group. The CPU usage of
+// a shell or a test runner in the same group, or of a program that imports this package, is not the job's. The group
+// limits the job in any case.
 func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 	own.applyTo(&src.options)
 	g := own.group
@@ -138,7 +138,7 @@ func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 	}
 }
 
-// begin is called once the job runs. measuresHost reports whether this recording measures the host and its GPUs.
+// begin is called once the job is running. measuresHost reports whether this recording measures the host and its GPUs.
 func (src *jobSource) begin(j *job.Job, measuresHost bool) {
 	src.job = j
 	if j.UsesFallbackEnviron() {
@@ -161,7 +161,7 @@ func (src *jobSource) begin(j *job.Job, measuresHost bool) {
 	}
 }
 
-// followGPUs starts to sample the GPUs. It is called at most once, after begin.
+// followGPUs starts sampling the GPUs. It is called at most once, after begin.
 func (src *jobSource) followGPUs() {
 	src.following.Store(true)
 	go func() {
@@ -170,12 +170,12 @@ func (src *jobSource) followGPUs() {
 	}()
 }
 
-// gpuTimeout is how long to wait for the end of the program that queries the GPUs. After that the program is killed
-// with its descendants.
+// gpuTimeout is how long to wait for the program that queries the GPUs to end. After that, the program and its
+// descendants are killed.
 const gpuTimeout = 30 * time.Millisecond
 
-// end removes the control group made for the job. If processes of the job are still running in it, the group stays, and
-// end records that in j. The group must not be read concurrently.
+// end removes the control group made for the job. If processes of the job are still running in it, the group is kept,
+// and end records that in j. The group must not be read concurrently.
 func (src *jobSource) end(j *reporter.Job) {
 	src.endHelpers()
 	if src.jobGroup == nil {
@@ -193,8 +193,8 @@ func (src *jobSource) end(j *reporter.Job) {
 	}
 }
 
-// leave is end for a sampler that did not return. Because the sampler may still be reading the control group, the group
-// stays, and leave returns a message about that.
+// leave is called instead of end if the sampler did not return. Because the sampler may still be reading the control
+// group, the group is kept, and leave returns a message about that.
 func (src *jobSource) leave() string {
 	src.endHelpers()
 	if src.jobGroup == nil {
@@ -217,7 +217,7 @@ func (src *jobSource) endHelpers() {
 	}
 }
 
-// addMissing records a failure with the job's control group.
+// addMissing records that an operation on the job's control group failed.
 func (src *jobSource) addMissing(code reporter.Code, err error) {
 	src.missing = append(src.missing, reporter.Missing{What: host.SourceCgroup, Code: code, Why: err.Error()})
 }
@@ -245,7 +245,7 @@ func (src *jobSource) reaped() host.ReapedUsage {
 }
 
 // idle returns the number of perfagent's processes in our control group that use no CPU, which is 1 if there is a
-// witness.
+// witness process (see job.Witness).
 func (src *jobSource) idle() int {
 	if src.job == nil || src.job.Witness() == 0 {
 		return 0

@@ -22,7 +22,7 @@ type stopper struct {
 	ctx      context.Context
 	reader   *host.Reader
 	checkers []collector.RuleChecker
-	refused  bool // the kernel refused the signal to the job
+	refused  bool // the kernel did not permit the signal to the job
 
 	done   chan struct{} // closed when the job has been stopped; nil until a rule holds
 	killed bool          // KILL was sent; valid once done is closed
@@ -34,7 +34,7 @@ func (w *commandRun) addStopper(ctx context.Context, reader *host.Reader) {
 		return
 	}
 	w.stopper = &stopper{commandRun: w, ctx: ctx, reader: reader}
-	rules, _ := w.o.rules() // checked before
+	rules, _ := w.o.rules() // already checked
 	for _, rule := range rules {
 		w.stopper.checkers = append(w.stopper.checkers, collector.RuleChecker{Rule: rule})
 	}
@@ -89,7 +89,7 @@ func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recor
 }
 
 // shortLook and longLook are the shortest and longest pause between two scans of the job's processes. KILL is repeated
-// for the time killing, and on a busy machine, where a scan takes long, at least minKills times.
+// for the duration of killing, but at least minKills times, because a scan takes long on a busy machine.
 const (
 	shortLook = 10 * time.Millisecond
 	longLook  = 200 * time.Millisecond
@@ -98,8 +98,8 @@ const (
 )
 
 // awaitProcesses waits until no process of the job is left, and kills the remaining processes after StopGrace. It
-// rescans them while it waits, so that processes with ended parents are still known to be the job's. When the main
-// process has ended, a signal to perfagent or the end of ctx makes it kill the other processes at once.
+// rescans them while it waits, to find new processes before their parents end. When the main process has ended, a
+// signal to perfagent or the end of ctx makes it kill the other processes immediately.
 func (s *stopper) awaitProcesses(rest *survivors) {
 	defer close(s.done)
 	grace := time.NewTimer(s.o.StopGrace)
@@ -158,7 +158,7 @@ func (s *stopper) kill(rest *survivors) {
 	}
 }
 
-// end waits for the end of a stopped job's processes, at most for StopGrace and killing together.
+// end waits for the processes of a stopped job to end, for at most StopGrace plus killing.
 func (s *stopper) end() []reporter.Missing {
 	if s.done != nil {
 		<-s.done
@@ -178,13 +178,13 @@ func (s *stopper) recordKill(rec *collector.Recording) {
 	rec.Account.Stop = &stop
 }
 
-// survivors counts and kills the processes of a job that is being stopped. The kernel may never answer for one of them.
+// survivors counts and kills the processes of a job that is being stopped. Reading one of them may hang in the kernel.
 type survivors struct {
 	tree   *process.Tree // nil if they cannot be found
 	caller *timeout.Caller[processCount]
 }
 
-// A processCount holds the number of existing processes, and the error of finding or killing them.
+// A processCount holds the number of existing processes, and the error from finding or killing them.
 type processCount struct {
 	n   int
 	err error
@@ -192,8 +192,8 @@ type processCount struct {
 
 var errNoAnswer = errors.New("the kernel does not respond for one of them")
 
-// call runs do, which counts or kills the processes of the tree, and returns their number; 0 if they cannot be found.
-// After a timeout it returns 1, because the job may not have ended.
+// call runs do, which counts or kills the processes of the tree, and returns their number, or 0 if they cannot be
+// found. After a timeout it returns 1, because the job may not have ended.
 func (v *survivors) call(do func(*process.Tree) (int, error)) (int, error) {
 	if v.tree == nil {
 		return 0, nil

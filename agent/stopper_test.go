@@ -33,12 +33,12 @@ func TestRun_StopsWhenARuleHolds(t *testing.T) {
 	}
 }
 
-// A child that ignores TERM and holds the pipe of Stdout is killed after the grace, and Run returns.
-func TestRun_KillsWhatIgnoresTERM(t *testing.T) {
+// A child that ignores TERM and keeps the pipe of Stdout open is killed after StopGrace, and Run returns.
+func TestRun_KillsProcessesThatIgnoreTERM(t *testing.T) {
 	t.Parallel()
 	o := stopping(t, `trap '' TERM; setsid sleep 60 & while :; do sleep 0.02; done`, "job_processes >= 2 for 100ms")
 	o.StopGrace = 200 * time.Millisecond
-	o.Stdout = new(strings.Builder) // a pipe, which the child holds
+	o.Stdout = new(strings.Builder) // a pipe, which the child keeps open
 
 	r := mustRun(t, o)
 
@@ -47,7 +47,8 @@ func TestRun_KillsWhatIgnoresTERM(t *testing.T) {
 	}
 }
 
-// When ctx ends in the grace, the main process has had its TERM, and remaining processes are killed immediately.
+// If ctx ends during StopGrace, after the main process has received TERM, the remaining processes are killed
+// immediately.
 func TestRun_EndOfContextEndsStopGrace(t *testing.T) {
 	t.Parallel()
 	o := stopping(t, `sh -c 'trap "" TERM; echo ready; while :; do sleep 0.02; done' & wait`, "job_processes >= 2 for 200ms")
@@ -80,7 +81,7 @@ func TestOptions_StopIfIsChecked(t *testing.T) {
 	}
 }
 
-// Other children of the program are left alone.
+// When a job is stopped, other children of the program keep running.
 func TestRun_StopKillsNoOtherChild(t *testing.T) {
 	t.Parallel()
 	other := stopping(t, "read line; exit 7")

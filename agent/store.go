@@ -19,14 +19,14 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// storeResult holds the state of a put, and a description of it; outcome is "" unless the store has the report.
+// storeResult holds the state of a put and, in outcome, its description. outcome is "" unless the store has the report.
 type storeResult struct {
 	state   *reporter.StoreState
 	outcome string
 }
 
-// pendingIn returns data, the contents of a report's file, with the state "pending" for the store. It returns data
-// unchanged in perf.py's format, which has no place for the state.
+// pendingIn returns data, the contents of a report's file, with the state "pending" for the store. It returns data in
+// perf.py's format unchanged, because that format has no field for the state.
 func (s *session) pendingIn(data []byte, node string) []byte {
 	if s.reportStore == nil || s.o.Compat != "" {
 		return data
@@ -41,8 +41,8 @@ func (s *session) pendingIn(data []byte, node string) []byte {
 	return pending
 }
 
-// openStore opens the store without connecting to it. The address was checked before. It returns nil if no store is
-// wanted.
+// openStore opens the store without connecting to it. The address has already been checked. openStore returns nil if no
+// store is wanted.
 func openStore(o *Options) *store.Store {
 	if o.Store == "" {
 		return nil
@@ -59,7 +59,8 @@ func openStore(o *Options) *store.Store {
 	return to
 }
 
-// startStoring begins to put the report of d into the store. wait waits for the result; it is nil if there is no store.
+// startStoring starts putting the report of d into the store. wait waits for the result. It is nil if there is no
+// store.
 func (s *session) startStoring(ctx context.Context, d delivery) (wait func() storeResult) {
 	if s.reportStore == nil || d.toStore == nil {
 		return nil
@@ -104,7 +105,7 @@ func (s *session) recordStoring(d *delivery, out storeResult) {
 	})
 }
 
-// partialUploader periodically puts the report so far into the store, in case the node dies. It is an observer of the
+// A partialUploader periodically puts the report so far into the store, in case the node dies. It is an observer of the
 // run. A failed put is not repeated, because the next put replaces it.
 type partialUploader struct {
 	*copier
@@ -115,9 +116,9 @@ type partialUploader struct {
 	cancel  context.CancelFunc
 }
 
-// putsPartials reports whether the recording puts partial reports into the store. A store in the directory of the
-// reports needs none, because the journal is already there. One of several ranks puts none, because its report is not
-// the node's.
+// putsPartials reports whether the recording puts partial reports into the store. A store in the report directory needs
+// none, because the journal is already there. One of several ranks puts none, because its report does not cover the
+// node.
 func (s *session) putsPartials() bool {
 	if s.reportStore == nil || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.nodeRole.isRankPart {
 		return false
@@ -137,7 +138,8 @@ func (s *session) newPartialUploader(incomplete string) *partialUploader {
 	return p
 }
 
-// begin sets the time of the first put. Within one period, it differs from node to node, so that not all put at once.
+// begin sets the time of the first put. The time differs between nodes, within one period, so that they do not all put
+// at the same time.
 func (p *partialUploader) begin(rec *collector.Recording) {
 	const spread = 64
 	o := &p.session.o
@@ -153,7 +155,7 @@ func (p *partialUploader) begin(rec *collector.Recording) {
 
 func (p *partialUploader) observe(sample *collector.Sample, rec *collector.Recording) {
 	if r := p.session.nodeRole.roster; rec.End.Mono >= p.due && r != nil && r.HasOthers() {
-		return // with other ranks, the report is not the node's
+		return // with other ranks, the report does not cover the node
 	}
 	p.copier.observe(sample, rec)
 }
@@ -190,7 +192,7 @@ func (p *partialUploader) end() []reporter.Missing {
 	return p.copier.end()
 }
 
-// evict deletes the partial report; call it when the final report has been stored. If the last put did not return in
+// evict deletes the partial report. Call it when the final report has been stored. If the last put did not return in
 // time (ended is false), evict does nothing.
 func (p *partialUploader) evict(ctx context.Context, from *store.Store) error {
 	if p == nil || !p.ended {

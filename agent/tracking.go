@@ -35,10 +35,10 @@ type mlflowTracking struct {
 	head  *journal.Head // describes the run to the live push; nil if there is none
 	live  *pusher.Live
 	stop  func() (ended bool)
-	ended *pusher.Live // live, once it has ended
+	ended *pusher.Live // the value of live, after it has ended
 }
 
-// newTracking decides where to push, from the options and the variables of MLflow.
+// newTracking determines where to push from the options and MLflow's environment variables.
 func newTracking(o Options) *mlflowTracking {
 	t := &mlflowTracking{uri: o.MLflow, state: reporter.PushState{State: reporter.PushOff}}
 	switch o.MLflow {
@@ -74,12 +74,12 @@ func (o Options) nodeInMLflow() string {
 		return index
 	}
 	id := newIdentity(o.identity)
-	host, _ := os.Hostname() // "" is unknown
+	host, _ := os.Hostname() // "" if unknown
 
 	return pusher.NodeName(index, &id, host)
 }
 
-// configureRank configures the push for one of several ranks on this node. common is a string known to exactly the
+// configureRank configures the push for one of several ranks on this node. common is a string shared by exactly the
 // agents of this launch on this node. It identifies the MLflow run created by the job of any of these ranks. The live
 // push sends only the host's series, and waits for startLive unless the rank measures the host from the beginning
 // (measuresHost). Call it before jobEnv.
@@ -99,7 +99,7 @@ func (t *mlflowTracking) startLive() {
 // isEnabled reports whether there is a server to push to.
 func (t *mlflowTracking) isEnabled() bool { return t.state.State == reporter.PushPending }
 
-// jobEnv returns additions to the job's environment that put our tags on the MLflow runs that the job makes. It does
+// jobEnv returns additions to the job's environment that put our tags on the MLflow runs that the job creates. It does
 // not touch an MLFLOW_RUN_CONTEXT that it cannot parse.
 func (t *mlflowTracking) jobEnv(runID string) []string {
 	if !t.isEnabled() {
@@ -125,11 +125,11 @@ func (t *mlflowTracking) jobEnv(runID string) []string {
 }
 
 // maxEnvEntry is the maximum size of one environment string of execve(2), with its terminator (MAX_ARG_STRLEN of
-// linux/binfmts.h). With a longer string the job could not start.
+// linux/binfmts.h). The job could not start with a longer string.
 const maxEnvEntry = 128 << 10
 
-// survivesJSON reports whether had, which is JSON, means the same after it was decoded and encoded. Invalid UTF-8 and
-// unpaired surrogates are lost.
+// survivesJSON reports whether had, which is JSON, keeps its meaning when it is decoded and encoded. Invalid UTF-8 and
+// unpaired surrogates would be lost.
 func survivesJSON(had string) bool {
 	var value any
 	if !utf8.ValidString(had) || json.Unmarshal([]byte(had), &value) != nil {
@@ -150,8 +150,8 @@ const (
 	maxRefused = 3
 )
 
-// connect returns a client for pushing while the job runs or at its end. retries takes the place of the variables
-// MLFLOW_HTTP_….
+// connect returns a client for pushing while the job runs or at its end. retries and the delays between them override
+// the MLFLOW_HTTP_… variables.
 func (t *mlflowTracking) connect(retries int) (*mlflow.Client, error) {
 	cfg, err := pusher.ClientConfig(t.uri, Version(), os.LookupEnv)
 	if err != nil {
@@ -171,7 +171,7 @@ func (t *mlflowTracking) connect(retries int) (*mlflow.Client, error) {
 	return mlflow.New(cfg)
 }
 
-// unreachable reports whether err means that there is no server at the address.
+// unreachable reports whether err means that no server listens at the address.
 func unreachable(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dns) && dns.IsNotFound

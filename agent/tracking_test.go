@@ -21,7 +21,7 @@ func rankTracking(t *testing.T, rank int, measuresHost bool) *mlflowTracking {
 	return tr
 }
 
-// The MLflow run made by the job of any rank is found by each rank of the node, and by no other launch.
+// Each rank of the node finds the MLflow run that the job of any rank creates. Other launches do not find it.
 func TestMLflowTracking_RanksShareTheInvocation(t *testing.T) {
 	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
 	if a.state.Invocation != b.state.Invocation || a.jobEnv("r")[0] != b.jobEnv("r")[0] {
@@ -36,7 +36,7 @@ func TestMLflowTracking_RanksShareTheInvocation(t *testing.T) {
 	}
 }
 
-// A rank pushes live once it measures the host, and starts only once.
+// A rank starts its live push when it begins to measure the host, and only once.
 func TestMLflowTracking_OnlyOneRankPushesLive(t *testing.T) {
 	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
 	a.begin(nil)
@@ -51,7 +51,7 @@ func TestMLflowTracking_OnlyOneRankPushesLive(t *testing.T) {
 	}
 }
 
-// The rank that pushes the node at the end gets the MLflow run from the rank that pushed live.
+// The rank that pushes the node's report at the end uses the MLflow run of the rank that pushed live.
 func TestMLflowTracking_AdoptsTheRunOfTheNode(t *testing.T) {
 	a := rankTracking(t, 0, true)
 	push := func(uri string) delivery {

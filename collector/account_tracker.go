@@ -9,41 +9,41 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// An accountTracker keeps the Account of a run. It is a value, like CounterState: next changes nothing and depends only
-// on its arguments, so that the same Readings always give the same Account.
+// An accountTracker keeps the Account of a run. Like CounterState, it is a value: next does not modify it and depends
+// only on its arguments, so the same Readings always give the same Account.
 type accountTracker struct {
 	start host.Instant
 	// source is the source of the job's numbers, as in JobOptions; "" without a job.
 	source string
-	// found reports whether the job's processes can be found if its group does not count them.
+	// found reports whether the job's processes can be found without its group.
 	found bool
 
 	last time.Duration // monotonic time of the last Reading
 
-	// The counters of the group that sets a limit count from the moment when the group began to set the limit.
+	// Counters of the group that sets a limit. They start when the group begins to set the limit.
 	periods, throttled, throttledSeconds series.Counter
 	oomKills, hostOOMKills               series.Counter
 	refaults, highs                      series.Counter
-	reclaimGroup                         string // the group of refaults and highs
+	reclaimGroup                         string // the group that refaults and highs count for
 	jobStall, hostStall                  stallCounters
-	// peak is the peak of the job's group before the job. limitPeak is the newest peak of the group that sets the memory
-	// limit.
+	// peak is the peak memory of the job's group before the job started. limitPeak is the newest peak of the group that
+	// sets the memory limit.
 	peak, limitPeak       series.Optional
-	cpuGroup, memoryGroup string // groups that set the limits, at the last Reading
+	cpuGroup, memoryGroup string // groups that set the limits at the last Reading
 
-	// oomSeen and hostOOMSeen count the OOM kills that noteOOM has handled, lookedAt is when it last handled some.
+	// oomSeen and hostOOMSeen count the OOM kills that noteOOM has handled. lookedAt is the last time it handled any.
 	oomSeen, hostOOMSeen series.Optional
 	lookedAt             time.Duration
 	// killsBefore and hostKillsBefore count the OOM kills before the newest Reading.
 	killsBefore, hostKillsBefore series.Optional
 	limits                       limitKillDetector
-	// leastMemory is the host's memory when the least was available since the last Reading that counted all kills; Total
-	// is 0 if unknown.
+	// leastMemory is the host's memory at the Reading with the least available memory since the last Reading that
+	// counted all kills. Total is 0 if it is unknown.
 	leastMemory host.Memory
 
 	// searchLog reports whether to search the kernel's log for the victims of new OOM kills.
 	searchLog bool
-	// missing is what the newest Reading could not measure; nil if nothing.
+	// missing describes what the newest Reading could not measure; nil if it measured everything.
 	missing *series.Missing
 }
 
@@ -55,7 +55,7 @@ func newAccountTracker(base *host.Reading, job host.JobOptions) accountTracker {
 	return t
 }
 
-// A trackerInput is the input of an accountTracker besides the Reading.
+// A trackerInput is the input of an accountTracker in addition to the Reading.
 type trackerInput struct {
 	cpuSeconds float64 // CPU time of the job since the baseline
 	closing    bool    // the Reading is the last one
@@ -119,7 +119,7 @@ func (t *accountTracker) noteJob(a *Account, r *host.Reading, in trackerInput) {
 	a.LateCPUSeconds += j.LateCPUSeconds
 	a.CPUIncomplete = math.IsNaN(j.CPUSeconds) && in.closing && t.source == host.JobFromTree && t.found
 	raiseTo(&a.UnownedMB, series.Optional(j.Unowned/MiB))
-	a.LivingCPUSeconds = series.Optional(j.LivingCPUSeconds) // of this Reading only, because processes end
+	a.LivingCPUSeconds = series.Optional(j.LivingCPUSeconds) // not a maximum: processes end
 
 	if j.MemoryKind == "" {
 		return
@@ -129,7 +129,7 @@ func (t *accountTracker) noteJob(a *Account, r *host.Reading, in trackerInput) {
 			Why: "later samples add up resident sizes (rss), which count shared pages several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
-		return // rss, an upper bound, stays the kind; so does the group, which is not read while a job is small
+		return // keep rss, an upper bound, and the group, which is not read while a job is small
 	}
 	a.MemoryKind = j.MemoryKind
 }
@@ -141,7 +141,7 @@ func (t *accountTracker) noteReclaim(limits *host.Limits, r *cgroup.Reclaim) {
 		total = *limits.Reclaim
 	}
 	before := total
-	if t.reclaimGroup != limits.MemoryGroup { // what the new group counted before is not the job's
+	if t.reclaimGroup != limits.MemoryGroup { // earlier counts of the new group are not the job's
 		t.reclaimGroup = limits.MemoryGroup
 		t.refaults.Rebase(series.Optional(total.RefaultedMB*MiB), r.Refaults)
 		t.highs.Rebase(0, r.HighEvents)
@@ -190,7 +190,7 @@ func (t *accountTracker) noteGroup(a *Account, j *host.JobUsage) {
 	}
 }
 
-// rebaseGroups switches to the counters of the groups that now set the limits. What these groups counted before is not
+// rebaseGroups switches to the counters of the groups that now set the limits. Earlier counts of these groups are not
 // the job's; the increase so far is kept.
 func (t *accountTracker) rebaseGroups(a *Account, j *host.JobUsage) {
 	g := j.Group
@@ -256,7 +256,7 @@ func (t *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
 	t.lookedAt = at.Mono
 }
 
-// noteKill records the newest kill in the group or, if no group counts them, on the host.
+// noteKill records the newest kill in the group or, if no group counts kills, on the host.
 func (t *accountTracker) noteKill(a *Account, at host.Instant) {
 	inGroup, onHost := orZero(a.OOMKills), orZero(a.HostOOMKills)
 	ours, anybodys := inGroup > t.killsBefore, onHost > t.hostKillsBefore && !a.OOMKills.Known()

@@ -20,8 +20,8 @@ type groupAt struct {
 	limit, peak, cache, oomKills float64 // MiB
 }
 
-// accountAfter returns the account of a job after Readings of its control group, the first of them the baseline, and
-// the samples' share of throttled periods.
+// accountAfter returns the account of a job after Readings of its control group, and the percentage of throttled
+// periods in each sample. The first Reading is the baseline.
 func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 	t.Helper()
 	reading := func(i int) *host.Reading {
@@ -47,8 +47,8 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 	return &a, pct
 }
 
-// Another group may set the limits from some time on. Its earlier counts are not the job's; the counts of the previous
-// group stay.
+// If another group starts to set the limits, its earlier counts are not the job's, and the counts of the previous group
+// are kept.
 func TestAccountTracker_KeepsCountsWhenQuotaGroupChanges(t *testing.T) {
 	a, pct := accountAfter(t, []groupAt{
 		{quotaGroup: "leaf", periods: 100, throttled: 50},
@@ -72,37 +72,38 @@ func TestAccountTracker_KeepsCountsWhenQuotaGroupChanges(t *testing.T) {
 	}
 }
 
-// The reached share is relative to the limit at that time, and to peaks that rose while the job ran.
-func TestAccountTracker_ReachedShareIsOfLimitAtThatTime(t *testing.T) {
+// LimitReachedPct compares each peak with the limit at that time, and ignores peaks that did not rise while the job
+// ran.
+func TestAccountTracker_ComparesPeaksWithLimitAtThatTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []groupAt
 		want     series.Optional
 	}{
-		"a peak of before":                       {[]groupAt{{limit: 200, peak: 200}, {limit: 200, peak: 200}}, series.Unknown()},
+		"a peak from before the job":             {[]groupAt{{limit: 200, peak: 200}, {limit: 200, peak: 200}}, series.Unknown()},
 		"a peak between two Readings":            {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 150, cache: 10}}, 70},
-		"page cache is taken back":               {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 190}}, 5},
+		"page cache is reclaimed":                {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 190}}, 5},
 		"killed at the limit":                    {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, series.Unknown()},
 		"killed below a lower limit":             {[]groupAt{{limit: 1000, peak: 20}, {limit: 1000, peak: 100, cache: 50, oomKills: 1}}, 5},
-		"killed, and full before":                {[]groupAt{{limit: 200, peak: 200, oomKills: 1}, {limit: 200, peak: 200, oomKills: 2}}, series.Unknown()},
-		"killed at the limit, then it is raised": {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, oomKills: 1}, {limit: 2000, peak: 200, oomKills: 1}}, series.Unknown()},
-		"an old kill":                            {[]groupAt{{limit: 200, peak: 20, oomKills: 1}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, 25},
+		"killed, and full already":               {[]groupAt{{limit: 200, peak: 200, oomKills: 1}, {limit: 200, peak: 200, oomKills: 2}}, series.Unknown()},
+		"killed at the limit, then limit raised": {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, oomKills: 1}, {limit: 2000, peak: 200, oomKills: 1}}, series.Unknown()},
+		"a kill before the baseline":             {[]groupAt{{limit: 200, peak: 20, oomKills: 1}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, 25},
 		"the limit is lowered later":             {[]groupAt{{limit: 4000, peak: 20}, {limit: 4000, peak: 300}, {limit: 200, peak: 300}}, 7.5},
 		"the limit is raised later":              {[]groupAt{{limit: 400, peak: 20}, {limit: 400, peak: 300}, {limit: 4000, peak: 310}}, 75},
-		"another group, with a past": {[]groupAt{{limit: 200, peak: 20, memoryGroup: "leaf"}, {limit: 200, peak: 40, memoryGroup: "leaf"},
+		"another group with earlier peaks": {[]groupAt{{limit: 200, peak: 20, memoryGroup: "leaf"}, {limit: 200, peak: 40, memoryGroup: "leaf"},
 			{limit: 400, peak: 390, memoryGroup: "parent"}, {limit: 400, peak: 390, memoryGroup: "parent"}}, 20},
 		"no limit": {[]groupAt{{limit: math.NaN(), peak: math.NaN()}, {limit: math.NaN(), peak: math.NaN()}}, series.Unknown()},
 	} {
 		a, _ := accountAfter(t, c.readings)
 		if a.LimitReachedPct != c.want && (a.LimitReachedPct.Known() || c.want.Known()) {
-			t.Errorf("%s: LimitReachedPct %v, want %v", name, a.LimitReachedPct, c.want)
+			t.Errorf("%s: LimitReachedPct = %v, want %v", name, a.LimitReachedPct, c.want)
 		}
 		if full := strings.HasPrefix(name, "killed at the limit") || strings.HasPrefix(name, "killed, and full"); full != (a.FullAtKillMB == 200) {
-			t.Errorf("%s: FullAtKillMB %v; want 200: %v", name, a.FullAtKillMB, full)
+			t.Errorf("%s: FullAtKillMB = %v, want 200 only if the group was full (%v)", name, a.FullAtKillMB, full)
 		}
 	}
 }
 
-// With a changing limit, the account has the allowed CPU time, and the range of the limit.
+// If the limit changes, the account sums the allowed CPU time and records the range of the limit.
 func TestAccountTracker_SumsAllowedCPUTimeOfChangingLimit(t *testing.T) {
 	reading := func(second int, cpus float64) *host.Reading {
 		at := time.Duration(second) * time.Second
@@ -115,15 +116,16 @@ func TestAccountTracker_SumsAllowedCPUTimeOfChangingLimit(t *testing.T) {
 		l, a = l.next(a, reading(second+1, cpus), trackerInput{})
 	}
 	if got := a.LimitCPUSeconds; got != 2+2+1.5+1 {
-		t.Errorf("LimitCPUSeconds %v, want 6.5", got)
+		t.Errorf("LimitCPUSeconds = %v, want 6.5", got)
 	}
 	if r := a.Limits.CPUsRange; r == nil || r.Min != 1 || r.Max != 2 || r.Changes != 1 || !r.ChangedAt.Equal(time.Unix(1003, 0)) {
-		t.Errorf("CPUsRange %+v, want 1 to 2 with one change at 1003 s", r)
+		t.Errorf("CPUsRange = %+v, want 1 to 2 with one change at 1003 s", r)
 	}
 }
 
-// Memory pressure counts from its first reading, and starts again when another group has the limit.
-func TestAccountTracker_ReclaimStartsAgainWithNewGroup(t *testing.T) {
+// Memory pressure counts from the first reading. When another group sets the limit, it counts from the first reading of
+// that group.
+func TestAccountTracker_IgnoresEarlierReclaimOfNewGroup(t *testing.T) {
 	l, a := accountTracker{start: host.Instant{}}, NoAccount()
 	u := math.NaN()
 	for _, h := range []struct {
@@ -140,15 +142,16 @@ func TestAccountTracker_ReclaimStartsAgainWithNewGroup(t *testing.T) {
 		l.noteReclaim(&a.Limits, &h.held)
 	}
 	if got, want := a.Limits.Reclaim, (host.Reclaim{SwapMB: 30, RefaultedMB: 11}); got == nil || *got != want {
-		t.Errorf("Reclaim %+v, want %+v", got, want)
+		t.Errorf("Reclaim = %+v, want %+v", got, want)
 	}
 	l.noteReclaim(&a.Limits, &cgroup.Reclaim{Swap: u, Refaults: u, High: 50 * MiB, HighEvents: 100})
 	if got := a.Limits.Reclaim.HighMB; got != 50 {
-		t.Errorf("HighMB %v after memory.high was exceeded, want 50", got)
+		t.Errorf("HighMB = %v after memory.high was exceeded, want 50", got)
 	}
 }
 
-// killReading is the memory in a Reading: the host's, in percent available (0 = unknown), and the group's.
+// killReading is the memory in a Reading: the percentage of the host's memory that is available (0 = unknown), and the
+// percentage of the limit that the group holds.
 type killReading struct {
 	available, held float64 // percent
 	kills, ooms     float64 // of the group and those below it
@@ -157,9 +160,9 @@ type killReading struct {
 	host            float64 // kills on the host
 }
 
-// A kill is attributed to a limit if the kernel's counters prove it: in v2 they count the kills due to a limit, which
-// page cache does not increment. In v1 the unreclaimable memory before the kill decides. The host's available memory is
-// also taken from before the kill, because the kill itself frees memory.
+// A kill is attributed to a limit if the kernel's counters prove it: in v2 they count the kills due to a limit. In v1
+// the unreclaimable memory before the kill decides. The host's available memory is also read before the kill, because
+// the kill itself frees memory.
 func TestAccountTracker_AttributesKillToProvenLimit(t *testing.T) {
 	n := math.NaN()
 	v1 := func(available, held, kills float64) killReading {
@@ -174,25 +177,25 @@ func TestAccountTracker_AttributesKillToProvenLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []killReading // the first is the baseline
 		want     *OOMKill      // without its time and AvailableMB
-		at       int           // Reading that counted it
+		at       int           // index of the Reading that counted it
 		atLimit  series.Optional
 	}{
 		"none":                                   {[]killReading{v2(3, 3, 3), v2(3, 3, 3)}, nil, 0, series.Unknown()},
-		"v2, the job's limit":                    {[]killReading{v2(3, 3, 3), v2(4, 4, 4)}, &OOMKill{InGroup: true, AtLimit: true, LimitEventsCounted: true, AvailablePct: series.Unknown()}, 1, 1},
-		"v2, counted a Reading earlier":          {[]killReading{v2(3, 3, 3), v2(3, 4, 4), v2(4, 4, 4)}, &OOMKill{InGroup: true, AtLimit: true, LimitEventsCounted: true, AvailablePct: 50}, 2, 1},
-		"v2, a limit below":                      {[]killReading{v2(0, 0, 0), v2(0, 0, 0), v2(2, 1, 0)}, &OOMKill{InGroup: true, LimitEventsCounted: true, AvailablePct: 50}, 2, series.Unknown()},
-		"v2, the limit around, of others before": {[]killReading{v2(0, 0, 0), v2(0, 0, 5), v2(0, 0, 5), v2(1, 0, 5)}, &OOMKill{LimitEventsCounted: true, AvailablePct: 50}, 3, series.Unknown()},
+		"v2, at the job's limit":                 {[]killReading{v2(3, 3, 3), v2(4, 4, 4)}, &OOMKill{InGroup: true, AtLimit: true, LimitEventsCounted: true, AvailablePct: series.Unknown()}, 1, 1},
+		"v2, limit counted a Reading earlier":    {[]killReading{v2(3, 3, 3), v2(3, 4, 4), v2(4, 4, 4)}, &OOMKill{InGroup: true, AtLimit: true, LimitEventsCounted: true, AvailablePct: 50}, 2, 1},
+		"v2, at the limit of a group below":      {[]killReading{v2(0, 0, 0), v2(0, 0, 0), v2(2, 1, 0)}, &OOMKill{InGroup: true, LimitEventsCounted: true, AvailablePct: 50}, 2, series.Unknown()},
+		"v2, others hit the limit before":        {[]killReading{v2(0, 0, 0), v2(0, 0, 5), v2(0, 0, 5), v2(1, 0, 5)}, &OOMKill{LimitEventsCounted: true, AvailablePct: 50}, 3, series.Unknown()},
 		"v2, not at a limit":                     {[]killReading{v2(0, 7, 7), v2(0, 7, 7), v2(1, 7, 7)}, &OOMKill{LimitEventsCounted: true, AvailablePct: 50}, 2, series.Unknown()},
-		"v2, at the limit, then the host's":      {[]killReading{v2(0, 0, 0), v2(1, 1, 1), v2(2, 1, 1)}, &OOMKill{LimitEventsCounted: true, AvailablePct: 50}, 2, 1},
+		"v2, at the limit, then not at a limit":  {[]killReading{v2(0, 0, 0), v2(1, 1, 1), v2(2, 1, 1)}, &OOMKill{LimitEventsCounted: true, AvailablePct: 50}, 2, 1},
 		"v2, twice at the limit":                 {[]killReading{v2(0, 0, 0), v2(1, 1, 1), v2(3, 3, 3)}, &OOMKill{InGroup: true, AtLimit: true, LimitEventsCounted: true, AvailablePct: 50}, 2, 3},
-		"v2, nothing counts limits":              {[]killReading{v2(0, 0, n), v2(0, 0, n), v2(1, 0, n)}, &OOMKill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
-		"v1, held":                               {[]killReading{v1(50, 10, 0), v1(50, 90, 0), v1(50, 10, 1)}, &OOMKill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
-		"v1, held after it":                      {[]killReading{v1(50, 10, 0), v1(50, 89, 0), v1(50, 95, 1)}, &OOMKill{AvailablePct: 50}, 2, series.Unknown()},
-		"v1, held, and the host was short":       {[]killReading{v1(50, 10, 0), v1(4.9, 95, 0), v1(50, 10, 1)}, &OOMKill{AvailablePct: 4.9}, 2, series.Unknown()},
-		"v1, held, nothing known of the host":    {[]killReading{v1(0, 95, 0), v1(0, 95, 0), v1(50, 10, 1)}, &OOMKill{AvailablePct: series.Unknown()}, 2, series.Unknown()},
-		"v1, seen":                               {[]killReading{v1(50, 10, 0), {available: 50, held: 10, ooms: n, limitOOMs: n, under: true}, v1(50, 10, 1)}, &OOMKill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
-		"no group, the host was short":           {[]killReading{root(50, 0), root(1, 0), root(88, 1)}, &OOMKill{AvailablePct: 1}, 2, series.Unknown()},
-		"a kill elsewhere":                       {[]killReading{{available: 50, ooms: n, limitOOMs: n}, {available: 1, ooms: n, limitOOMs: n}, {available: 50, host: 1, ooms: n, limitOOMs: n}}, nil, 0, series.Unknown()},
+		"v2, kills due to limit not counted":     {[]killReading{v2(0, 0, n), v2(0, 0, n), v2(1, 0, n)}, &OOMKill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
+		"v1, group was full":                     {[]killReading{v1(50, 10, 0), v1(50, 90, 0), v1(50, 10, 1)}, &OOMKill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
+		"v1, group was full only after the kill": {[]killReading{v1(50, 10, 0), v1(50, 89, 0), v1(50, 95, 1)}, &OOMKill{AvailablePct: 50}, 2, series.Unknown()},
+		"v1, group and host were full":           {[]killReading{v1(50, 10, 0), v1(4.9, 95, 0), v1(50, 10, 1)}, &OOMKill{AvailablePct: 4.9}, 2, series.Unknown()},
+		"v1, group was full, host unknown":       {[]killReading{v1(0, 95, 0), v1(0, 95, 0), v1(50, 10, 1)}, &OOMKill{AvailablePct: series.Unknown()}, 2, series.Unknown()},
+		"v1, under_oom was read":                 {[]killReading{v1(50, 10, 0), {available: 50, held: 10, ooms: n, limitOOMs: n, under: true}, v1(50, 10, 1)}, &OOMKill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
+		"no group, host was full":                {[]killReading{root(50, 0), root(1, 0), root(88, 1)}, &OOMKill{AvailablePct: 1}, 2, series.Unknown()},
+		"a kill outside the group":               {[]killReading{{available: 50, ooms: n, limitOOMs: n}, {available: 1, ooms: n, limitOOMs: n}, {available: 50, host: 1, ooms: n, limitOOMs: n}}, nil, 0, series.Unknown()},
 	} {
 		reading := func(i int) *host.Reading {
 			k, at := c.readings[i], time.Duration(i)*time.Second
@@ -211,12 +214,12 @@ func TestAccountTracker_AttributesKillToProvenLimit(t *testing.T) {
 		got := a.LastOOMKill
 		if got != nil {
 			if at := time.Unix(100+int64(c.at), 0); !got.At.Equal(at) || got.AvailablePct.Known() && math.Abs(float64(got.AvailableMB-10*got.AvailablePct)) > 0.01 {
-				t.Errorf("%s: kill %+v, want it at %v, with AvailableMB 10 times AvailablePct", name, got, at)
+				t.Errorf("%s: last kill = %+v, want it at %v, with AvailableMB = 10 * AvailablePct", name, got, at)
 			}
 			got = &OOMKill{InGroup: got.InGroup, AtLimit: got.AtLimit, LimitEventsCounted: got.LimitEventsCounted, AvailablePct: got.AvailablePct}
 		}
 		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) || fmt.Sprint(a.LimitOOMKills) != fmt.Sprint(c.atLimit) {
-			t.Errorf("%s: last kill %+v, %v kills at the limit; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
+			t.Errorf("%s: last kill = %+v, LimitOOMKills = %v; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
 		}
 	}
 }

@@ -20,9 +20,7 @@ import (
 func watchSleep(t testing.TB, o Options) *Sampler {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -37,26 +35,28 @@ func watchSleep(t testing.TB, o Options) *Sampler {
 	return NewSampler(host.NewReader(host.Options{Job: job}), o)
 }
 
-// After warm-up a sample does not allocate, in the readers or the arithmetic, even when it reads occasional sources.
+// After a warm-up, a sample does not allocate, neither to read nor to compute, even if it reads sources that are not
+// read for every sample.
 func TestSampler_AllocatesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes five seconds; go test without -short")
+		t.Skip("takes five seconds; run without -short")
 	}
 	fewest := math.Inf(1)
-	for try := 0; try < 3 && fewest > 0.3; try++ { // the runtime allocates for waiting goroutines
+	for try := 0; try < 3 && fewest > 0.3; try++ { // the runtime itself may allocate for waiting goroutines
 		fewest = min(fewest, allocationsOfSample(t))
 	}
 	if fewest > 0.3 {
-		t.Errorf("%.2f allocations in a sample, want at most 0.3", fewest)
+		t.Errorf("%.2f allocations per sample, want at most 0.3", fewest)
 	}
 }
 
-// perNewProcess is the number of allocations to identify a new process of the host.
+// perNewProcess is the number of allocations needed to identify a new process of the host.
 const perNewProcess = 5
 
-// allocationsOfSample returns the number of allocations of this process in a sample, without those for new processes.
+// allocationsOfSample returns the mean number of allocations of this process per sample, excluding allocations for new
+// processes.
 func allocationsOfSample(t *testing.T) float64 {
-	const warm, most = 120, 320 // samples of 10 ms: the first table and limits, then every period except 5 s
+	const warm, most = 120, 320 // samples of 10 ms; most covers every period except 5 s
 	var before, after runtime.MemStats
 	var started, ended float64
 	ctx, end := context.WithCancel(t.Context())

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// BenchmarkSample measures the work after a Reading: the Sample, ring and summaries.
+// BenchmarkSample measures the work after a Reading: to compute the Sample and to add it to the ring and the summaries.
 func BenchmarkSample(b *testing.B) {
 	r := host.NewReader(host.Options{})
 	defer r.Close()

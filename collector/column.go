@@ -94,13 +94,13 @@ const (
 	LustreWrite
 	LustreReadRate
 	LustreWriteRate
-	NumColumns // number of columns without the GPUs'
+	NumColumns // number of columns, not counting those for GPUs
 )
 
 // NumPerfPyKeys is the number of perf.py's columns.
 const NumPerfPyKeys = int(Timestamp) + 1
 
-// The columns of GPUs follow all other columns, the same number for each device.
+// The columns of GPUs follow all other columns. Each GPU has the same number of columns.
 const (
 	// MaxGPUs is the largest number of GPUs that are recorded for a node.
 	MaxGPUs = 16
@@ -123,8 +123,8 @@ const (
 	numGPUKeys
 )
 
-// GPUColumn returns the column of the value k of a device. device is 0 to MaxGPUs-1, in the order of Recording.GPUs,
-// and part of the column's key: gpu_3_power_watts.
+// GPUColumn returns the column for the value k of a device. device is an index into Recording.GPUs, from 0 to
+// MaxGPUs-1, and part of the column's key: gpu_3_power_watts.
 func GPUColumn(device int, k GPUKey) Column {
 	return NumColumns + Column(device*NumGPUKeys) + Column(k)
 }
@@ -138,44 +138,44 @@ func (c Column) GPU() (device int, k GPUKey, ok bool) {
 	return at / NumGPUKeys, GPUKey(at % NumGPUKeys), true
 }
 
-// A ColumnInfo describes a column. Reports, charts, MLflow, /metrics, comparisons and merges take their facts from
-// here.
+// A ColumnInfo describes a column. It is the source of names and units for reports, charts, MLflow, /metrics,
+// comparisons and merges.
 type ColumnInfo struct {
 	Key         string // in samples and envelope: "disk_io_read_mb"
 	Unit        Unit
-	Kind        Kind        // if the table leaves it out: Share for a Percent, else Gauge
-	Aggregation Aggregation // over nodes; if the table leaves it out: Mean for a Percent, else Sum
+	Kind        Kind        // default: Share if Unit is Percent, else Gauge
+	Aggregation Aggregation // over nodes; default: Mean if Unit is Percent, else Sum
 
 	Origin
 
-	// EnvelopeOnly reports whether the column is in a report's envelope and summaries, but not in its samples, as rates
-	// and pressures are.
+	// EnvelopeOnly reports whether the column is in a report's envelope and summaries but not in its samples. This applies
+	// to pressures and to most rates.
 	EnvelopeOnly bool
-	// Bound is what limits the column's values.
+	// Bound is the limit of the column's values.
 	Bound Bound
 
 	Label string // description in words
-	// TrafficGroup and Direction describe moved bytes: "network", "received". Short names the two in narrow tables: "net
-	// recv".
+	// TrafficGroup and Direction describe moved bytes: "network", "received". Short abbreviates both for narrow tables:
+	// "net recv".
 	TrafficGroup     TrafficGroup
 	Direction, Short string
 	// Rate is the column with a counter's rate; 0 = none. The rate's row is derived from the counter's row, unless the
-	// table has it. rateLabel is the Label of the rate if it differs.
+	// table contains it. rateLabel is the Label of the rate if it differs from the counter's.
 	Rate      Column
 	rateLabel string
 
-	// MLflow is the name of the column's time series; "" = none. In the table, a counter has the name of its rate's
-	// series. MLflowPeak reports whether the peak of each window is also a series. MLflowShare is the name of the series
-	// of the column's share of Bound; "" = none.
+	// MLflow is the name of the column's time series; "" = none. In the table, the row of a counter holds the name for
+	// its rate. MLflowPeak reports whether the peaks of windows are a series as well. MLflowShare is the name of the
+	// series with the column's share of Bound; "" = none.
 	MLflow      string
 	MLflowPeak  bool
 	MLflowShare string
 	// Prometheus is the name in /metrics, without the prefix perfagent_; "" = none.
 	Prometheus string
 
-	// The source of the values; all are unset if the column takes more than one number of a Reading. devices selects the
-	// devices that the column counts. vm and job return a number of the Reading, bytes if Unit is Mebibytes. stall
-	// returns the stalled seconds.
+	// The source of the values. All fields are unset if the column needs more than one number of a Reading. devices
+	// selects the devices that the column counts. vm and job return a number of the Reading, in bytes if Unit is
+	// Mebibytes. stall returns the stalled seconds.
 	devices deviceSelector
 	vm      func(*host.VMStat) float64
 	job     func(*host.JobUsage) float64
@@ -185,10 +185,11 @@ type ColumnInfo struct {
 // An Origin holds the properties of columns that are read together.
 type Origin struct {
 	Source   string      // host.SourceCPU…
-	Files    []string    // the needed files of the source; nil = all files
-	Requires Requirement // preconditions for values
+	Files    []string    // the files of the source that are needed; nil = all files
+	Requires Requirement // preconditions for the columns to have values
 	Scope    Scope
-	// Always reports whether every report has the columns. Otherwise a report has them only if one of them was measured.
+	// Always reports whether every report has the columns. Otherwise a report has them only if one of them was
+	// measured.
 	Always bool
 	// Digits is the number of decimals in a thinned journal. Metrics come from the summaries, which keep all digits.
 	Digits int
@@ -252,7 +253,7 @@ const (
 	Share                   // a percentage of a whole or of a window
 )
 
-// An Aggregation is the way to combine the values of several nodes into the run's.
+// An Aggregation is the way to combine the values of several nodes into one value of the run.
 type Aggregation int
 
 // The aggregations.
@@ -262,14 +263,14 @@ const (
 	Mean
 )
 
-// A Scope is what a column belongs to; a counter of the column starts at 0 with that.
+// A Scope is the entity that a column describes. Counters start at 0 when that entity is first measured.
 type Scope int
 
 // The scopes.
 const (
 	ScopeHost Scope = iota + 1
 	ScopeJob
-	ScopeDevice // a device that not every host has; its columns are kept from its first sample on
+	ScopeDevice // a device that not every host has; its columns begin at its first sample
 )
 
 // A Requirement is a set of preconditions for a column to have values.
@@ -354,7 +355,8 @@ var (
 	ofGPU        = Origin{Source: host.SourceGPU, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 1}
 )
 
-// ofGroup returns the origin of columns that need the given files of the job's control group, v2 and v1.
+// ofGroup returns the origin of columns that need the given files of the job's control group. files are the names in v2
+// and v1.
 func ofGroup(needs Requirement, files ...string) Origin {
 	return Origin{Source: host.SourceCgroup, Files: files, Requires: RequiresJob | RequiresGroup | needs,
 		Scope: ScopeJob, Digits: 3}
@@ -708,8 +710,8 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 }
 
-// complete fills in derived fields, and the rows of rates. It works in place, because copying the literals, which are
-// data of the program, would slow down each start.
+// complete fills in derived fields and the rows of rates. It works in place, because copying the literals would slow
+// down each start of the program.
 func complete(rows []ColumnInfo) []ColumnInfo {
 	for c := range rows {
 		row := &rows[c]
@@ -806,7 +808,7 @@ func (c Column) Info() ColumnInfo { return *c.row() }
 // Key returns the column's name in samples and envelope.
 func (c Column) Key() string { return c.row().Key }
 
-// IsPercent reports whether the column is in 0..100.
+// IsPercent reports whether the values of the column are percentages from 0 to 100.
 func (c Column) IsPercent() bool { return c.row().Kind == Share }
 
 // Info returns the description of the value for all devices; {i} in names stands for the device's number.
@@ -854,11 +856,11 @@ func (c Column) AffectedBy(f Failure) bool {
 // OfDevice reports whether the column belongs to a device that not every node has.
 func (c Column) OfDevice() bool { return c.row().Scope == ScopeDevice }
 
-// numBaseColumns returns the number of columns that each Recording has: all but the devices' columns at the end of the
+// numBaseColumns returns the number of columns that each Recording has: all except the device columns at the end of the
 // table.
 func numBaseColumns() Column { return Column(withoutLastDevices(columnTable)) }
 
-// withoutLastDevices returns the number of rows before the devices at the end.
+// withoutLastDevices returns the number of rows before the device rows at the end.
 func withoutLastDevices(rows []ColumnInfo) int {
 	n := len(rows)
 	for n > 0 && rows[n-1].Scope == ScopeDevice {

@@ -10,8 +10,8 @@ import (
 )
 
 // CounterState is the state of the counters after a Reading. It is a value: Next does not change it. Percentages and
-// rates are measured over a window, which begins at the last Reading that ended a window. So a Reading that follows too
-// soon, or a source that fails in between, lengthens the window instead of spoiling it.
+// rates are measured over a window, which begins when the previous window ended. If a Reading follows too soon, or a
+// source fails for a while, the window becomes longer but remains valid.
 type CounterState struct {
 	start, last host.Instant // times of the first and of the newest Reading
 
@@ -19,21 +19,21 @@ type CounterState struct {
 	cpuSince time.Duration
 	cpuKnown bool // a window has been measured
 	cpuTotal cpuTotals
-	cpuModes [host.NumCPUModes]float64 // of cpuTotal, when the window began
+	cpuModes [host.NumCPUModes]float64 // cpuTotal when the window began
 
 	devices  [host.NumDeviceKinds][]host.Device // of the last good Reading; nil before the first
 	moved    [NumColumns]uint64                 // bytes since the first good Reading, by counter column
 	vm       [NumColumns]series.Counter         // by counter column
 	optional optionalCounterState
 	job      jobCounterState
-	meters   [NumColumns]meter // of the columns that are rates
+	meters   [NumColumns]meter // for the columns that are rates
 }
 
 // A measurement is a Reading that is being converted to a Sample.
 type measurement struct {
 	*host.Reading
 	now time.Duration // monotonic time of the values
-	// minWindow is the shortest window to measure.
+	// minWindow is the shortest window that is measured.
 	minWindow time.Duration
 	sample    *Sample
 }
@@ -94,7 +94,7 @@ func (p *CounterState) refersTo(r *host.Reading) bool {
 func isSame[E any](a, b []E) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
 // timestamp returns the time of a sample in seconds since 1970, to the millisecond. It adds the boot clock since the
-// start to the wall clock of the start, so that a step of the wall clock does not bend the time axis.
+// start to the wall clock of the start, so a step of the wall clock does not distort the time axis.
 func (p *CounterState) timestamp(at host.Instant) float64 {
 	t := p.start.Wall.Add(max(0, at.Boot-p.start.Boot))
 	return float64(t.UnixMilli()) / 1000
@@ -108,7 +108,7 @@ func takeGauges(st measurement) {
 		v[MemUsed] = float64(st.Memory.Used()) / MiB
 	}
 
-	for i, d := range st.Disk { // the fullest of the file systems
+	for i, d := range st.Disk { // the fullest file system counts
 		if percent := d.Percent(); i == 0 || percent > v[DiskPercent] {
 			v[DiskPercent] = percent
 			v[DiskUsed], v[DiskFree] = float64(d.Used)/MiB, float64(d.Available)/MiB
@@ -130,7 +130,7 @@ func takeGauges(st measurement) {
 	}
 }
 
-// The columns that take their values from a single number of a Reading.
+// The columns that are computed from a single number of a Reading.
 var (
 	vmColumns    = columnsOf(func(row *ColumnInfo) bool { return row.vm != nil })
 	jobColumns   = columnsOf(func(row *ColumnInfo) bool { return row.job != nil })

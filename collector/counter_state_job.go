@@ -11,7 +11,7 @@ type jobCounterState struct {
 	cpu                series.SumCounter
 	counted            [NumColumns]series.SumCounter
 	periods, throttled float64 // at the last Reading with periods; periods is NaN before the first
-	quotaGroup         string  // group of periods and throttled
+	quotaGroup         string  // the group that periods and throttled belong to
 }
 
 // jobCPUSeconds returns the CPU time of the job since the baseline.
@@ -57,9 +57,10 @@ func (p *CounterState) measureJobCounters(st measurement) {
 }
 
 // dropImpossible removes a JobCPU above the number of the host's CPUs. Such a value includes CPU time from before the
-// window, used by processes that were not visible then. A small excess, due to clock ticks, counts as all CPUs.
+// window, used by processes that were not visible then. A small excess is due to clock ticks and is reduced to the
+// number of CPUs.
 func dropImpossible(st measurement) {
-	const slack = 0.1 // due to clock ticks: a fraction, plus this many CPUs
+	const slack = 0.1 // excess due to clock ticks: this fraction, plus this many CPUs
 	used := &st.sample.Values[JobCPU]
 	switch cpus := float64(len(st.CPU)); {
 	case cpus == 0 || !(*used > cpus):

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// CPU time discovered at once was not used in the window.
+// If more CPU time appears in a window than the host's CPUs can provide, it was used before the window.
 func TestCounterState_DropsMoreCPUsThanTheHostHas(t *testing.T) {
 	at := func(mono int, cpu float64) *host.Reading {
 		nan := math.NaN()
@@ -21,22 +21,22 @@ func TestCounterState_DropsMoreCPUsThanTheHostHas(t *testing.T) {
 	p := NewCounterState(at(0, 0))
 	p, s := p.Next(at(1, 1.5), 0)
 	if s.Values[JobCPU] != 1.5 {
-		t.Errorf("JobCPU is %v after 1.5 s in a second, want 1.5", s.Values[JobCPU])
+		t.Errorf("JobCPU = %v for 1.5 s of CPU time in a second, want 1.5", s.Values[JobCPU])
 	}
 	p, s = p.Next(at(2, 40), 0)
 	if s.Has(JobCPU) {
-		t.Errorf("%v CPUs, want none: 38.5 s in a second are more than the 2 CPUs can give", s.Values[JobCPU])
+		t.Errorf("JobCPU = %v for 38.5 s of CPU time in a second on 2 CPUs, want no value", s.Values[JobCPU])
 	}
 	p, s = p.Next(at(3, 41), 0)
 	if s.Values[JobCPU] != 1 {
-		t.Errorf("JobCPU is %v in the second after a jump, want 1", s.Values[JobCPU])
+		t.Errorf("JobCPU = %v in the second after a jump, want 1", s.Values[JobCPU])
 	}
-	if _, s = p.Next(at(4, 43.1), 0); s.Values[JobCPU] != 2 { // 18 threads at 100 ms: clock ticks gave 16.58 of 16 CPUs
-		t.Errorf("JobCPU is %v after 2.1 s in a second on 2 CPUs, want 2: clock ticks explain the excess", s.Values[JobCPU])
+	if _, s = p.Next(at(4, 43.1), 0); s.Values[JobCPU] != 2 { // seen: 16.58 of 16 CPUs, with 18 threads at 100 ms
+		t.Errorf("JobCPU = %v for 2.1 s of CPU time in a second on 2 CPUs, want 2: the excess is due to clock ticks", s.Values[JobCPU])
 	}
 }
 
-// CPU time that is known late counts for a window that ends late.
+// CPU time that is read Lag after the Reading counts for a window that ends Lag later.
 func TestCounterState_LagExtendsWindowOfCPUTime(t *testing.T) {
 	at := func(mono, cpu float64, lag time.Duration) *host.Reading {
 		nan := math.NaN()
@@ -50,14 +50,14 @@ func TestCounterState_LagExtendsWindowOfCPUTime(t *testing.T) {
 		var s Sample
 		p, s = p.Next(r, 100*time.Millisecond)
 		if got := s.Values[JobCPU]; math.Abs(got-1) > 1e-9 {
-			t.Errorf("after %v: %v CPUs, want 1", r.At.Mono, got)
+			t.Errorf("after %v: JobCPU = %v, want 1", r.At.Mono, got)
 		}
 	}
 }
 
-// CPU time that the job's group did not count for several samples belongs to the job at an unknown time: the sample has
-// no rate, and the account has the amount.
-func TestCounterState_LateCPUTimeGivesNoRate(t *testing.T) {
+// If the job's group did not count some CPU time for several samples, it is unknown when that time was used. The sample
+// then has no rate, but the account includes the time.
+func TestCounterState_GivesNoRateForLateCPUTime(t *testing.T) {
 	at := func(mono time.Duration, cpu, late float64) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{Job: &host.JobUsage{
@@ -75,11 +75,11 @@ func TestCounterState_LateCPUTimeGivesNoRate(t *testing.T) {
 		p, s = p.Next(r, 0)
 		l, a = l.next(a, r, trackerInput{cpuSeconds: p.jobCPUSeconds()})
 		if got := s.Values[JobCPU]; got != step.want && !(math.IsNaN(got) && math.IsNaN(step.want)) {
-			t.Errorf("step %+v: %v CPUs, want %v", step, got, step.want)
+			t.Errorf("step %+v: JobCPU = %v, want %v", step, got, step.want)
 		}
 	}
 	if a.CPUSeconds != 3.5 || a.LateCPUSeconds != 2.4 || !a.OutsideGroup {
-		t.Errorf("account has %v CPU seconds, %v of them late, outside %v; want 3.5, 2.4, true", a.CPUSeconds,
+		t.Errorf("CPUSeconds = %v, LateCPUSeconds = %v, OutsideGroup = %v; want 3.5, 2.4, true", a.CPUSeconds,
 			a.LateCPUSeconds, a.OutsideGroup)
 	}
 }

@@ -32,13 +32,13 @@ func columns(s Sample) map[string][2]float64 {
 	return out
 }
 
-func TestCounterState_SampleHasDifferencesOfTwoReadings(t *testing.T) {
+func TestCounterState_SampleHasDifferenceOfTwoReadings(t *testing.T) {
 	const mib, sectors = MiB, MiB / 512
 	_, s := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib), 40*time.Millisecond)
 	same(t, "sample", columns(s), map[string][2]float64{
 		"cpu_pct_per_cpu_avg": {25, 2}, "cpu_pct_per_cpu_min": {25, 2}, "cpu_pct_per_cpu_max": {25, 2}, "cpu_iowait_pct": {0, 2}, "cpu_steal_pct": {0, 2},
 		"mem_percent": {75, 2}, "disk_usage_percent": {60, 2},
-		"mem_used_mb": {750. / mib, 2}, "disk_used_mb": {60. / mib, 2}, "disk_free_mb": {40. / mib, 2}, // the fullest one
+		"mem_used_mb": {750. / mib, 2}, "disk_used_mb": {60. / mib, 2}, "disk_free_mb": {40. / mib, 2}, // fullest disk
 		"disk_io_read_mb": {4, 2}, "disk_io_write_mb": {8, 2}, "disk_io_read_mb_per_second": {2, 2}, "disk_io_write_mb_per_second": {4, 2},
 		"net_io_lo_sent_mb": {1, 2}, "net_io_lo_recv_mb": {1, 2}, "net_io_lo_sent_mb_per_second": {0.5, 2}, "net_io_lo_recv_mb_per_second": {0.5, 2},
 		"net_io_ext_sent_mb": {30, 2}, "net_io_ext_recv_mb": {10, 2}, "net_io_ext_sent_mb_per_second": {15, 2}, "net_io_ext_recv_mb_per_second": {5, 2},
@@ -46,21 +46,21 @@ func TestCounterState_SampleHasDifferencesOfTwoReadings(t *testing.T) {
 	})
 }
 
-// In a window too short to measure, bytes count; percentages and rates wait.
+// In a window that is too short, bytes count, but there are no percentages or rates.
 func TestCounterState_ShortWindowOnlyCountsBytes(t *testing.T) {
 	const mib = MiB
 	p, _ := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(time.Second, 10.5, 0, 0, mib), 40*time.Millisecond)
 	p, short := p.Next(reading(time.Second+20*time.Millisecond, 10.52, 0, 0, 2*mib), 40*time.Millisecond)
 	if short.Has(CPUAvg) || short.Has(CPUMin) || short.Has(CPUMax) || short.Has(NetExtRecvRate) || short.Has(DiskReadRate) {
-		t.Errorf("a window of 20 ms has %v, want no percentages or rates", columns(short))
+		t.Errorf("window of 20 ms: values %v, want no percentages or rates", columns(short))
 	}
-	same(t, "bytes", short.Values[NetExtRecv], 2.0)
+	same(t, "bytes in the short window", short.Values[NetExtRecv], 2.0)
 	_, next := p.Next(reading(2*time.Second, 11.5, 0, 0, 4*mib), 40*time.Millisecond)
 	same(t, "CPU percentage and window after the short window", columns(next)["cpu_pct_per_cpu_avg"], [2]float64{100, 1})
 	same(t, "rate and window after the short window", columns(next)["net_io_ext_recv_mb_per_second"], [2]float64{3, 1})
 }
 
-// After a source failed for a while, its next window covers the gap, and no byte is lost.
+// After a source has failed for a while, its next window covers the gap, and no byte is lost.
 func TestCounterState_FailedSourceLengthensItsWindow(t *testing.T) {
 	const mib = MiB
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
@@ -73,13 +73,13 @@ func TestCounterState_FailedSourceLengthensItsWindow(t *testing.T) {
 	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{8, 3})
 }
 
-// A source missing from the baseline begins with its first good Reading, at 0.
+// The counters of a source that is missing from the baseline begin at 0, with its first good Reading.
 func TestCounterState_LateSourceBeginsAtZero(t *testing.T) {
 	p := NewCounterState(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
 	got := columns(s)
 	if s.Has(CPUAvg) || s.Has(NetExtRecvRate) || s.Has(DiskReadRate) {
-		t.Errorf("the first Reading with these sources gives %v, want no percentages or rates", got)
+		t.Errorf("first Reading with these sources: values %v, want no percentages or rates", got)
 	}
 	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{0, 1})
 	_, s = p.Next(reading(2*time.Second, 10.25, 7<<20, 7<<20, 9<<20), 40*time.Millisecond)
@@ -95,13 +95,13 @@ func TestCounterState_CountsDevicesThatComeAndGo(t *testing.T) {
 
 	readings := [][]host.Device{
 		{nic("eth0", 100), nic("eth1", 1000)},
-		{nic("eth1", 1001), nic("eth0", 110)},                    // other order: 11
-		{nic("eth1", 1002)},                                      // eth0 gone: 1
-		{nic("eth1", 1002), nic("eth0", 5000), nic("usb0", 900)}, // back, and a new one: 0
-		{nic("eth1", 3), nic("eth0", 5002), nic("usb0", 905)},    // eth1 reset: 7
-		{nic("wan0", 4), nic("eth0", 5002), nic("usb0", 905)},    // eth1 renamed: 0
-		{},               // all gone
-		{nic("wan0", 8)}, // and one back: 0
+		{nic("eth1", 1001), nic("eth0", 110)},                    // other order: +11
+		{nic("eth1", 1002)},                                      // eth0 removed: +1
+		{nic("eth1", 1002), nic("eth0", 5000), nic("usb0", 900)}, // eth0 returns, usb0 is new: +0
+		{nic("eth1", 3), nic("eth0", 5002), nic("usb0", 905)},    // eth1 reset: +7
+		{nic("wan0", 4), nic("eth0", 5002), nic("usb0", 905)},    // eth1 renamed: +0
+		{},               // all removed
+		{nic("wan0", 8)}, // one returns: +0
 	}
 
 	want := []float64{11, 12, 12, 19, 19, 19, 19}
@@ -116,9 +116,9 @@ func TestCounterState_CountsDevicesThatComeAndGo(t *testing.T) {
 	same(t, "MiB since the start", got, want)
 }
 
-// Clock steps and suspends do not bend the time axis, which is the start plus the boot clock. Windows follow the
+// Clock steps and suspends do not distort the time axis, which is the start plus the boot clock. Windows follow the
 // monotonic clock.
-func TestCounterState_ClockStepsDoNotBendTimeAxis(t *testing.T) {
+func TestCounterState_ClockStepsDoNotDistortTimeAxis(t *testing.T) {
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 0, 0, 0)
 	r.At.Wall = r.At.Wall.Add(-time.Hour)
@@ -131,7 +131,7 @@ func TestCounterState_ClockStepsDoNotBendTimeAxis(t *testing.T) {
 	same(t, "percent", columns(s)["cpu_pct_per_cpu_avg"], [2]float64{50, 1})
 }
 
-// world makes random Readings of a host in trouble, and keeps account of the real increases.
+// world makes random Readings of an unstable host, and records the real increases.
 type world struct {
 	rng         *rand.Rand
 	mono, boot  time.Duration
@@ -140,7 +140,7 @@ type world struct {
 	disks, nics []*worldDevice
 	calm        bool // no device comes, goes or restarts
 	born        int
-	// moved bounds each total from above: movements of all devices, plus possible misreadings of resets.
+	// moved is an upper bound of each total: the bytes moved by all devices, plus resets that may be mistaken for wraps.
 	moved [NumColumns]float64
 }
 
@@ -179,7 +179,7 @@ func (w *world) device(kind string, class host.DeviceClass) *worldDevice {
 	return d
 }
 
-// pass advances the clock: by nothing, too little, some time, or a night.
+// pass advances the clock by nothing, by too little for a window, by some time, or by a night.
 func (w *world) pass() {
 	step := []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second, time.Second, 7 * time.Second}[w.rng.IntN(6)]
 	w.mono, w.boot, w.wall = w.mono+step, w.boot+step, w.wall.Add(step)
@@ -283,23 +283,23 @@ func (w *world) read(whole bool) *host.Reading {
 	return r
 }
 
-// checkSample returns an error unless the Sample is valid for any host.
+// checkSample returns an error if no host could have the Sample.
 func checkSample(s, before *Sample) error {
 	for c := range NumColumns {
 		v, w := s.Values[c], s.Weights[c]
 		switch {
 		case math.IsInf(v, 0) || v < 0 || math.Signbit(v):
-			return fmt.Errorf("%s is %v, want a finite number of at least 0", c.Key(), v)
+			return fmt.Errorf("%s = %v, want a finite number of at least 0", c.Key(), v)
 		case c.IsPercent() && v > 100:
-			return fmt.Errorf("%s is %v, want at most 100", c.Key(), v)
+			return fmt.Errorf("%s = %v, want at most 100", c.Key(), v)
 		case !(w >= 0) || math.IsInf(w, 0):
-			return fmt.Errorf("the weight of %s is %v, want a finite number of seconds", c.Key(), w)
+			return fmt.Errorf("weight of %s = %v, want a finite number of seconds", c.Key(), w)
 		}
 	}
 
 	for _, c := range append(Counters(), Timestamp) {
 		if s.Values[c] < before.Values[c] {
-			return fmt.Errorf("%s fell from %v to %v, want no fall", c.Key(), before.Values[c], s.Values[c])
+			return fmt.Errorf("%s fell from %v to %v, want a counter that never falls", c.Key(), before.Values[c], s.Values[c])
 		}
 		if s.Has(c) {
 			before.Values[c] = s.Values[c]
@@ -307,13 +307,13 @@ func checkSample(s, before *Sample) error {
 	}
 
 	if s.Has(CPUAvg) && (s.Values[CPUMin] > s.Values[CPUAvg]+1e-9 || s.Values[CPUAvg] > s.Values[CPUMax]+1e-9) {
-		return fmt.Errorf("CPUs from %v to %v have the mean %v, want it between them", s.Values[CPUMin], s.Values[CPUMax],
+		return fmt.Errorf("CPUs are %v to %v %% busy, mean %v: want the mean in that range", s.Values[CPUMin], s.Values[CPUMax],
 			s.Values[CPUAvg])
 	}
 	return nil
 }
 
-// nothingBefore returns the sample before the first.
+// nothingBefore returns the empty sample before the first one.
 func nothingBefore() *Sample {
 	var s Sample
 	for c := range s.Values {
@@ -322,7 +322,7 @@ func nothingBefore() *Sample {
 	return &s
 }
 
-func TestCounterState_NeverNegativeNorHuge(t *testing.T) {
+func TestCounterState_ValuesAreNeverNegativeNorHuge(t *testing.T) {
 	const window = 20 * time.Millisecond
 	for seed := range uint64(60) {
 		w := newWorld(seed, false)
@@ -338,26 +338,26 @@ func TestCounterState_NeverNegativeNorHuge(t *testing.T) {
 			}
 			for _, c := range deviceCounters {
 				if r.Devices[c.kind] != nil != s.Has(c.total) {
-					t.Fatalf("seed %d, reading %d: source read %v, but %s is %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(),
+					t.Fatalf("seed %d, reading %d: source was read: %v, but %s = %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(),
 						s.Values[c.total])
 				}
 				if s.Values[c.total]*MiB > w.moved[c.total] {
-					t.Fatalf("seed %d, reading %d: %s is %v bytes, all devices together moved %v", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[c.total])
+					t.Fatalf("seed %d, reading %d: %s = %v bytes, want at most the %v that all devices moved", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[c.total])
 				}
 				if max := w.moved[c.total] / MiB / window.Seconds(); s.Values[c.rate] > max {
-					t.Fatalf("seed %d, reading %d: %s is %v, want at most %v", seed, n, c.rate.Key(), s.Values[c.rate], max)
+					t.Fatalf("seed %d, reading %d: %s = %v, want at most %v", seed, n, c.rate.Key(), s.Values[c.rate], max)
 				}
 			}
 			if r.Memory != nil != s.Has(MemPercent) || (r.Disk != nil) != s.Has(DiskPercent) {
-				t.Fatalf("seed %d, reading %d: memory read %v, measured %v; disk read %v, measured %v", seed, n, r.Memory != nil,
+				t.Fatalf("seed %d, reading %d: memory was read: %v, has a value: %v; disk was read: %v, has a value: %v", seed, n, r.Memory != nil,
 					s.Has(MemPercent), r.Disk != nil, s.Has(DiskPercent))
 			}
 		}
 	}
 }
 
-// On a host with constant devices, wraps, gaps and short windows lose no byte and no second.
-func TestCounterState_LosesNothing(t *testing.T) {
+// If the devices of a host stay the same, no bytes and no seconds are lost in wraps, gaps and short windows.
+func TestCounterState_LosesNoBytesAndNoSeconds(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(seed, true)
 		first := w.read(true)
@@ -385,19 +385,19 @@ func TestCounterState_LosesNothing(t *testing.T) {
 			}
 		}
 		for _, c := range deviceCounters {
-			if c.optional { // the world has none
+			if c.optional { // the world has no such devices
 				continue
 			}
 			if got := s.Values[c.total] * MiB; got != w.moved[c.total] {
-				t.Errorf("seed %d: %s is %v bytes, want the moved %v", seed, c.total.Key(), got, w.moved[c.total])
+				t.Errorf("seed %d: %s = %v bytes, want %v", seed, c.total.Key(), got, w.moved[c.total])
 			}
-			// The last window may be too short, then its bytes have no rate yet. Rates are rounded to a byte.
+			// If the last window is too short, its bytes are not in a rate yet. Rates are rounded to a byte.
 			if got, want := moved[c.rate], total[c.rate]; math.Abs(got-want) > 1e-6*covered[c.rate] || want < 10 {
-				t.Errorf("seed %d: Σ %s × seconds is %v, want %v, at least 10", seed, c.rate.Key(), got, want)
+				t.Errorf("seed %d: Σ %s × seconds = %v, want %v, which should be at least 10", seed, c.rate.Key(), got, want)
 			}
 		}
 		if want := (lastCPU - first.At.Mono).Seconds(); math.Abs(covered[CPUAvg]-want) > 1e-6 || want < 100 {
-			t.Errorf("seed %d: the windows of the CPU cover %v s, want all %v s, at least 100", seed, covered[CPUAvg], want)
+			t.Errorf("seed %d: the windows of the CPU cover %v s, want %v s, which should be at least 100", seed, covered[CPUAvg], want)
 		}
 	}
 }
@@ -407,7 +407,7 @@ func TestCounterState_NextDoesNotChangeState(t *testing.T) {
 	r := reading(time.Second, 10.5, 100, 200, 300)
 	_, first := p.Next(r, 0)
 	_, again := p.Next(r, 0)
-	same(t, "Sample of the same Next called twice", again, first)
+	same(t, "Sample of a second call of Next", again, first)
 }
 
 func TestPerfPySample_CountsAllDevicesSinceBoot(t *testing.T) {
@@ -420,12 +420,12 @@ func TestPerfPySample_CountsAllDevicesSinceBoot(t *testing.T) {
 		}}
 	s := perfpySample(before, r, 1234.5)
 	same(t, "values", s.Values, wideValues(75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5))
-	// psutil returns 0.0 if the kernel's clock stood still.
+	// psutil returns 0.0 if the kernel's clock has not moved.
 	s = perfpySample(before, &host.Reading{CPU: before}, 1)
-	same(t, "a window without a tick", s.Values, wideValues(0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1))
+	same(t, "values of a window without a tick", s.Values, wideValues(0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1))
 }
 
-// wideValues returns the values of a Sample with only the first ones measured.
+// wideValues returns the values of a Sample in which only the first columns were measured.
 func wideValues(first ...float64) (values [MaxColumns]float64) {
 	for c := range values {
 		values[c] = absent

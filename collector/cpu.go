@@ -12,7 +12,7 @@ import (
 // cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a value, like CounterState.
 type cpuTotals struct {
 	seconds [host.NumCPUModes]float64
-	counted bool // from the second good Reading on
+	counted bool // true from the second good Reading on
 	// highest holds the highest value of each CPU's counters. The kernel moves time from iowait to idle and back; the
 	// part moved back must not count twice.
 	highest []host.CPUTimes
@@ -23,7 +23,7 @@ type cpuTotals struct {
 // the clock, in seconds.
 const cpuSlack = 3
 
-// add adds another Reading of the counters. It matches CPUs by name; a new CPU counts from now on.
+// add adds another Reading of the counters. It matches CPUs by name; a new CPU counts from this Reading on.
 func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	if cpus == nil {
 		return
@@ -102,8 +102,8 @@ func (p *CounterState) cpuShare(m host.CPUMode) float64 {
 
 // busyPercent returns how busy one CPU was between two readings, in percent, computed and rounded to one decimal as by
 // psutil: each field's difference is clamped at 0, total = Σ fields − guest − guest_nice, busy = total − idle − iowait,
-// so steal and interrupts are busy. It reports false if the kernel's clock did not advance: psutil returns 0.0 then,
-// which was not measured.
+// so steal and interrupts count as busy. It reports false if the kernel's clock did not advance: in that case psutil
+// returns 0.0, which is not a measurement.
 func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	var d [host.NumCPUModes]float64
 	total := 0.0

@@ -8,26 +8,26 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// The vectors are psutil's results for differences of ticks in the order of /proc/stat.
+// The expected values are psutil's results for differences of ticks, in the order of /proc/stat.
 func TestBusyPercent_EqualsPsutil(t *testing.T) {
 	tests := map[string]struct {
 		delta []float64
 		want  float64
 		ok    bool
 	}{
-		"user":                              {[]float64{50, 0, 0, 50}, 50, true},
-		"iowait is idle":                    {[]float64{50, 0, 0, 25, 25}, 50, true},
-		"steal is busy":                     {[]float64{20, 0, 0, 50, 0, 0, 0, 30}, 50, true},
-		"guest is in user already":          {[]float64{50, 0, 0, 50, 0, 0, 0, 0, 40}, 50, true},
-		"guest_nice is in nice already":     {[]float64{0, 50, 0, 50, 0, 0, 0, 0, 0, 30}, 50, true},
-		"interrupts are busy":               {[]float64{0, 0, 0, 90, 0, 4, 6}, 10, true},
-		"no change":                         {[]float64{}, 0, false},
-		"a field that goes back is 0":       {[]float64{10, 0, 0, -10}, 100, true},
-		"idle that goes back hides no idle": {[]float64{10, -5, 0, 30, -20}, 25, true},
-		"rounded to a decimal":              {[]float64{1, 0, 0, 2}, 33.3, true},
-		"everything goes back":              {[]float64{-10, -10, -10, -10, -10, -10, -10, -10, -10, -10}, 0, false},
-		"all idle":                          {[]float64{0, 0, 0, 100}, 0, true},
-		"all busy":                          {[]float64{0, 0, 100}, 100, true},
+		"user":                            {[]float64{50, 0, 0, 50}, 50, true},
+		"iowait is idle":                  {[]float64{50, 0, 0, 25, 25}, 50, true},
+		"steal is busy":                   {[]float64{20, 0, 0, 50, 0, 0, 0, 30}, 50, true},
+		"guest is part of user":           {[]float64{50, 0, 0, 50, 0, 0, 0, 0, 40}, 50, true},
+		"guest_nice is part of nice":      {[]float64{0, 50, 0, 50, 0, 0, 0, 0, 0, 30}, 50, true},
+		"interrupts are busy":             {[]float64{0, 0, 0, 90, 0, 4, 6}, 10, true},
+		"no change":                       {[]float64{}, 0, false},
+		"decreasing field counts as 0":    {[]float64{10, 0, 0, -10}, 100, true},
+		"decreasing iowait hides no idle": {[]float64{10, -5, 0, 30, -20}, 25, true},
+		"rounded to one decimal":          {[]float64{1, 0, 0, 2}, 33.3, true},
+		"all fields decrease":             {[]float64{-10, -10, -10, -10, -10, -10, -10, -10, -10, -10}, 0, false},
+		"all idle":                        {[]float64{0, 0, 0, 100}, 0, true},
+		"all busy":                        {[]float64{0, 0, 100}, 100, true},
 	}
 
 	for name, tt := range tests {
@@ -52,22 +52,22 @@ type spread struct {
 
 func TestCPUSpread_MatchesCPUsByName(t *testing.T) {
 	a0, a1, a2 := ticks("cpu0", 100, 0, 0, 900), ticks("cpu1", 500, 0, 0, 500), ticks("cpu2", 0, 0, 0, 1000)
-	// In the window cpu0 is busy 25 %, cpu1 75 %, cpu2 100 %.
+	// In the window, cpu0 is 25 % busy, cpu1 75 % and cpu2 100 %.
 	b0, b1, b2 := ticks("cpu0", 125, 0, 0, 975), ticks("cpu1", 575, 0, 0, 525), ticks("cpu2", 100, 0, 0, 1000)
 	tests := map[string]struct {
 		prev, cur []host.CPUTimes
 		want      spread
 	}{
-		"all":                 {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b0, b1, b2}, spread{200.0 / 3, 25, 100, true}},
-		"one vanished":        {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b0, b2}, spread{62.5, 25, 100, true}},
-		"the first vanished":  {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b1, b2}, spread{87.5, 75, 100, true}},
-		"one appeared":        {[]host.CPUTimes{a0, a2}, []host.CPUTimes{b0, b1, b2}, spread{62.5, 25, 100, true}},
-		"the order changed":   {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b2, b0, b1}, spread{200.0 / 3, 25, 100, true}},
-		"one stands still":    {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, b1}, spread{75, 75, 75, true}},
-		"one came back reset": {[]host.CPUTimes{a0, a1}, []host.CPUTimes{b0, ticks("cpu1", 1, 0, 0, 2)}, spread{25, 25, 25, true}},
-		"none in common":      {[]host.CPUTimes{a0}, []host.CPUTimes{b1}, spread{}},
-		"none before":         {nil, []host.CPUTimes{b0}, spread{}},
-		"none moved":          {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, a1}, spread{}},
+		"all":                {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b0, b1, b2}, spread{200.0 / 3, 25, 100, true}},
+		"one vanished":       {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b0, b2}, spread{62.5, 25, 100, true}},
+		"the first vanished": {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b1, b2}, spread{87.5, 75, 100, true}},
+		"one appeared":       {[]host.CPUTimes{a0, a2}, []host.CPUTimes{b0, b1, b2}, spread{62.5, 25, 100, true}},
+		"the order changed":  {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b2, b0, b1}, spread{200.0 / 3, 25, 100, true}},
+		"one did not move":   {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, b1}, spread{75, 75, 75, true}},
+		"one was reset":      {[]host.CPUTimes{a0, a1}, []host.CPUTimes{b0, ticks("cpu1", 1, 0, 0, 2)}, spread{25, 25, 25, true}},
+		"none in common":     {[]host.CPUTimes{a0}, []host.CPUTimes{b1}, spread{}},
+		"none before":        {nil, []host.CPUTimes{b0}, spread{}},
+		"none moved":         {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, a1}, spread{}},
 	}
 
 	for name, tt := range tests {
@@ -79,12 +79,12 @@ func TestCPUSpread_MatchesCPUsByName(t *testing.T) {
 	}
 }
 
-// statAt returns a Reading of some CPUs, after some seconds.
+// statAt returns a Reading of cpus at the given number of seconds.
 func statAt(seconds float64, cpus ...host.CPUTimes) *host.Reading {
 	return &host.Reading{At: at(time.Duration(seconds * float64(time.Second))), CPU: cpus}
 }
 
-// modesOf rounds to ticks: sums of seconds are not exact.
+// modesOf returns the CPU seconds, rounded to ticks because sums of seconds are not exact.
 func modesOf(p *CounterState) (out [host.NumCPUModes]float64) {
 	for m, v := range p.CPUSeconds() {
 		out[m] = math.Round(v*100) / 100
@@ -104,22 +104,22 @@ func TestCounterState_SumsCPUSecondsByMode(t *testing.T) {
 			[8]float64{1.01, .04, .06, .08, .10, .12, .14, .16}},
 		"guests are in user and nice": {[]*host.Reading{statAt(0, ticks("cpu0")), statAt(9, ticks("cpu0", 50, 20, 0, 0, 0, 0, 0, 0, 50, 20))},
 			[8]float64{.5, .2}},
-		"each reading counts once":  {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 20)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
-		"a reading that is missing": {[]*host.Reading{statAt(0, ticks("cpu0", 10)), gap, statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
-		"the baseline is missing":   {[]*host.Reading{gap, statAt(1, ticks("cpu0", 10)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
-		"one vanishes and another comes": {[]*host.Reading{
+		"each reading counts once": {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 20)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"a reading is missing":     {[]*host.Reading{statAt(0, ticks("cpu0", 10)), gap, statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"the baseline is missing":  {[]*host.Reading{gap, statAt(1, ticks("cpu0", 10)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"one vanishes and returns": {[]*host.Reading{
 			statAt(0, ticks("cpu0", 100), ticks("cpu1", 500)),
 			statAt(1, ticks("cpu1", 510)),
 			statAt(2, ticks("cpu1", 520), ticks("cpu0", 800)),
 			statAt(3, ticks("cpu0", 801), ticks("cpu1", 530))}, [8]float64{.31}},
-		// Time moves from iowait to idle and back: at most 0.02 s of idle count twice.
-		"time is moved back and forth": {[]*host.Reading{
+		// Time moves from iowait to idle and back: at most 0.02 s of idle time count twice.
+		"time moves back and forth": {[]*host.Reading{
 			statAt(0, ticks("cpu0", 0, 0, 0, 100, 50)), statAt(1, ticks("cpu0", 0, 0, 0, 200, 49)), statAt(2, ticks("cpu0", 0, 0, 0, 300, 50)),
 			statAt(3, ticks("cpu0", 0, 0, 0, 400, 48)), statAt(4, ticks("cpu0", 0, 0, 0, 500, 50)), statAt(5, ticks("cpu0", 0, 0, 0, 600, 51))},
 			[8]float64{3: 5, 4: .01}},
-		"counters that were set back": {[]*host.Reading{statAt(0, ticks("cpu0", 90000)), statAt(1, ticks("cpu0", 7)), statAt(2, ticks("cpu0", 17))}, [8]float64{.1}},
-		"a leap":                      {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
-		"a long time is not a leap":   {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
+		"counters were reset":       {[]*host.Reading{statAt(0, ticks("cpu0", 90000)), statAt(1, ticks("cpu0", 7)), statAt(2, ticks("cpu0", 17))}, [8]float64{.1}},
+		"a jump":                    {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
+		"a long time is not a jump": {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
 	}
 
 	for name, tt := range tests {
@@ -129,10 +129,10 @@ func TestCounterState_SumsCPUSecondsByMode(t *testing.T) {
 				earlier := p
 				p, _ = p.Next(r, time.Second)
 				again, _ := earlier.Next(r, time.Second)
-				same(t, "the same step once more", modesOf(&again), modesOf(&p))
+				same(t, "CPU seconds of a second call of Next", modesOf(&again), modesOf(&p))
 				for m, v := range modesOf(&p) {
 					if v < before[m] {
-						t.Errorf("seconds of %v fall from %v to %v", host.CPUMode(m), before[m], v)
+						t.Errorf("seconds of %v fell from %v to %v", host.CPUMode(m), before[m], v)
 					}
 				}
 			}
@@ -147,8 +147,8 @@ func TestCounterState_CPUSecondsNeedTwoReadings(t *testing.T) {
 	for m := range none {
 		none[m] = absent
 	}
-	same(t, "after the baseline", p.CPUSeconds(), none)
+	same(t, "CPU seconds after the baseline", p.CPUSeconds(), none)
 	p, _ = p.Next(statAt(1), time.Second)
-	same(t, "without CPUs", p.CPUSeconds(), none)
-	same(t, "of an empty recording", NewRecording(at(0), time.Second, 10).CPUSeconds, none)
+	same(t, "CPU seconds without CPUs", p.CPUSeconds(), none)
+	same(t, "CPU seconds of an empty Recording", NewRecording(at(0), time.Second, 10).CPUSeconds, none)
 }

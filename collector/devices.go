@@ -14,11 +14,11 @@ const CounterFull series.ReasonCode = "counter_full"
 // A deviceSelector selects the devices and the direction that a column counts. The zero value selects none.
 type deviceSelector struct {
 	kind  host.DeviceKind
-	in    bool             // received or read bytes, not sent or written ones
+	in    bool             // bytes received or read, rather than sent or written
 	class host.DeviceClass // must equal a device's Counted and Loopback bits
 }
 
-// A deviceCounter ties the bytes moved by devices of one kind to their columns.
+// A deviceCounter maps the bytes moved by devices of one kind to their columns.
 type deviceCounter struct {
 	deviceSelector
 	total, rate Column
@@ -94,7 +94,7 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 	return sum, known
 }
 
-// counts returns what d has counted in the counter's direction, in the kind's unit.
+// counts returns the count of d in the counter's direction, in the kind's unit.
 func (c *deviceCounter) counts(d *host.Device) uint64 { return pick(c.in, d.In, d.Out) }
 
 // pick returns in if isIn, else out.
@@ -123,8 +123,8 @@ func findByName[T any](list []T, name string, hint int, nameOf func(*T) string) 
 	return nil
 }
 
-// bootTotals returns the sums of the counters since boot, in MiB and in the order of Counters. They are over the
-// counted devices or, if perfpy, over all devices that psutil sums. NaN means not read.
+// bootTotals returns the sums of the counters since boot, in MiB and in the order of Counters. They include the counted
+// devices or, if perfpy is set, all devices that psutil sums. NaN means not read.
 func bootTotals(r *host.Reading, perfpy bool) []float64 {
 	out := make([]float64, len(deviceCounters))
 	for i := range out {
@@ -151,16 +151,16 @@ func (c *deviceCounter) bootTotal(r *host.Reading, perfpy bool) float64 {
 	return sum / MiB
 }
 
-// includes reports whether d is in the counter's sum: in perf.py's sum if perfpy, else in perfagent's.
+// includes reports whether d is in the counter's sum: in perf.py's sum if perfpy is set, else in perfagent's.
 func (c *deviceCounter) includes(d *host.Device, perfpy bool) bool {
 	if perfpy {
 		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
 	}
-	stale := pick(c.in, host.StaleIn, host.StaleOut) // the count is of an earlier Reading
+	stale := pick(c.in, host.StaleIn, host.StaleOut) // the count is from an earlier Reading
 	return d.Class&(host.Counted|host.Loopback|stale) == c.class
 }
 
-// full returns the names of the devices on which the counter is at the end of its range.
+// full returns the names of the devices with a counter at the end of its range.
 func (c *deviceCounter) full(devs []host.Device) (names []string) {
 	bit := pick(c.in, host.SaturatedIn, host.SaturatedOut)
 	for i := range devs {

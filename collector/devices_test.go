@@ -9,14 +9,14 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// disksAt returns a Reading of disks after some seconds.
+// disksAt returns a Reading of disks at the given number of seconds.
 func disksAt(seconds int, disks ...host.Device) *host.Reading {
 	r := &host.Reading{At: at(time.Duration(seconds) * time.Second)}
 	r.Devices[host.Disks] = disks
 	return r
 }
 
-// Bytes moved while a disk is unreadable count once it is readable.
+// Bytes moved while a disk is unreadable count as soon as it is readable.
 func TestCounterState_StaleDeviceCountsWhenReadableAgain(t *testing.T) {
 	const mib = MiB / 512
 	disk := func(n uint64, class host.DeviceClass) host.Device {
@@ -25,11 +25,11 @@ func TestCounterState_StaleDeviceCountsWhenReadableAgain(t *testing.T) {
 
 	p := NewCounterState(disksAt(0, disk(10, 0)))
 	p, s := p.Next(disksAt(1, disk(12, 0)), 0)
-	same(t, "read", s.Values[DiskRead], 2.)
+	same(t, "bytes read at first", s.Values[DiskRead], 2.)
 	p, s = p.Next(disksAt(2, disk(12, host.StaleIn)), 0)
-	same(t, "read while it cannot be read", s.Values[DiskRead], 2.)
+	same(t, "bytes read while the disk is unreadable", s.Values[DiskRead], 2.)
 	_, s = p.Next(disksAt(3, disk(19, 0)), 0)
-	same(t, "read and written at the end", [2]float64{s.Values[DiskRead], s.Values[DiskWrite]}, [2]float64{9, 9})
+	same(t, "bytes read and written at the end", [2]float64{s.Values[DiskRead], s.Values[DiskWrite]}, [2]float64{9, 9})
 }
 
 func TestFullCounters_NamesFullDevices(t *testing.T) {
@@ -40,7 +40,6 @@ func TestFullCounters_NamesFullDevices(t *testing.T) {
 		Why: "the counter of sdb, sdc is at the end of its 32-bit range: later traffic is not counted"}})
 }
 
-// The rows of the table are consistent.
 func TestColumnTable_RowsAreConsistent(t *testing.T) {
 	for c := range Column(MaxColumns) {
 		row := c.Info()
@@ -48,28 +47,28 @@ func TestColumnTable_RowsAreConsistent(t *testing.T) {
 			t.Errorf("%s lacks a unit, kind, aggregation, scope, label or digits: %+v", row.Key, row)
 		}
 		if (row.Unit == Percent) != (row.Kind == Share) {
-			t.Errorf("%s: unit %q, kind %d; want percent if and only if Share", row.Key, row.Unit, row.Kind)
+			t.Errorf("%s: unit %q, kind %d; want unit Percent if and only if the kind is Share", row.Key, row.Unit, row.Kind)
 		}
 		if rate := row.Rate.Info(); row.Rate != 0 && (row.Kind != Counter || rate.Kind != Rate || rate.Source != row.Source) {
-			t.Errorf("%s: kind %d, source %s; its rate %s: kind %d, source %s; want Counter and Rate of one source", row.Key,
+			t.Errorf("%s: kind %d, source %s; its rate %s: kind %d, source %s; want a Counter and a Rate of the same source", row.Key,
 				row.Kind, row.Source, rate.Key, rate.Kind, rate.Source)
 		}
 		if row.devices != (deviceSelector{}) && (row.Rate == 0 || row.devices.kind.Source() != row.Source) {
-			t.Errorf("%s counts devices of %s, but has the rate %d and the source %s", row.Key, row.devices.kind.Source(),
+			t.Errorf("%s counts devices of %s, but has rate %d and source %s", row.Key, row.devices.kind.Source(),
 				row.Rate, row.Source)
 		}
 	}
 }
 
-// portsAt returns a Reading of RDMA ports after some seconds.
+// portsAt returns a Reading of RDMA ports at the given number of seconds.
 func portsAt(seconds int, ports ...host.Device) *host.Reading {
 	r := &host.Reading{At: at(time.Duration(seconds) * time.Second)}
 	r.Devices[host.RDMAPorts] = ports
 	return r
 }
 
-// A host has no bytes of ports until it has ports; from then on they count. A saturated counter makes the total unknown
-// if there is no other port.
+// The bytes of ports are unknown until the host has ports, and then count from 0. A saturated counter makes the total
+// unknown if there is no other port.
 func TestCounterState_RDMAPortsCountFromTheirFirstReading(t *testing.T) {
 	const mib = MiB / 4
 	port := func(in, out uint64, class host.DeviceClass) host.Device {
@@ -82,25 +81,25 @@ func TestCounterState_RDMAPortsCountFromTheirFirstReading(t *testing.T) {
 	nan := math.NaN()
 	p := NewCounterState(portsAt(0))
 	p, s := p.Next(portsAt(1), 0)
-	same(t, "without ports", values(s), [4]float64{nan, nan, nan, nan})
+	same(t, "bytes and rates without ports", values(s), [4]float64{nan, nan, nan, nan})
 	p, s = p.Next(portsAt(2, port(1000, 2000, 0)), 0)
-	same(t, "first", values(s), [4]float64{0, 0, nan, nan})
+	same(t, "bytes and rates at first", values(s), [4]float64{0, 0, nan, nan})
 	p, s = p.Next(portsAt(4, port(1008, 2002, 0)), 0)
-	same(t, "later", values(s), [4]float64{8, 2, 4, 1})
+	same(t, "bytes and rates later", values(s), [4]float64{8, 2, 4, 1})
 	p, s = p.Next(portsAt(5), 0)
-	same(t, "while they are gone", values(s), [4]float64{nan, nan, nan, nan})
+	same(t, "bytes and rates while the ports are missing", values(s), [4]float64{nan, nan, nan, nan})
 	p, s = p.Next(portsAt(6, port(1, 2004, host.StaleIn|host.SaturatedIn)), 0)
-	same(t, "with a full counter", values(s), [4]float64{nan, 4, nan, 1})
+	same(t, "bytes and rates with a full counter", values(s), [4]float64{nan, 4, nan, 1})
 	_, s = p.Next(portsAt(7, port(3, 2004, 0)), 0)
-	same(t, "after a reset", values(s), [4]float64{10, 4, 0.666667, 0})
+	same(t, "bytes and rates after a reset", values(s), [4]float64{10, 4, 0.666667, 0})
 }
 
-// A Recording gets columns of devices when it gets the devices, not before.
-func TestRecording_GetsColumnsWithTheirDevices(t *testing.T) {
+// A Recording gets the columns of devices with their first values, not before.
+func TestRecording_AddsColumnsWithTheirDevices(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
 	first := rec.NumColumns()
 	if first != NetIBRecv || ColumnsUpTo(CPUAvg) != first {
-		t.Fatalf("a new Recording has %d columns, ColumnsUpTo(CPUAvg) is %d; want %d", first, ColumnsUpTo(CPUAvg), NetIBRecv)
+		t.Fatalf("a new Recording has %d columns, ColumnsUpTo(CPUAvg) = %d; want %d for both", first, ColumnsUpTo(CPUAvg), NetIBRecv)
 	}
 
 	s := &Sampler{rec: rec}
@@ -112,19 +111,19 @@ func TestRecording_GetsColumnsWithTheirDevices(t *testing.T) {
 	same(t, "columns without a port", rec.NumColumns(), first)
 	sample.Values[NetIBSent] = 0
 	s.ensureDeviceColumns(&sample)
-	same(t, "columns with one", rec.NumColumns(), NetIBSentRate+1)
+	same(t, "columns with a port", rec.NumColumns(), NetIBSentRate+1)
 	rec.Add(&sample)
 	rec.EnsureGPUColumns(2)
 	same(t, "columns with GPUs", rec.NumColumns(), GPUColumn(2, 0))
-	same(t, "values", rec.Summaries[NetIBSent].Count(), int64(1))
+	same(t, "number of values", rec.Summaries[NetIBSent].Count(), int64(1))
 }
 
-// Each Recording has the columns without a device, wherever they are in the table. The devices' columns at its end take
-// no room before there are devices.
-func TestNumBaseColumns_LeavesOutTrailingDeviceColumns(t *testing.T) {
+// Each Recording has all columns that do not need a device. The device columns at the end of the table take no space
+// until there are devices.
+func TestNumBaseColumns_ExcludesTrailingDeviceColumns(t *testing.T) {
 	for c := range NumColumns {
 		if c.OfDevice() != (c >= numBaseColumns()) {
-			t.Errorf("%s: OfDevice is %v, but the column is among the first %d (base) columns: %v", c.Key(),
+			t.Errorf("%s: OfDevice = %v, but it is one of the first %d (base) columns: %v", c.Key(),
 				c.OfDevice(), numBaseColumns(), c < numBaseColumns())
 		}
 	}
@@ -136,7 +135,7 @@ func TestNumBaseColumns_LeavesOutTrailingDeviceColumns(t *testing.T) {
 			rows[i].Scope = since
 		}
 		if got := withoutLastDevices(rows); got != want {
-			t.Errorf("withoutLastDevices of scopes %v is %d, want %d", lives, got, want)
+			t.Errorf("withoutLastDevices of scopes %v = %d, want %d", lives, got, want)
 		}
 	}
 }

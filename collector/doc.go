@@ -9,7 +9,7 @@
 //  3. The accountTracker, also a pure function, updates the [Account] of the job: its limits, OOM kills and stalls
 //     since the baseline.
 //  4. The [Sampler], one goroutine, adds every Sample to the running summaries (exact totals, peaks, shares) and to the
-//     ring (pictures), and passes it to an observer (the journal).
+//     ring (for charts), and passes it to an observer (the journal).
 //  5. When the job ends, the Sampler takes a closing Reading. The report is built from its [Recording].
 //
 // Each column of a Sample is a row of the table in column.go. The package does not depend on commands, reports or

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// A Failure is a reason why a source, or one of its files, had no values, with its number of occurrences.
+// A Failure is a reason why a source, or one of its files, had no values, with the number of times it occurred.
 type Failure struct {
 	Source string
 	File   string `json:",omitempty"` // "" = the whole source

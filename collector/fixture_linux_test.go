@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// account is the expected result for a tree: the counted devices, ours and perf.py's, and the bytes since boot of both,
-// in MiB and in the order of Counters.
+// account is the expected result for a tree: the devices that perfagent and perf.py count, and the bytes since boot of
+// both, in MiB and in the order of Counters.
 type account struct {
 	Disks, PerfPyDisks, NICs []string
 	MB, PerfPyMB             []float64
@@ -19,10 +19,10 @@ func accountOf(r *host.Reading) account {
 		bootTotals(r, false)[:6], bootTotals(r, true)[:6]}
 }
 
-// The results were computed by hand from the trees: whole MiB, each byte once.
+// The results were computed by hand from the trees. They are whole MiB and include each byte once.
 func TestBootTotals_CountEachByteOnce(t *testing.T) {
 	tests := map[string]account{
-		// LVM on RAID on partitions: md0 contains the bytes of dm-0 and dm-1, and sda and sdb contain md0's.
+		// LVM on RAID on partitions: the bytes of dm-0 and dm-1 are also counted by md0, and the bytes of md0 by sda and sdb.
 		"lvm-on-raid": {[]string{"sda", "sdb", "sr0"},
 			[]string{"ram0", "loop0", "sda", "sdb", "md0", "dm-0", "dm-1", "zram0", "sr0"}, []string{"lo", "eth0"},
 			[]float64{1403, 990, 2, 40, 2, 30}, []float64{4055, 2027, 2, 40, 2, 30}},
@@ -32,18 +32,19 @@ func TestBootTotals_CountEachByteOnce(t *testing.T) {
 		"nvme-multipath-before-6.3": {[]string{"nvme0c0n1", "nvme0c1n1", "nvme0n1", "nvme1n1"},
 			[]string{"nvme0c0n1", "nvme0c1n1", "nvme0n1", "nvme1n1"}, []string{"lo", "eth0"},
 			[]float64{350, 100, 2, 40, 2, 30}, []float64{350, 100, 2, 40, 2, 30}},
-		// A physical host: the cards, without the interfaces on top.
+		// A physical host: the cards count, not the interfaces on top of them.
 		"bond-vlan-bridge": {[]string{"vda"}, []string{"vda"}, []string{"lo", "eth0", "eth1", "wlan0"},
 			[]float64{10, 20, 5, 32, 5, 301}, []float64{10, 20, 5, 241, 5, 1028}},
 		// A virtual machine with a passed-through card: eth0 counts the traffic of enP1s1.
 		"accelerated-networking": {[]string{"sda"}, []string{"sda"}, []string{"lo", "eth0"},
 			[]float64{1, 2, 1, 600, 1, 500}, []float64{1, 2, 1, 1184, 1, 993}},
-		// The ports of a switch have a device, too, and their bytes go through eth0.
+		// The ports of a switch have a device as well, but their bytes go through eth0.
 		"switch-ports": {[]string{"mmcblk0", "mmcblk0boot0", "mtdblock0"}, []string{"mmcblk0", "mmcblk0boot0", "mtdblock0"},
 			[]string{"lo", "eth0"}, []float64{2, 2, 1, 600, 1, 500}, []float64{2, 2, 1, 1770, 1, 1470}},
 		"container": {[]string{"vda"}, []string{"vda"}, []string{"lo", "eth0"},
 			[]float64{10, 20, 5, 10, 5, 100}, []float64{10, 20, 5, 10, 5, 100}},
-		// The bridge without its members; eth1 without its VLAN; a tunnel does not show its destination.
+		// The bridge counts without its members, and eth1 without its VLAN. A tunnel counts, because its destination is
+		// unknown.
 		"container-bridge": {[]string{"loop0"}, []string{"loop0"}, []string{"lo", "br0", "eth1", "tun0"},
 			[]float64{5, 6, 1, 21, 1, 109}, []float64{5, 6, 1, 42, 1, 255}},
 		"container-without-sysfs": {[]string{"vda", "nvme0n1", "xvda1", "mmcblk0"},
@@ -57,7 +58,7 @@ func TestBootTotals_CountEachByteOnce(t *testing.T) {
 			[]float64{107, 208, 1, 1, 1, 1}, []float64{113, 215, 1, 1, 1, 1}},
 		"netdev-without-headings": {[]string{"vda"}, []string{"vda"}, []string{"lo", "eth0"},
 			[]float64{10, 20, 5, 10, 5, 100}, []float64{10, 20, 5, 10, 5, 100}},
-		// The interfaces of the host's process 1, not the reader's.
+		// The interfaces of the host's process 1 count, not the reader's.
 		"sidecar": {[]string{"vda"}, []string{"vda"}, []string{"lo", "eno1"},
 			[]float64{10, 20, 50, 800, 50, 900}, []float64{10, 20, 50, 800, 50, 900}},
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// FuzzReader reads whole trees: with any file contents, each source has values or a reason, and its Sample is valid.
+// FuzzReader reads whole trees. With any file contents, each source has either values or a reason for having none, and
+// the Sample is valid.
 func FuzzReader(f *testing.F) {
 	read := func(tree, name string) []byte {
-		data, _ := os.ReadFile(filepath.Join(collectortest.Root(f), "testdata/proc", tree, name)) // some trees lack some files
+		data, _ := os.ReadFile(filepath.Join(collectortest.Root(f), "testdata/proc", tree, name)) // a tree may lack the file
 		return data
 	}
 
@@ -33,9 +34,9 @@ func FuzzReader(f *testing.F) {
 		for source, there := range map[string]bool{host.SourceCPU: got.CPU != nil, host.SourceMemory: got.Memory != nil,
 			host.SourceDisk: len(got.Disk) > 0, host.SourceDiskIO: got.Devices[host.Disks] != nil, host.SourceNetwork: got.Devices[host.NICs] != nil} {
 			if there == (got.Failed[source] != nil) {
-				t.Fatalf("%s: values %v, failure %v; want either values or a failure", source, there, got.Failed[source])
+				t.Fatalf("%s: has values: %v, failure: %v; want either values or a failure", source, there, got.Failed[source])
 			}
-			if err := got.Failed[source]; err != nil && strings.Contains(err.Error(), "damaged kernel file") /* guard's word for a panic */ {
+			if err := got.Failed[source]; err != nil && strings.Contains(err.Error(), "damaged kernel file") /* how guard reports a panic */ {
 				t.Fatal(err)
 			}
 		}
@@ -43,8 +44,6 @@ func FuzzReader(f *testing.F) {
 		base := *healthy
 		base.At = at(0)
 		_, s := NewCounterState(&base).Next(got, 0)
-		if err := checkSample(&s, nothingBefore()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, checkSample(&s, nothingBefore()))
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// dice turns fuzzing bytes into choices; at the end all are 0.
+// dice turns fuzzing bytes into choices. When the bytes are used up, all choices are 0.
 type dice struct{ data []byte }
 
 func (d *dice) byte() byte {
@@ -21,7 +21,7 @@ func (d *dice) byte() byte {
 	return b
 }
 
-// count returns any 64-bit number, often near the ends of the ranges.
+// count returns any 64-bit number, often one near the end of a counter's range.
 func (d *dice) count() uint64 {
 	n := uint64(d.byte())
 	switch d.byte() % 6 {
@@ -105,15 +105,15 @@ func FuzzProgress(f *testing.F) {
 			if err := checkSample(&s, before); err != nil {
 				t.Fatalf("reading %d: %v", n, err)
 			}
-			for m, v := range p.CPUSeconds() { // of at most four CPUs; NaN at first
+			for m, v := range p.CPUSeconds() { // at most four CPUs; NaN at first
 				if v < spent[m] || v > 5*(now.Boot-at(0).Boot).Seconds()+float64(n+1)*5*cpuSlack || math.IsNaN(v) && !math.IsNaN(spent[m]) {
-					t.Fatalf("reading %d: %v s of %v after %v s; want no fall, and no more than the CPUs can give", n, v,
+					t.Fatalf("reading %d: %v s of %v after %v s; want no decrease, and at most what the CPUs can provide", n, v,
 						host.CPUMode(m), spent[m])
 				}
 			}
 			for _, c := range deviceCounters {
 				if most := float64(n+1) * 8 * (1 << 50) / MiB; s.Values[c.total] > most || s.Values[c.rate] > most*100 {
-					t.Fatalf("reading %d: %s is %v, its rate %v; want at most %v and %v", n, c.total.Key(), s.Values[c.total],
+					t.Fatalf("reading %d: %s = %v, rate %v; want at most %v and %v", n, c.total.Key(), s.Values[c.total],
 						s.Values[c.rate], most, most*100)
 				}
 			}

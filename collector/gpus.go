@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// noteGPUs updates gpus in place with r, and returns gpus and what r could not measure. Until the environments of the
-// job's processes are known, the environment of the job decides which GPUs are the job's.
+// noteGPUs updates gpus in place with r, and returns gpus and the values that r could not measure. Until the
+// environments of the job's processes are known, the environment of the job decides which GPUs are the job's.
 func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]string) ([]GPU, []series.Missing) {
 	missing := slices.Clone(r.Missing)
 	devices := r.Devices[:min(len(r.Devices), MaxGPUs)]
@@ -36,8 +36,8 @@ func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]stri
 	return gpus, missing
 }
 
-// leastVisible is the share of checks in which a process of the job must be able to use a device, if the device is to
-// count as the job's. One check is not enough: scripts may begin and end with commands that could use all devices.
+// leastVisible is the smallest share of checks in which a process of the job could use a device that counts as the
+// job's. One check is not enough: scripts may begin and end with commands that could use all devices.
 const leastVisible = 0.1
 
 // noteVisible updates which devices are the job's from environs, the environments of the job's processes; nil means not

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// same compares whole values, write replaces a file of a tree.
-var same, write = collectortest.Same, collectortest.Write
+// same compares two values. write replaces a file of a tree. must ends a test on an error.
+var same, write, must = collectortest.Same, collectortest.Write, collectortest.Must
 
 // ticks returns the times of a CPU from the columns of /proc/stat.
 func ticks(name string, n ...float64) host.CPUTimes {
@@ -53,7 +53,7 @@ func summaryOf(rec *Recording, c Column) summary {
 	return summary{st.Count, st.Weight, st.Max}
 }
 
-// counted lists the devices that have all bits of a class.
+// counted returns the names of the devices with all bits of class.
 func counted(devs []host.Device, class host.DeviceClass) []string {
 	names := []string{}
 	for _, d := range devs {

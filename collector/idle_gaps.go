@@ -20,8 +20,8 @@ type IdleGaps struct {
 	Count   int64   `json:"gaps"`
 	// LongestSeconds is the length of the longest gap.
 	LongestSeconds float64 `json:"longest_seconds"`
-	// JobCPUs are the CPUs that the job kept busy, DiskRate is the traffic of the node's disks in MiB/s, and Waiting the
-	// percentage of time in which a task of the job (or, if unknown, of the node) waited for storage.
+	// JobCPUs are the CPUs that the job kept busy, DiskRate is the traffic of the node's disks in MiB/s, and Waiting
+	// the percentage of time in which a task of the job (or, if unknown, of the node) waited for storage.
 	JobCPUs  GapMean `json:"job_cpus"`
 	DiskRate GapMean `json:"disk_rate"`
 	Waiting  GapMean `json:"waiting"`
@@ -30,7 +30,7 @@ type IdleGaps struct {
 // A GapMean is the mean of a value over the time of the gaps.
 type GapMean struct {
 	Sum     float64 `json:"sum"`     // Σ value · seconds
-	Seconds float64 `json:"seconds"` // of the gaps while the value was known
+	Seconds float64 `json:"seconds"` // time in the gaps for which the value was known
 }
 
 // Mean returns the mean; NaN if nothing was measured.
@@ -45,7 +45,7 @@ func (m *GapMean) addValue(value, seconds float64) {
 	}
 }
 
-// noteIdle adds a sample to the idle gaps of g, a GPU of the job with the given index.
+// noteIdle adds a sample to the idle gaps of g, a GPU of the job. device is the index of the GPU.
 func (g *GPU) noteIdle(s *Sample, device int) {
 	use := GPUColumn(device, GPUUtilization)
 	if !(s.Values[use] <= GPUIdleMaxPct) { // false for NaN
@@ -68,7 +68,7 @@ func (g *GPU) noteIdle(s *Sample, device int) {
 	switch {
 	case before >= GPUGapMinSeconds:
 		g.IdleGaps.add(now)
-	case g.currentGap.Seconds >= GPUGapMinSeconds: // the gap counts from its beginning
+	case g.currentGap.Seconds >= GPUGapMinSeconds: // long enough: the gap counts from its beginning
 		g.IdleGaps.add(g.currentGap)
 		g.IdleGaps.Count++
 	default:

@@ -5,19 +5,19 @@ import (
 	"testing"
 )
 
-// A GPU is idle in gaps of a second or longer, and other activity is recorded during these only.
+// Idle gaps last at least a second. Other activity is recorded only during these gaps.
 func TestGPU_NoteIdleCountsGapsOfASecondOrMore(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]struct {
-		use  []float64 // of samples of half a second
+		use  []float64 // in samples of half a second
 		want IdleGaps
 	}{
 		"never":             {[]float64{100, 6, 50}, IdleGaps{}},
 		"too short":         {[]float64{100, 0, 100, 5, 100}, IdleGaps{}},
-		"a second":          {[]float64{100, 0, 5, 100}, gaps(1, 1, 1)},
+		"one second":        {[]float64{100, 0, 5, 100}, gaps(1, 1, 1)},
 		"two gaps":          {[]float64{0, 0, 0, 99, 1, 1}, gaps(2.5, 2, 1.5)},
-		"goes on":           {[]float64{99, 0, 0, 0, 0}, gaps(2, 1, 2)},
-		"not measured once": {[]float64{0, 0, nan, 0, 0}, gaps(2, 2, 1)},
+		"idle at the end":   {[]float64{99, 0, 0, 0, 0}, gaps(2, 1, 2)},
+		"one value missing": {[]float64{0, 0, nan, 0, 0}, gaps(2, 2, 1)},
 		"not measured":      {[]float64{nan, nan, nan}, IdleGaps{}},
 	} {
 		var g GPU
@@ -26,12 +26,12 @@ func TestGPU_NoteIdleCountsGapsOfASecondOrMore(t *testing.T) {
 			g.noteIdle(&s, 2)
 		}
 		if g.IdleGaps != c.want {
-			t.Errorf("%s: idle gaps %+v, want %+v", name, g.IdleGaps, c.want)
+			t.Errorf("%s: IdleGaps = %+v, want %+v", name, g.IdleGaps, c.want)
 		}
 	}
 }
 
-// gaps returns the IdleGaps of idleSample for the given idle time.
+// gaps returns the IdleGaps of samples made by idleSample, for the given idle time.
 func gaps(seconds float64, n int64, longest float64) IdleGaps {
 	return IdleGaps{Seconds: seconds, Count: n, LongestSeconds: longest,
 		JobCPUs: GapMean{1.5 * seconds, seconds}, DiskRate: GapMean{5 * seconds, seconds}, Waiting: GapMean{40 * seconds, seconds}}

@@ -25,34 +25,34 @@ func sampledPorts(t *testing.T, tree string) (rec *Recording, begin Column) {
 	return s.Run(ctx), begin
 }
 
-// The columns of ports exist from the beginning, so that counters are served from 0 on.
+// The columns of ports exist from the beginning, so that /metrics serves their counters from 0 on.
 func TestSampler_RDMAPortsHaveColumnsFromTheBeginning(t *testing.T) {
 	rec, begin := sampledPorts(t, "infiniband")
 	same(t, "columns at the beginning", begin, NetIBSentRate+1)
 	same(t, "since boot", []float64{rec.SinceBoot(NetIBRecv), rec.SinceBoot(NetIBSent)}, []float64{7<<20 + 3, 5<<10 + 2})
 	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
-	same(t, "gaps", rec.Missing, []series.Missing(nil))
+	same(t, "missing parts", rec.Missing, []series.Missing(nil))
 	same(t, "failures of ports", failuresOf(rec, host.SourceInfiniBand), 0)
 }
 
 func TestSampler_ReportsFullAndDamagedRDMAPorts(t *testing.T) {
 	rec, begin := sampledPorts(t, "healthy")
 	same(t, "columns without ports", []Column{begin, rec.NumColumns()}, []Column{NetIBRecv, NetIBRecv})
-	same(t, "gaps without ports", rec.Missing, []series.Missing(nil))
+	same(t, "missing parts without ports", rec.Missing, []series.Missing(nil))
 	same(t, "failures without ports", failuresOf(rec, host.SourceInfiniBand), 0)
 
-	rec, _ = sampledPorts(t, "infiniband-saturated") // the other port continues
+	rec, _ = sampledPorts(t, "infiniband-saturated") // the other port still counts
 	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
-	same(t, "gaps", rec.Missing, []series.Missing{{What: "net_ib_recv_mb", Code: CounterFull,
+	same(t, "missing parts", rec.Missing, []series.Missing{{What: "net_ib_recv_mb", Code: CounterFull,
 		Why: "the counter of mlx4_0/1 is at the end of its 32-bit range: later traffic is not counted"}})
 
 	rec, _ = sampledPorts(t, "infiniband-damaged")
-	same(t, "sent by the sound port", summaryOf(rec, NetIBSent).Max, 0.)
-	same(t, "failures of the damaged one", failuresOf(rec, host.SourceInfiniBand), 2)
+	same(t, "bytes sent by the undamaged port", summaryOf(rec, NetIBSent).Max, 0.)
+	same(t, "failures of the damaged port", failuresOf(rec, host.SourceInfiniBand), 2)
 }
 
-// countedPorts returns the received total since the start, in MiB, after each Reading of a port with these counts; NaN
-// = unknown.
+// countedPorts returns the total received since the start, in MiB, after each Reading of a port with the given counts.
+// NaN means unknown.
 func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64) {
 	t.Helper()
 	proc, _ := collectortest.Tree(t, "healthy")
@@ -76,20 +76,20 @@ func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64
 	return received
 }
 
-// Bytes count until a port's counter is at the end of its range, not afterwards.
+// Bytes of a port count until its counter reaches the end of the range.
 func TestCounterState_PortCountsUntilItsCounterIsFull(t *testing.T) {
 	const full = 1<<32 - 1
 	got := countedPorts(t, false, full-3<<18, full-1<<18, full, full)
 	same(t, "received", got, []float64{2, 3, absent})
 	same(t, "received in one step", countedPorts(t, false, 4000000000, full), []float64{294967295 * 4. / MiB})
-	same(t, "received by a wide one", countedPorts(t, true, full-1<<18, full, full+1<<18), []float64{1, 1 + 1})
+	same(t, "received by a port with wide counters", countedPorts(t, true, full-1<<18, full, full+1<<18), []float64{1, 1 + 1})
 }
 
-// A falling counter of a port was reset, even near the end of 32 bits: its value has moved since.
+// A counter of a port that fell was reset, even if it was near the end of 32 bits. Its new value counts from 0.
 func TestCounterState_ResetPortCountsFromZero(t *testing.T) {
-	same(t, "a wide one to 0", countedPorts(t, true, 4100000000, 0), []float64{0})
-	same(t, "a narrow one", countedPorts(t, false, 4100000000, 200000000), []float64{200000000 * 4. / MiB})
-	same(t, "a full one", countedPorts(t, false, 1<<32-1, 5<<18, 6<<18), []float64{5, 6})
+	same(t, "received by a port with wide counters after a reset to 0", countedPorts(t, true, 4100000000, 0), []float64{0})
+	same(t, "received by a port with narrow counters after a reset", countedPorts(t, false, 4100000000, 200000000), []float64{200000000 * 4. / MiB})
+	same(t, "received by a port with a full counter after a reset", countedPorts(t, false, 1<<32-1, 5<<18, 6<<18), []float64{5, 6})
 }
 
 // failuresOf counts the Readings in which a source failed.

@@ -5,13 +5,13 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A limitKillDetector determines whether a memory limit was the reason for a kill in the job's group. A full group
-// proves nothing, because page cache alone fills it.
+// A limitKillDetector determines whether a memory limit was the reason for a kill in the job's group. A full group is
+// no proof, because page cache alone can fill it.
 type limitKillDetector struct {
 	inGroup, atLimit, counted bool // as in OOMKill, for a kill counted by the newest Reading
 
 	own, limit       oomCounter // of the job's group, and of the group with the memory limit
-	underOOM         bool       // v1: since the last kill
+	underOOM         bool       // v1: the group was out of memory at a Reading since the last kill
 	unreclaimablePct float64    // percent of the limit, at the previous Reading
 }
 
@@ -19,8 +19,8 @@ func newLimitKillDetector() limitKillDetector {
 	return limitKillDetector{own: newOOMCounter(), limit: newOOMCounter()}
 }
 
-// An oomCounter holds a count of the kernel at the three newest Readings: how often a limit left it no choice but to
-// kill. The kernel increments the count some time before it kills.
+// An oomCounter holds a counter of the kernel at the three newest Readings, newest first: how often a limit left the
+// kernel no choice but to kill. The kernel increments the counter some time before the kill.
 type oomCounter [3]series.Optional
 
 func newOOMCounter() oomCounter {
@@ -37,20 +37,21 @@ func (c *oomCounter) next(v float64) {
 	}
 }
 
-// settle attributes the counts so far to a kill that is over.
+// settle attributes all counts so far to kills that are already recorded.
 func (c *oomCounter) settle() { c[1], c[2] = c[0], c[0] }
 
 func (c *oomCounter) rose() bool { return c[0] > c[2] }
 
 const (
-	// LimitUnreclaimablePct is a percentage of a memory limit. If the kernel does not count the reasons for kills, a kill
-	// in the group is attributed to the limit from this unreclaimable share on.
+	// LimitUnreclaimablePct is the least unreclaimable memory, in percent of the limit, at which a kill in the group is
+	// attributed to the limit. It matters only if the kernel does not count the reasons for kills.
 	LimitUnreclaimablePct = 90
-	// HostAvailablePct is the percentage of the host's memory that must be available at such a kill.
+	// HostAvailablePct is the least percentage of the host's memory that must be available at such a kill.
 	HostAvailablePct = 5
 )
 
-// next adds another Reading of the job's group. scarce is the host's memory when the least was available before that.
+// next adds another Reading of the job's group. scarce is the host's memory at the earlier Reading with the least
+// available memory.
 func (w *limitKillDetector) next(j *host.JobUsage, scarce host.Memory) {
 	g := j.Group
 	w.own.next(g.OOMs)
@@ -72,8 +73,8 @@ func (w *limitKillDetector) settle() {
 	w.underOOM = false
 }
 
-// fullGroup is the share of its limit at which a group counts as full. It is below 1 because the kernel counts pages
-// per CPU, and charges some in advance.
+// fullGroup is the share of its limit from which a group counts as full. It is below 1 because the kernel counts pages
+// per CPU and charges some of them in advance.
 const fullGroup = 0.98
 
 // full reports whether the group with the limit was full at a kill. If the kernel does not count kills due to the

@@ -43,16 +43,10 @@ func newSnapper(t *testing.T, path string) *snapper {
 	cmd := exec.Command(collectortest.Python(t), filepath.Join(collectortest.Root(t), "scripts/psutil_windows.py"), path)
 	cmd.Stderr = os.Stderr
 	to, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	from, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 
 	t.Cleanup(func() {
 		to.Close()
@@ -75,13 +69,11 @@ func (s *snapper) snap() *snap {
 	if !s.from.Scan() {
 		s.t.Fatal("psutil_windows.py ended: ", s.from.Err())
 	}
-	if err := json.Unmarshal(s.from.Bytes(), &out); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, json.Unmarshal(s.from.Bytes(), &out))
 	return &out
 }
 
-// bracket is our Reading with psutil's before and after it.
+// bracket is a Reading of perfagent between two readings of psutil.
 type bracket struct {
 	before, after *snap
 	ours          *host.Reading
@@ -92,11 +84,9 @@ func load(t *testing.T) {
 	stop := make(chan struct{})
 	var workers sync.WaitGroup
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
-	go func() { // ends with the connection
+	go func() { // returns when the connection is closed
 		conn, err := listener.Accept()
 		if err == nil {
 			_, _ = io.Copy(io.Discard, conn)
@@ -105,13 +95,9 @@ func load(t *testing.T) {
 	}()
 
 	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file, err := os.Create(filepath.Join(t.TempDir(), "data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := make([]byte, 1<<18)
 	work := func(step func()) {
 		workers.Go(func() {
@@ -160,11 +146,11 @@ func load(t *testing.T) {
 	})
 }
 
-// psutil and perfagent read the same host, under load: our result must lie in the bracket of psutil's results before
-// and after, and be equal to them if those are equal.
+// psutil and perfagent read the same host, under load. perfagent's result must lie between psutil's results before and
+// after it, and equal them if they are equal.
 func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run without -short")
 	}
 	dir := t.TempDir()
 	psutil := newSnapper(t, dir)
@@ -172,9 +158,9 @@ func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
 	defer r.Close()
 	load(t)
 	kinds := []string{"memory", "disk", "disk bytes", "network bytes", "disk delta", "network delta", "cpu times", "cpu percent"}
-	shut := map[string]int{} // exact comparisons
+	shut := map[string]int{} // number of exact comparisons
 	var brackets []bracket
-	// Other load on the CPUs leaves few closed brackets: repeat until each kind was exact once.
+	// With other load on the CPUs, psutil's two results are rarely equal: repeat until each kind was compared exactly.
 	for begin := time.Now(); len(brackets) < 12 || time.Since(begin) < time.Minute &&
 		slices.ContainsFunc(kinds, func(what string) bool { return shut[what] == 0 }); {
 		next := bracket{before: psutil.snap(), ours: r.Read(), after: psutil.snap()}
@@ -193,13 +179,13 @@ func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
 			compareDeltas(t, &brackets[i-1], b, shut)
 			comparePercents(t, &brackets[i-1], b, shut)
 		}
-		// Not a ticker: after a slow bracket it would leave no window for the next one.
+		// Not a ticker: after a slow bracket, it would leave no window before the next one.
 		time.Sleep(300 * time.Millisecond)
 	}
 
 	_, s := NewCounterState(brackets[0].ours).Next(brackets[len(brackets)-1].ours, 0)
 	if s.Values[NetLoSent] == 0 || s.Values[CPUMax] == 0 {
-		t.Errorf("sent %v MiB on loopback, busiest CPU %v %%; want more than 0: the test must make load", s.Values[NetLoSent],
+		t.Errorf("sent %v MiB on loopback, busiest CPU %v %%; want both above 0: the test generates load", s.Values[NetLoSent],
 			s.Values[CPUMax])
 	}
 	t.Logf("equal to the digit: %v", shut)
@@ -210,7 +196,7 @@ func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
 	}
 }
 
-// within checks that v lies between psutil's two results, in either order, and counts equal ones.
+// within checks that v lies between psutil's two results, in either order. It counts exact comparisons.
 func within(t *testing.T, what, name string, v, before, after, slack float64, shut map[string]int) {
 	t.Helper()
 	if v < min(before, after)-slack || v > max(before, after)+slack {
@@ -230,7 +216,7 @@ func compareGauges(t *testing.T, b *bracket, shut map[string]int) {
 	within(t, "disk", "", d.Percent(), b.before.Disk.Percent, b.after.Disk.Percent, 0.1, shut)
 }
 
-// compareDevices compares counters, which only grow, so ours lies in the bracket.
+// compareDevices compares counters. They only grow, so perfagent's must lie between psutil's.
 func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 	if len(b.ours.Devices[host.Disks]) != len(b.before.Disks) || len(b.ours.Devices[host.NICs]) != len(b.before.NICs) {
 		t.Errorf("%d disks and %d interfaces, want psutil's %d and %d", len(b.ours.Devices[host.Disks]),
@@ -261,7 +247,7 @@ func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 	}
 }
 
-// compareDeltas checks that the counts of a window are the differences of the kernel's counters, for the counted
+// compareDeltas checks that the bytes of a window are the differences of the kernel's counters, summed over the counted
 // devices.
 func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 	_, s := NewCounterState(a.ours).Next(b.ours, 0)
@@ -293,18 +279,18 @@ func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 	}
 }
 
-// comparePercents compares percentages. psutil's window is from the snap after our last Reading to the one before this;
-// ours is longer by the length of the brackets. So each CPU agrees within that and one tick.
+// comparePercents compares percentages. psutil's window lasts from the snap after the last Reading to the snap before
+// this one; perfagent's is longer by the length of the brackets. So each CPU agrees within that length and one tick.
 func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 	for i, c := range b.ours.CPU {
 		before, known := findCPU(a.ours.CPU, c.Name, i)
 		got, ok := busyPercent(before, c)
 		total := elapsed(a.after.CPUTimes[i], b.before.CPUTimes[i])
-		if total == 0 { // psutil returns 0 % for a clock that stood still, we return NaN
+		if total == 0 { // the clock did not move: psutil returns 0 %, perfagent NaN
 			continue
 		}
 		if !known || !ok {
-			t.Errorf("%s: not measured in a window of %.2f s, want a percentage", c.Name, total)
+			t.Errorf("%s: no percentage for a window of %.2f s, want one", c.Name, total)
 			continue
 		}
 		open := elapsed(a.before.CPUTimes[i], a.after.CPUTimes[i]) + elapsed(b.before.CPUTimes[i], b.after.CPUTimes[i])
@@ -319,7 +305,7 @@ func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 	}
 }
 
-// unmoved reports whether a CPU's times were the same in a Reading and a snap.
+// unmoved reports whether a CPU's times are equal in a Reading and a snap.
 func unmoved(c host.CPUTimes, snap []float64) bool {
 	return slices.Equal(append(c.Seconds[:], c.Guest, c.GuestNice), snap)
 }
@@ -333,7 +319,7 @@ func elapsed(a, b []float64) float64 {
 	return sum
 }
 
-// Unused fields of a snap would hide a change of the script.
+// A snap with empty fields would hide a change of the script.
 func TestSnap_HasAllFields(t *testing.T) {
 	s := newSnapper(t, "/").snap()
 	if len(s.CPUTimes) == 0 || len(s.CPUPercent) != len(s.CPUTimes) || s.Memory.Total == 0 || s.Disk.Used+s.Disk.Free == 0 || len(s.NICs) == 0 {
@@ -342,8 +328,8 @@ func TestSnap_HasAllFields(t *testing.T) {
 	}
 }
 
-// The CPU seconds of a run lie between the differences of /proc/stat read just inside and just outside of it, mode by
-// mode, while a CPU is busy.
+// While a CPU is busy, the CPU seconds of a run lie, for each mode, between the differences of /proc/stat read just
+// inside and just outside the run.
 func TestSampler_CPUSecondsAgreeWithProcStat(t *testing.T) {
 	outside := procStat(t)
 	reader := host.NewReader(host.Options{})
@@ -354,7 +340,7 @@ func TestSampler_CPUSecondsAgreeWithProcStat(t *testing.T) {
 	defer cancel()
 	recorded := make(chan *Recording, 1)
 	go func() { recorded <- sampler.Run(ctx) }()
-	// At least a second, or longer if the ticks show too little use.
+	// Run for at least a second, and longer if the ticks show too little use.
 	for begin, busy := time.Now(), 0.0; time.Since(begin) < time.Second || busy < 0.4 && time.Since(begin) < time.Minute; {
 		for chunk := time.Now(); time.Since(chunk) < 20*time.Millisecond; {
 		}
@@ -371,11 +357,11 @@ func TestSampler_CPUSecondsAgreeWithProcStat(t *testing.T) {
 		lo, hi := least[m]-inside[m], most[m]-outside[m]
 		below, above := 0.001, 0.001
 		if mode := host.CPUMode(m); mode == host.ModeIdle || mode == host.ModeIowait {
-			below += cpus * clockTick.Seconds() // moved between the two modes and back
-			above += 0.3                        // a whole wait, with a sample in the middle
+			below += cpus * clockTick.Seconds() // the kernel moves time between the two modes and back
+			above += 0.3                        // a whole wait, which a sample may divide
 		}
 		if got < lo-below || got > hi+above {
-			t.Errorf("%v: %.2f s, want %.2f to %.2f as in /proc/stat", host.CPUMode(m), got, lo, hi)
+			t.Errorf("%v: %.2f s, want %.2f to %.2f s as in /proc/stat", host.CPUMode(m), got, lo, hi)
 		}
 	}
 
@@ -388,9 +374,7 @@ func TestSampler_CPUSecondsAgreeWithProcStat(t *testing.T) {
 func procStat(t *testing.T) (out [host.NumCPUModes]float64) {
 	t.Helper()
 	data, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
@@ -399,9 +383,7 @@ func procStat(t *testing.T) (out [host.NumCPUModes]float64) {
 		}
 		for m := range out {
 			n, err := strconv.ParseUint(f[1+m], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			out[m] += float64(n) / 100
 		}
 	}

@@ -22,9 +22,9 @@ type Marks struct {
 	PhaseSpans []PhaseSpan `json:"stretches,omitempty"`
 	// InPhase reports whether the last span is still open.
 	InPhase bool `json:"open,omitempty"`
-	// Dropped counts what exceeded the limits.
+	// Dropped counts the input beyond the limits.
 	Dropped marks.Dropped `json:"lost,omitzero"`
-	// Why is the reason why the job's file cannot be read; "" if it can, or does not exist.
+	// Why is the reason why the job's file cannot be read; "" if it can be read or does not exist.
 	Why string `json:"why,omitempty"`
 }
 
@@ -50,7 +50,8 @@ type span struct {
 }
 
 // alignToTimeAxis returns copies of lines with times on the axis. A phase begins and ends within the span, because its
-// line was written then. A mark without a time, or with a time outside the run, gets the time of the sample.
+// line was written during that time. A mark without a time, or with a time outside the run, gets the time of the
+// sample.
 func alignToTimeAxis(lines []marks.Line, start float64, in span) []marks.Line {
 	out := slices.Clone(lines)
 	for i := range out {
@@ -69,8 +70,8 @@ func alignToTimeAxis(lines []marks.Line, start float64, in span) []marks.Line {
 	return out
 }
 
-// AddMarks adds the marks since the last sample, which must have times on the axis. Call it before Add of the sample
-// with which they were read.
+// AddMarks adds the marks that were read with a sample. Their times must be on the axis. Call it before Add of that
+// sample.
 func (rec *Recording) AddMarks(news marks.Update) {
 	rec.MarksUpdate = news
 	if rec.Marks == nil {
@@ -98,7 +99,7 @@ func (rec *Recording) AddMarks(news marks.Update) {
 	m.Why = news.Why
 }
 
-// beginPhase ends the present phase and begins the named one. It begins none if name is "" or a limit is reached.
+// beginPhase ends the current phase and begins the named one. It begins no phase if name is "" or a limit is reached.
 func (m *Marks) beginPhase(name string, at float64) {
 	at = m.endPhase(at)
 	if name == "" {
@@ -123,7 +124,7 @@ func (m *Marks) beginPhase(name string, at float64) {
 	m.InPhase = true
 }
 
-// endPhase ends the present phase. It returns the start of the next phase: at, or the end of the last span if that is
+// endPhase ends the current phase. It returns the start of the next phase: at, or the end of the last span if that is
 // later, because the lines of a file are in order.
 func (m *Marks) endPhase(at float64) float64 {
 	if n := len(m.PhaseSpans); n > 0 {
@@ -139,7 +140,7 @@ func (m *Marks) endPhase(at float64) float64 {
 	return at
 }
 
-// check returns an error if m, read from outside, cannot be the Marks of a Recording.
+// check returns an error if m, which was read from a file, cannot be the Marks of a Recording.
 func (m *Marks) check() error {
 	if len(m.List) > marks.MaxMarks || len(m.Phases) > MaxPhases || len(m.PhaseSpans) > marks.MaxPhaseSpans {
 		return errors.New("more marks than the bounds allow")

@@ -17,13 +17,13 @@ import (
 // began is the start of these tests' runs, in seconds since 1970.
 const began = 1_700_000_000.0
 
-// startedRecording returns a Recording that starts then.
+// startedRecording returns a Recording that starts at began.
 func startedRecording() *Recording {
 	return NewRecording(host.Instant{Wall: time.Unix(began, 0)}, time.Second, 1000)
 }
 
-// sampleAt returns a sample at the time at, after seconds with busy CPUs of the job, with memory in MiB at the end and
-// counters in MiB so far.
+// sampleAt returns a sample at the time at, the given seconds after the last one. busy is the number of CPUs that the
+// job kept busy in between, memory its memory in MiB at the end, and written its total in MiB so far.
 func sampleAt(at, seconds, busy, memory, written float64) *Sample {
 	var s Sample
 	for c := range s.Values {
@@ -39,13 +39,13 @@ func phaseLine(name string, at float64) marks.Line {
 	return marks.Line{IsPhase: true, Text: name, At: began + at}
 }
 
-// said adds lines to a Recording, with times since the beginning.
+// said adds lines to a Recording. The times of the lines are in seconds since began.
 func said(rec *Recording, lines ...marks.Line) { rec.AddMarks(marks.Update{Lines: lines}) }
 
 // near reports whether two numbers are equal up to the rounding of times since 1970.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-5*max(1, math.Abs(b)) }
 
-func TestAlignToTimeAxis(t *testing.T) {
+func TestAlignToTimeAxis_ReplacesImpossibleTimes(t *testing.T) {
 	in := span{from: 100, to: 101}
 	for _, test := range []struct {
 		name string
@@ -54,14 +54,14 @@ func TestAlignToTimeAxis(t *testing.T) {
 		want float64
 	}{
 		{"no time", marks.Line{At: math.NaN()}, 0, 101},
-		{"within", marks.Line{At: 100.25}, 0, 100.25},
+		{"within the span", marks.Line{At: 100.25}, 0, 100.25},
 		{"earlier in the run", marks.Line{At: 93.5}, 0, 93.5},
 		{"before the run", marks.Line{At: 12}, 0, 101},
 		{"in milliseconds", marks.Line{At: 100250}, 0, 101},
 		{"after the clock was stepped", marks.Line{At: 3700.25}, 3600, 100.25},
 
 		{"phase without a time", marks.Line{IsPhase: true, At: math.NaN()}, 0, 101},
-		{"phase within", marks.Line{IsPhase: true, At: 100.25}, 0, 100.25},
+		{"phase within the span", marks.Line{IsPhase: true, At: 100.25}, 0, 100.25},
 		{"phase before the span", marks.Line{IsPhase: true, At: 93.5}, 0, 100},
 		{"phase after the span", marks.Line{IsPhase: true, At: 1e300}, 0, 101},
 		{"phase after the clock was stepped", marks.Line{IsPhase: true, At: -3499.5}, -3600, 100.5},
@@ -69,16 +69,16 @@ func TestAlignToTimeAxis(t *testing.T) {
 		in.step = test.step
 		lines := []marks.Line{test.line}
 		if got := alignToTimeAxis(lines, 90, in)[0].At; got != test.want {
-			t.Errorf("%s: time %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: aligned time = %v, want %v", test.name, got, test.want)
 		}
 		if lines[0].At != test.line.At && !math.IsNaN(test.line.At) {
-			t.Errorf("%s: the time of the given line became %v, want it unchanged: %v", test.name, lines[0].At, test.line.At)
+			t.Errorf("%s: time of the argument changed to %v, want %v", test.name, lines[0].At, test.line.At)
 		}
 	}
 }
 
 // A phase over the whole run has the same numbers as the run, bit for bit.
-func TestRecording_PhaseOfWholeRunHasNumbersOfRun(t *testing.T) {
+func TestRecording_PhaseOfWholeRunEqualsRun(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("all", 0))
 	cpu, at := 0.0, 0.0
@@ -93,7 +93,7 @@ func TestRecording_PhaseOfWholeRunHasNumbersOfRun(t *testing.T) {
 
 	p := rec.Marks.Phases[0]
 	if !near(p.CPUSeconds, cpu) {
-		t.Errorf("the phase has %v CPU seconds, want %v", p.CPUSeconds, cpu)
+		t.Errorf("CPUSeconds of the phase = %v, want %v", p.CPUSeconds, cpu)
 	}
 	for c := range rec.NumColumns() {
 		whole, part := rec.Summaries[c].Stat(), p.Columns[c]
@@ -109,8 +109,8 @@ func TestRecording_PhaseOfWholeRunHasNumbersOfRun(t *testing.T) {
 	}
 }
 
-// The increase of a counter while it was unreadable is shared between the phases of that time.
-func TestRecording_SharesUnreadCounterBetweenPhases(t *testing.T) {
+// The increase of a counter while it was unreadable is divided between the phases of that time.
+func TestRecording_DividesUnreadCounterBetweenPhases(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 10, 8))
@@ -129,8 +129,8 @@ func TestRecording_SharesUnreadCounterBetweenPhases(t *testing.T) {
 	}
 }
 
-// A stale memory value is not attributed to the present phase.
-func TestRecording_StaleMemoryCountsForNoPhase(t *testing.T) {
+// A stale memory value is not attributed to the current phase.
+func TestRecording_CountsStaleMemoryForNoPhase(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 900, 10))
@@ -142,13 +142,14 @@ func TestRecording_StaleMemoryCountsForNoPhase(t *testing.T) {
 
 	if load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]; load.Columns[JobMemory].Max != 900 ||
 		train.Columns[JobMemory].Max != 50 {
-		t.Errorf("memory peaks of load %v and train %v MiB, want 900 and 50", load.Columns[JobMemory].Max,
+		t.Errorf("memory peaks of load and train = %v and %v MiB, want 900 and 50", load.Columns[JobMemory].Max,
 			train.Columns[JobMemory].Max)
 	}
 }
 
-// Values measured over time are shared by time; values of one moment belong to the phase of the moment.
-func TestRecording_SharesSampleAtBoundaryByTime(t *testing.T) {
+// Values measured over time are divided between phases by time. Values of one moment count for the phase of that
+// moment.
+func TestRecording_DividesSampleAtPhaseBoundaryByTime(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 100, 10))
@@ -183,14 +184,15 @@ func TestRecording_SharesSampleAtBoundaryByTime(t *testing.T) {
 	}
 }
 
-// The shares of phases add up to the whole, with any number of phases in a sample and any length of windows.
+// The values of all phases add up to the values of the run, for any number of phases in a sample and any length of
+// windows.
 func TestRecording_PhasesAddUpToRun(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("p0", 0))
 	cpu, cores, written := 0.0, 0.0, 0.0
 	for i := range 100 {
 		at := 0.02 * float64(i+1)
-		for k := range i % 7 { // several in one sample, some of no length
+		for k := range i % 7 { // several spans in one sample, some of zero length
 			said(rec, phaseLine(fmt.Sprintf("p%d", (i+k)%5), at-0.02+0.005*float64(k/2)))
 		}
 
@@ -213,7 +215,7 @@ func TestRecording_PhasesAddUpToRun(t *testing.T) {
 		sum.seconds += st.End - st.Start
 	}
 	if !near(sum.cpu, cpu) || !near(sum.cores, cores) || !near(sum.written, written) || !near(sum.seconds, 2) {
-		t.Errorf("the phases together have %+v; want %v, %v, %v, 2 as in the run", sum, cpu, cores, written)
+		t.Errorf("sums over all phases = %+v; want %v, %v, %v, 2 as in the run", sum, cpu, cores, written)
 	}
 }
 
@@ -236,20 +238,20 @@ func TestRecording_DropsMarksBeyondLimits(t *testing.T) {
 		t.Errorf("dropped %+v, want %+v", m.Dropped, want)
 	}
 	if m.InPhase {
-		t.Error("InPhase = true, want false: a phase beyond the limits ends the phase before it")
+		t.Error("InPhase = true, want false: a phase beyond the limits ends the previous phase")
 	}
 	if err := m.check(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A Recording without marks has no Marks, and is not slower.
+// A Recording without marks has nil Marks, and its samples need no allocations for them.
 func TestRecording_WithoutMarksAllocatesNothing(t *testing.T) {
 	rec := startedRecording()
 	rec.AddMarks(marks.Update{})
 	s := sampleAt(1, 1, 1, 1, 1)
 	if n := testing.AllocsPerRun(10, func() { rec.AddMarks(marks.Update{}); rec.Add(s) }); n > 0 || rec.Marks != nil {
-		t.Errorf("a sample without marks: %v allocations, Marks %v; want 0, nil", n, rec.Marks)
+		t.Errorf("sample without marks: %v allocations, Marks = %v; want 0, nil", n, rec.Marks)
 	}
 }
 
@@ -259,18 +261,16 @@ func TestMarks_CloneSharesNothing(t *testing.T) {
 	rec.Add(sampleAt(1, 1, 1, 100, 10))
 	before := rec.Clone()
 	want, err := json.Marshal(before.Marks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	said(rec, phaseLine("train", 1.5), marks.Line{Text: "b", At: began + 1})
 	rec.Add(sampleAt(2, 1, 1, 200, 20))
 	if got, err := json.Marshal(before.Marks); err != nil || string(got) != string(want) {
-		t.Errorf("the clone changed with the original: %s, error %v; want %s", got, err, want)
+		t.Errorf("clone after a change of the original = %s, error %v; want %s", got, err, want)
 	}
 }
 
-func TestMarks_JSONRoundTripsAndRefusesImpossible(t *testing.T) {
+func TestMarks_JSONRoundTripsAndRejectsImpossibleMarks(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0), marks.Line{Text: "a", At: began})
 	rec.Add(sampleAt(1, 1, 1.0/3, 100, 10))
@@ -278,16 +278,12 @@ func TestMarks_JSONRoundTripsAndRefusesImpossible(t *testing.T) {
 	rec.Add(sampleAt(2, 1, 1.0/7, 900, 18))
 
 	data, err := json.Marshal(rec.Marks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var read Marks
-	if err := json.Unmarshal(data, &read); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &read))
 	again, err := json.Marshal(read)
 	if err != nil || string(again) != string(data) {
-		t.Errorf("written again after reading: %s, error %v; want %s", again, err, data)
+		t.Errorf("after a round trip: %s, error %v; want %s", again, err, data)
 	}
 
 	for _, bad := range []string{
@@ -301,13 +297,13 @@ func TestMarks_JSONRoundTripsAndRefusesImpossible(t *testing.T) {
 			`"stretches":[{"phase":0,"start":1,"end":2}]}`,
 	} {
 		if err := json.Unmarshal([]byte(bad), &read); err == nil {
-			t.Errorf("Unmarshal accepted impossible marks %s, want an error", bad)
+			t.Errorf("Unmarshal of impossible marks %s: no error, want one", bad)
 		}
 	}
 }
 
-// Phases keep the columns that metrics of phases are computed from; rates are computed from totals.
-func TestColumn_InPhases(t *testing.T) {
+// Phases keep the columns that their metrics are computed from. Rates are computed from totals.
+func TestColumn_InPhasesExcludesOnlyTimestampAndEnvelopeColumns(t *testing.T) {
 	var without []string
 	for c := range NumColumns {
 		if !c.InPhases() && !c.Info().EnvelopeOnly {
@@ -319,7 +315,7 @@ func TestColumn_InPhases(t *testing.T) {
 	}
 }
 
-// BenchmarkRecording_Add compares a sample in a phase with one outside.
+// BenchmarkRecording_Add compares a sample within a phase with a sample outside of phases.
 func BenchmarkRecording_Add(b *testing.B) {
 	for _, name := range []string{"no phase", "phase"} {
 		b.Run(name, func(b *testing.B) {

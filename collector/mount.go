@@ -16,13 +16,14 @@ const (
 	MaxMountOps = 12
 )
 
-// MountList and MountsBeyond are the name and the code under which a cut list of network file systems is reported.
+// MountList and MountsBeyond are the name and the code under which a truncated list of network file systems is
+// reported.
 const (
 	MountList                      = "mounts"
 	MountsBeyond series.ReasonCode = "mounts_beyond_bounds"
 )
 
-// A Mount is a network file system with the counters of its client on the node since the baseline.
+// A Mount is a network file system, with the increase of its client's counters on the node since the baseline.
 type Mount struct {
 	// ID distinguishes mounts of the same source.
 	ID     string   `json:"id"`
@@ -32,13 +33,13 @@ type Mount struct {
 	// ReadMB and WriteMB are the bytes that the columns count, in MiB.
 	ReadMB  float64 `json:"read_mb"`
 	WriteMB float64 `json:"write_mb"`
-	// Total sums all operations, and Ops has each of them.
+	// Total sums all operations, and Ops lists them.
 	Total MountOp   `json:"all"`
 	Ops   []MountOp `json:"operations,omitempty"`
 }
 
 // A MountOp sums up the calls of one operation on a Mount: their number, and the time that they spent in the client's
-// queue, waiting for the server, and in total. Times are summed over calls, many of which may run at once. Values that
+// queue, waiting for the server, and in total. Times are summed over calls, which may run concurrently. Values that
 // Lustre does not provide are unknown.
 type MountOp struct {
 	Name            string          `json:"name,omitempty"`
@@ -50,8 +51,8 @@ type MountOp struct {
 	Execute         float64         `json:"execute_seconds"`
 }
 
-// noteMounts returns list after the Readings before and now of all mounts. It adds a mount that was used in between.
-// beyond reports whether list had no room for a mount.
+// noteMounts adds the increases from before to now, two Readings of all mounts, to list and returns it. It appends
+// mounts that are used for the first time. beyond reports whether list had no room for a mount.
 func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond bool) {
 	for k := range now {
 		m := &now[k]
@@ -93,7 +94,7 @@ func used(old, m *host.Mount) bool {
 	return false
 }
 
-// keptMounts returns the newest mounts of each kind: now, and the mounts of before with a kind that now lacks.
+// keptMounts returns the newest mounts of each kind: now, plus the mounts of before if now has none of their kind.
 func keptMounts(before, now []host.Mount) []host.Mount {
 	out := slices.Clone(now)
 	for _, m := range before {
@@ -131,7 +132,7 @@ func findOp(ops []host.MountOp, name string, hint int) host.MountOp {
 	return host.MountOp{}
 }
 
-// op returns the operation with the given name, which it adds if mount does not have it.
+// op returns the operation with the given name. It adds the operation if mount does not have it.
 func (mount *Mount) op(name string, kind host.DeviceKind) *MountOp {
 	if op := findByName(mount.Ops, name, 0, func(o *MountOp) string { return o.Name }); op != nil {
 		return op

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Operations holds what the job reported about its operations: timings, counters, gauges, transfers.
+// Operations holds the data that the job reported about its operations: timings, counters, gauges, transfers.
 type Operations struct {
 	// Keys are the keys of the timelines, as in the envelope of a report.
 	Keys []string
@@ -20,13 +20,14 @@ type Operations struct {
 	// LastSample is the newest sample of the Timelines.
 	LastSample []series.Stat
 
-	// Aggregator holds everything received. It is nil until the Sampler has closed the intake: use CopyAggregator before.
+	// Aggregator holds everything received. It is nil until the Sampler has closed the intake; until then, use
+	// CopyAggregator.
 	Aggregator *aggregate.Aggregator
 
 	intake *intake.Intake // nil after the job's end, and in copies
 }
 
-// CopyAggregator returns a copy of the present Aggregator.
+// CopyAggregator returns a copy of the current Aggregator.
 func (o *Operations) CopyAggregator() *aggregate.Aggregator {
 	if o.intake != nil {
 		return o.intake.CopyAggregator()

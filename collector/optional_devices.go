@@ -10,7 +10,7 @@ import (
 
 // optionalCounterState is the part of a CounterState for sources that most hosts do not have.
 type optionalCounterState struct {
-	zones     []host.EnergyZone // as read last
+	zones     []host.EnergyZone // at the last good Reading
 	zonesAt   float64           // time of zones, in seconds on the monotonic clock
 	joules    float64           // since the first good Reading
 	throttles []throttleCounter
@@ -23,7 +23,7 @@ type throttleCounter struct {
 	events, millis uint64
 }
 
-// WithDeferred returns the state after late, the Reading of the sources that the baseline left out.
+// WithDeferred returns the state after late, the Reading of the sources that the baseline skipped.
 func (p CounterState) WithDeferred(late *host.Reading) CounterState {
 	var none Sample
 	st := measurement{Reading: late, now: late.At.Mono, sample: &none}
@@ -56,12 +56,12 @@ func (p *CounterState) measureEnergy(st measurement) {
 	}
 }
 
-// mostWatts is more than a CPU package draws. A counter that fell has wrapped or, if that would mean more than
-// mostWatts, was reset.
+// mostWatts is more power than a CPU package draws. A counter that fell has wrapped or, if a wrap would mean more power
+// than mostWatts, was reset.
 const mostWatts = 5000
 
-// energyBetween returns the joules of zones between two readings, the given seconds apart. A zone that is missing from
-// prev counts from cur on.
+// energyBetween returns the energy, in joules, that zones used between two readings. seconds is the time between the
+// readings. A zone that is missing from prev counts from cur on.
 func energyBetween(prev, cur []host.EnergyZone, seconds float64) (joules float64) {
 	for i, z := range cur {
 		before := findByName(prev, z.Name, i, func(o *host.EnergyZone) string { return o.Name })
@@ -99,7 +99,7 @@ func (p *CounterState) measureThermal(st measurement) {
 	}
 }
 
-// throttledSince returns the cores and packages of before, updated with now, which may lack some.
+// throttledSince returns the cores and packages of before, updated with now. now may lack some of them.
 func throttledSince(before []throttleCounter, now []host.ThrottleCounter) []throttleCounter {
 	out := slices.Clone(before)
 	for i, t := range now {
@@ -115,7 +115,7 @@ func throttledSince(before []throttleCounter, now []host.ThrottleCounter) []thro
 	return out
 }
 
-// beginOptional reads the sources that the baseline left out, now that the job runs.
+// beginOptional reads the sources that the baseline skipped, now that the job runs.
 func (s *Sampler) beginOptional() {
 	late := s.reader.ReadDeferred(s.prev)
 	if late == nil {

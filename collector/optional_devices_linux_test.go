@@ -10,15 +10,15 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// A Sampler in the shortest run of a host of testdata/optional: the host's optional counters begin at 0, and others are
-// missing. On a busy machine the run is long enough for rates, which are 0, too.
+// In the shortest run on a host of testdata/optional, the counters of the host's optional devices begin at 0, and all
+// others are missing. On a busy machine the run may be long enough for rates, which are also 0.
 func TestSampler_OptionalCountersBeginAtZero(t *testing.T) {
 	for name, want := range map[string][]Column{
 		"nfs-bound": {NFSRead, NFSWrite}, "lustre-2.10": {LustreRead, LustreWrite}, "intel-four": {NodeEnergy}, "amd": nil,
 	} {
 		proc, sys := collectortest.OptionalDevices(t, name)
 		var rec *Recording
-		// With synctest's clock no reading times out.
+		// With the clock of synctest, no reading times out.
 		synctest.Test(t, func(t *testing.T) {
 			s := NewSampler(openTree(t, proc, sys), Options{Interval: time.Hour})
 			ctx, cancel := context.WithCancel(t.Context())

@@ -6,8 +6,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// perfpySample returns the sample that perf.py would have taken: CPU percentages over any window (psutil returns 0.0 if
-// the clock did not move), byte counters since boot over all devices.
+// perfpySample returns the sample that perf.py would have taken: CPU percentages over a window of any length (psutil
+// returns 0.0 if the clock did not move), and byte counters since boot over all devices.
 func perfpySample(prevCPU []host.CPUTimes, r *host.Reading, timestamp float64) Sample {
 	var s Sample
 	for c := range s.Values {

@@ -7,15 +7,15 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A Phase holds the usage in a phase, over all its spans. Values measured over a window (CPU, bytes) are divided
-// between phases by time. Values read at one moment (memory, space, GPUs) belong to the phase of that moment.
+// A Phase holds the usage in all spans of a phase. Values measured over a window (CPU, bytes) are divided between
+// phases by time. Values read at one moment (memory, space, GPUs) count for the phase of that moment.
 type Phase struct {
 	Name      string
 	SpanCount int64
 	// CPUSeconds is the CPU time of the job.
 	CPUSeconds float64
-	// Columns holds the statistics of the columns that phases keep (see [Column.InPhases]), indexed by Column. A counter
-	// has its increase, as one value.
+	// Columns holds the statistics of the columns that phases keep (see [Column.InPhases]), indexed by Column. For a
+	// counter, the Stat holds a single value, the increase.
 	Columns []series.Stat
 }
 
@@ -61,8 +61,8 @@ func (p *Phase) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// InPhases reports whether phases keep the column. They keep the columns of the samples, but not the rates and
-// pressures that only the envelope has.
+// InPhases reports whether phases keep the column. They keep the columns of the samples, but not columns that only the
+// envelope has, such as rates and pressures.
 func (c Column) InPhases() bool { return !c.row().EnvelopeOnly && c != Timestamp }
 
 // isWindowed reports whether the column is measured over the time before a sample, rather than at one moment.
@@ -147,9 +147,9 @@ func (p *Phase) addTimed(s *Sample, st PhaseSpan, in span, rec *Recording) {
 	}
 }
 
-// unread returns for how many seconds before the sample's interval the counter c was not read. The window of the
-// counter's rate shows that: it exceeds the interval by MinWindow or more only if earlier samples could not read the
-// counter.
+// unread returns the number of seconds before the sample's interval for which the counter c was not read. The window of
+// the counter's rate shows this: it exceeds the interval by MinWindow or more only if earlier samples could not read
+// the counter.
 func (s *Sample) unread(c Column, interval time.Duration) float64 {
 	rate := c.row().Rate
 	if rate == 0 || !s.Has(rate) {
@@ -161,7 +161,8 @@ func (s *Sample) unread(c Column, interval time.Duration) float64 {
 	return 0
 }
 
-// addMoment adds the values read at one moment during the phase. A stale memory value may belong to another phase.
+// addMoment adds the values read at one moment during the phase. It skips a stale memory value, which may belong to
+// another phase.
 func (p *Phase) addMoment(s *Sample, rec *Recording) {
 	for i := range p.columns(rec) {
 		c := Column(i)
@@ -189,7 +190,7 @@ func (rec *Recording) increase(c Column, now float64) float64 {
 	return max(0, now-before)
 }
 
-// increased returns total after an increase, as a Stat of one value.
+// increased returns total plus by, as a Stat of one value.
 func increased(total series.Stat, by float64) series.Stat {
 	v := by
 	if total.Count > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// percentScript prints psutil's percentages between two trees.
+// percentScript prints psutil's CPU percentages for the window between two trees.
 const percentScript = `
 import json, sys
 import psutil
@@ -20,8 +20,8 @@ psutil.PROCFS_PATH = sys.argv[2]
 print(json.dumps(psutil.cpu_percent(percpu=True)))
 `
 
-// Thousands of CPUs with windows of all lengths, many of them at a rounding tie, where the last bit of psutil's sums
-// decides.
+// The test has thousands of CPUs with windows of all lengths. Many are at a rounding tie, where the last bit of
+// psutil's sums decides.
 func TestBusyPercent_EqualsPsutilToTheDigit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var trees [2]strings.Builder
@@ -63,7 +63,8 @@ func TestBusyPercent_EqualsPsutilToTheDigit(t *testing.T) {
 	wrong := 0
 	for i := range want {
 		got, ok := busyPercent(readings[0][i], readings[1][i])
-		// In these random windows guest can exceed user: psutil then leaves 0..100, which was not measured.
+		// In these random windows, guest can exceed user. The results of psutil are then not between 0 and 100, which no
+		// kernel can cause.
 		if want[i] < 0 || want[i] > 100 {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 // This file is the only place where counters become rates: bytes of disks, network, swap and the job, CPU seconds of
 // the job, seconds of stalls.
 
-// measureCounter sets the two columns of a counter: its count since the start and, if now, its rate.
+// measureCounter sets the two columns of a counter: its count since the start and, if now is set, its rate.
 func (p *CounterState) measureCounter(st measurement, c Column, counted float64, now bool) {
 	row := c.row()
 	st.sample.Values[c] = counted / row.Unit.size()
@@ -41,7 +41,7 @@ type meter struct {
 }
 
 // rate returns the counter's increase per second of the window, and the window's length in seconds. It reports false
-// while the window is too short, and if the counter is unknown (NaN).
+// while the window is too short, or if the counter is unknown (NaN).
 func (m *meter) rate(
 	now time.Duration, counter float64, minWindow time.Duration,
 ) (perSecond, seconds float64, ok bool) {
@@ -62,14 +62,14 @@ func (m *meter) rate(
 	return float64(increase) / window.Seconds(), window.Seconds(), true
 }
 
-// begin begins a window.
+// begin starts a window.
 func (m *meter) begin(now time.Duration, counter float64) {
 	m.counter.Rebase(0, counter)
 	m.since, m.begun = now, true
 }
 
-// tooShort reports whether a window is too short to measure. The first window of a job may be shorter, as there are no
-// longer windows to compare it with.
+// tooShort reports whether a window is too short to measure. The first window of a job may be shorter, because there is
+// no longer window to compare it with.
 func tooShort(window, minWindow time.Duration, known bool) bool {
 	if !known {
 		minWindow = min(minWindow, FirstWindow)

@@ -17,41 +17,43 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// pair has the results of the two readers for a column: the kernel's files, then gopsutil. NaN is missing.
+// pair holds the results of the two readers for a column: from the kernel's files, then from gopsutil. NaN means
+// missing.
 type pair [2]float64
 
 // anything is a value that the tree does not determine.
 var anything = math.Inf(1)
 
-// departures are the columns that differ between gopsutil and the kernel's files, by tree. All others are equal.
+// departures holds, for each tree, the columns in which gopsutil differs from the kernel's files. All other columns are
+// equal.
 var departures = map[string]map[string]pair{
-	// gopsutil reads running tasks from stat, at another time; without that line load is missing.
+	// gopsutil reads the number of running tasks from stat, at another time. Without that line, it has no load.
 	"healthy":                   {"procs_running": {3, 1}},
 	"damaged-stat-empty":        {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
 	"damaged-stat-without-cpus": {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
 	"damaged-stat-nonsense":     {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
 	"damaged-loadavg-nonsense":  {"procs_running": {absent, 1}, "load_1m": {absent, 0.2}},
-	// Without the file, load is that of the machine that runs perfagent.
+	// Without the file, gopsutil returns the load of the machine that runs perfagent.
 	"container": {"procs_running": {absent, 1}, "load_1m": {absent, anything}},
-	// A CPU with a damaged line is skipped, and the others are the host.
+	// The kernel reader skips a CPU with a damaged line.
 	"damaged-stat-short-line": {
 		"procs_running": {1, absent}, "load_1m": {0.2, absent}, "cpu_iowait_pct": {absent, 0}, "cpu_steal_pct": {absent, 0},
 		"cpu_pct_per_cpu_avg": {absent, 33.3}, "cpu_pct_per_cpu_max": {absent, 33.3}, "cpu_pct_per_cpu_min": {absent, 33.3},
 	},
 
-	// gopsutil does not notice more than the total.
+	// gopsutil does not notice that more memory is available than the total.
 	"memavailable-above-total": {"mem_percent": {87.5, absent}, "mem_used_mb": {6835.9375, absent}},
 
 	// gopsutil cannot distinguish an empty list from an unreadable one.
 	"loopback-names": noDisks(),
-	// gopsutil does not list unused devices, so their first window is lost; and without the drive it cannot know that the
-	// hidden path counts for it.
+	// gopsutil does not list unused devices, so their first window is lost. Without the drive, it cannot recognize that
+	// the hidden path counts the same bytes.
 	"quiet-disks": {
 		"disk_io_read_mb": {0.15625, 0.046875}, "disk_io_read_mb_per_second": {0.15625, 0.046875},
 		"disk_io_write_mb": {0.3125, 0.09375}, "disk_io_write_mb_per_second": {0.3125, 0.09375},
 	},
 
-	// gopsutil takes the first two lines for headings.
+	// gopsutil mistakes the first two lines for headings.
 	"netdev-without-headings": {
 		"net_io_ext_recv_mb": {2.0 / (1 << 16), absent}, "net_io_ext_recv_mb_per_second": {3.1e-05, absent},
 		"net_io_ext_sent_mb": {4.0 / (1 << 16), absent}, "net_io_ext_sent_mb_per_second": {6.1e-05, absent},
@@ -60,7 +62,7 @@ var departures = map[string]map[string]pair{
 	},
 }
 
-// noDisks is a host with idle disks, for which gopsutil has no values.
+// noDisks returns the departures of a host with idle disks, for which gopsutil has no values.
 func noDisks() map[string]pair {
 	return map[string]pair{
 		"disk_io_read_mb": {0, absent}, "disk_io_read_mb_per_second": {0, absent},
@@ -68,12 +70,10 @@ func noDisks() map[string]pair {
 	}
 }
 
-// The two readers measure the same over one window of each tree, except for departures.
+// Over one window of each tree, the two readers measure the same values, except for departures.
 func TestReader_BothReadersAgreeOnTrees(t *testing.T) {
 	trees, err := os.ReadDir(filepath.Join(collectortest.Root(t), "testdata/proc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	for _, tree := range trees {
 		t.Run(tree.Name(), func(t *testing.T) {
@@ -129,8 +129,8 @@ func differences(s [2]Sample) map[string]pair {
 	return out
 }
 
-// writableTree copies a host's procfs. It completes trees that demonstrate one damaged file with the healthy host's
-// files. Trees that are not about the load get one that agrees with /proc/stat.
+// writableTree copies a host's procfs. Trees with one damaged file get the other files from the healthy host. Trees
+// that are not about the load get a loadavg that agrees with /proc/stat.
 func writableTree(t *testing.T, name string) (proc, sys string) {
 	t.Helper()
 	from, sys := collectortest.Tree(t, name)
@@ -151,9 +151,7 @@ func writableTree(t *testing.T, name string) (proc, sys string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return proc, sys
 }
 
@@ -193,7 +191,7 @@ func raise(line []byte, columns []int, by uint64) []byte {
 	return []byte(strings.Join(fields, " ") + "\n")
 }
 
-// An unknown pressure is due to its own file, and only if that is damaged.
+// A pressure is unknown only if its own file is damaged.
 func TestColumn_PressureIsAffectedByItsOwnFileOnly(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	for _, file := range []string{"cpu", "memory", "io"} {

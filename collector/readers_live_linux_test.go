@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// sandwich is a Reading through gopsutil between two of the kernel's files.
+// sandwich is a Reading through gopsutil between two Readings of the kernel's files.
 type sandwich struct{ before, through, after *host.Reading }
 
-// open returns the duration of the three Readings.
+// open returns the time from the first to the last Reading.
 func (s *sandwich) open() time.Duration { return s.after.At.Mono - s.before.At.Mono }
 
 // Both readers read the same host, under load: gopsutil's result must lie between the values of the kernel's files just
@@ -24,7 +24,7 @@ func TestReader_BothReadersAgreeOnLiveHost(t *testing.T) {
 	defer kernel.Close()
 	gopsutil := host.NewReader(host.Options{DiskPaths: []string{dir}, Gopsutil: true})
 	defer gopsutil.Close()
-	same(t, "names", []string{kernel.Name(), gopsutil.Name()}, []string{"auto", "gopsutil"})
+	same(t, "names of the readers", []string{kernel.Name(), gopsutil.Name()}, []string{"auto", "gopsutil"})
 	load(t)
 
 	var last *sandwich
@@ -63,15 +63,15 @@ func checkGauges(t *testing.T, s *sandwich) {
 	between(t, "memory percent", s.through.Memory.Percent(), s.before.Memory.Percent(), s.after.Memory.Percent(), 0.5)
 	between(t, "load", s.through.Load.Load1, s.before.Load.Load1, s.after.Load.Load1, 0)
 	if s.through.Load.Running < 1 {
-		t.Errorf("gopsutil counts %v running tasks, want at least 1: this test runs", s.through.Load.Running)
+		t.Errorf("gopsutil counts %v running tasks, want at least 1: this test is running", s.through.Load.Running)
 	}
 	if d := s.through.Disk; len(d) == 1 && len(s.before.Disk) == 1 && len(s.after.Disk) == 1 {
 		between(t, "disk percent", d[0].Percent(), s.before.Disk[0].Percent(), s.after.Disk[0].Percent(), 0.1)
 	}
 }
 
-// checkCounters checks that gopsutil's counters lie between, because counters only grow. gopsutil does not list disks
-// that were idle since boot.
+// checkCounters checks that gopsutil's counters lie between the kernel's. They must, because counters only grow.
+// gopsutil does not list disks that were idle since boot.
 func checkCounters(t *testing.T, s *sandwich) {
 	t.Helper()
 	for _, kind := range []host.DeviceKind{host.Disks, host.NICs} {
@@ -117,18 +117,18 @@ func checkWindow(t *testing.T, a, b *sandwich) {
 	_, through := NewCounterState(a.through).Next(b.through, 0)
 	_, around := NewCounterState(a.before).Next(b.after, 0)
 	for _, c := range Counters() {
-		if c.Info().Scope == ScopeDevice && !around.Has(c) { // the host has none
+		if c.Info().Scope == ScopeDevice && !around.Has(c) { // the host has no such device
 			continue
 		}
 		between(t, c.Key(), through.Values[c], inside.Values[c], around.Values[c], 0)
 	}
 
-	// A percentage is over a window that is longer by the duration of the sandwiches, and by a tick.
+	// The windows of a percentage differ by the duration of the sandwiches and a tick.
 	window := b.through.At.Mono - a.through.At.Mono
 	slack := 100*float64(a.open()+b.open()+clockTick)/float64(window) + 0.1
 	for _, c := range []Column{CPUAvg, CPUMin, CPUMax} {
 		if math.Abs(through.Values[c]-around.Values[c]) > slack {
-			t.Errorf("%s: %v from gopsutil, %v from the kernel's files; want at most %v between them in a window of %v", c.Key(),
+			t.Errorf("%s: %v from gopsutil, %v from the kernel's files; want a difference of at most %v in a window of %v", c.Key(),
 				through.Values[c], around.Values[c], slack, window)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A Recording is the result of a run: exact summaries of every sample, the ring, and the quality of the sampling.
-// During the run it belongs to the Sampler.
+// A Recording is the result of a run: exact summaries of all samples, the ring, and the quality of the sampling. During
+// the run it belongs to the Sampler.
 type Recording struct {
 	Host       host.Info
 	Start, End host.Instant // times of the baseline and of the newest Reading
@@ -29,21 +29,21 @@ type Recording struct {
 	Failures    []Failure
 	ReaderName  string   // name of the host.Reader; "" if unknown
 	DiskPaths   []string // the measured file systems
-	Disks       []string // block devices that ever counted
-	NICs        []string // interfaces that ever counted, including lo
-	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of Counters. NaN, or a missing
-	// entry, means never read.
+	Disks       []string // block devices that were counted at any time
+	NICs        []string // interfaces that were counted at any time, including lo
+	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of Counters. NaN or a missing
+	// entry means that the counter was never read.
 	BootMB []float64
 	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN means unknown. The journal does not
 	// keep it.
 	CPUSeconds [host.NumCPUModes]float64
 	// LateStarts maps each source that could not be read at the baseline to the time when its counters began.
 	LateStarts map[string]time.Duration
-	// PerfPy is perf.py's own ring of samples; nil unless asked for.
+	// PerfPy is perf.py's own ring of samples; nil unless requested.
 	PerfPy *series.Decimator[Sample]
 	// Account is the account of the job and its limits.
 	Account Account
-	// Processes is the newest table of the job's processes; nil before the first table. A list is replaced and never
+	// Processes is the newest table of the job's processes; nil before the first table. The slice is replaced, never
 	// modified.
 	Processes []process.Process
 	// Mounts are the network file systems that were used.
@@ -52,8 +52,8 @@ type Recording struct {
 	GPUs []GPU
 	// GPUError is the reason why the newest Reading could not read the GPUs; "" if it could.
 	GPUError string
-	// Baseline is the state of the counters before the first sample; nil if no Sampler made the Recording. It never
-	// changes.
+	// Baseline is the state of the counters before the first sample; nil if no Sampler made the Recording. It is
+	// immutable.
 	Baseline *Baseline
 	// Missing are the parts of sources that could not be measured.
 	Missing []series.Missing
@@ -65,7 +65,7 @@ type Recording struct {
 	Operations *Operations
 }
 
-// A Baseline is the state of a run's counters at its beginning: a counter is 0 if it could be read.
+// A Baseline is the state of a run's counters at its beginning. A counter is 0 if it could be read.
 type Baseline struct {
 	Sample  Sample
 	Account Account
@@ -74,7 +74,8 @@ type Baseline struct {
 // maxMissing bounds Recording.Missing.
 const maxMissing = 100
 
-// addMissing keeps the newest reason for each part, so that a reason that contains a duration does not fill the list.
+// addMissing adds gap to Missing. It keeps only the newest reason for each part, because a reason with a changing
+// duration would fill the list.
 func (rec *Recording) addMissing(gap series.Missing) {
 	i := slices.IndexFunc(rec.Missing, func(g series.Missing) bool { return g.What == gap.What })
 	switch {
@@ -85,7 +86,7 @@ func (rec *Recording) addMissing(gap series.Missing) {
 	}
 }
 
-// NumColumns returns the number of columns: the host's, the job's, and the found devices'.
+// NumColumns returns the number of columns of the host, the job, and the devices found so far.
 func (rec *Recording) NumColumns() Column { return Column(len(rec.Summaries)) }
 
 // EnsureColumn adds column c of a device, the other columns of the same GPU or source, and all columns before them.
@@ -100,7 +101,7 @@ func (rec *Recording) EnsureColumn(c Column) {
 	rec.Ring.Widen(len(rec.Summaries))
 }
 
-// ColumnsUpTo returns the least number of columns of a Recording that has column c.
+// ColumnsUpTo returns the smallest number of columns of a Recording with column c.
 func ColumnsUpTo(c Column) Column {
 	device, _, gpu := c.GPU()
 	switch {

@@ -18,7 +18,7 @@ type Rule struct {
 	Column Column
 	Op     string        // one of < <= > >=
 	Number float64       // in the unit of the column
-	For    time.Duration // how long it must hold; 0 = one sample is enough
+	For    time.Duration // how long the condition must hold; 0 = one sample is enough
 }
 
 // An UnknownKeyError is the error for a key without a column.
@@ -33,7 +33,7 @@ func (e *UnknownKeyError) Error() string {
 		"use a key of the report's samples, such as job_memory_mb, job_cpu_cores or mem_percent"))
 }
 
-// errNotARule is the error for a text without the parts of a rule.
+// errNotARule is the error for text that does not have the parts of a rule.
 var errNotARule = errors.New("is not KEY OP NUMBER [for TIME], such as 'job_memory_mb > 8000'; " +
 	"OP is <, <=, > or >=")
 
@@ -80,8 +80,8 @@ func ParseRule(words string) (Rule, error) {
 	return r, nil
 }
 
-// nearestKey returns the key most similar to misspelt, or "". That is a key that differs in few letters or else a key
-// with words that begin with at least half of the words of misspelt.
+// nearestKey returns the key most similar to misspelt, or "". It prefers a key that differs in few letters. Otherwise,
+// at least half of the words of misspelt must be prefixes of words of the key.
 func nearestKey(misspelt string) string {
 	keys := make([]string, MaxColumns)
 	for c := range keys {
@@ -154,19 +154,19 @@ type RuleChecker struct {
 	Rule
 
 	on     bool          // the rule held at the newest value
-	since  time.Duration // since when it has held
+	since  time.Duration // start of the time for which it has held
 	last   time.Duration // time of the newest value
-	missed bool          // the samples after the newest value had none
+	missed bool          // a sample without a value followed the newest value
 
 	missingSince time.Duration // first sample without a value since the newest value
 	noticed      bool          // Unmeasured has reported it
 }
 
-// UnmeasuredAfter is how long a key may be without a value before Unmeasured reports it.
+// UnmeasuredAfter is the time for which a key may lack a value before Unmeasured reports it.
 const UnmeasuredAfter = time.Minute
 
-// Unmeasured returns true when the key of the rule has had no value for UnmeasuredAfter, so that the rule guards
-// nothing. It does so at most one time in a run. Call it after Check of the same sample.
+// Unmeasured returns true when the key of the rule has had no value for UnmeasuredAfter, so that the rule cannot hold.
+// It returns true at most once in a run. Call it after Check of the same sample.
 func (w *RuleChecker) Unmeasured(at time.Duration) bool {
 	if !w.missed || w.noticed || at-w.missingSince < UnmeasuredAfter {
 		return false
@@ -177,7 +177,7 @@ func (w *RuleChecker) Unmeasured(at time.Duration) bool {
 }
 
 // Check takes the sample made at the monotonic time at. It returns the value of the rule's column, and whether the rule
-// has held for its duration. A sample without a value (NaN) starts the duration again, unless the next value is a
+// has held for its duration. A sample without a value (NaN) restarts the duration, unless the next value is a
 // percentage or a rate over the whole time since the last value.
 func (w *RuleChecker) Check(s *Sample, at time.Duration) (value float64, holds bool) {
 	if !s.Has(w.Column) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseRule(t *testing.T) {
+func TestParseRule_AcceptsRules(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]Rule{
 		"job_memory_mb > 8000":            {Column: JobMemory, Op: ">", Number: 8000},
@@ -33,7 +33,7 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-func TestParseRule_RefusesMalformedRules(t *testing.T) {
+func TestParseRule_RejectsMalformedRules(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
 		"":                                  "KEY OP NUMBER",
@@ -59,7 +59,7 @@ func TestParseRule_RefusesMalformedRules(t *testing.T) {
 		"job_memory_mb > 1 for 1e300":       `"1e300" is not a duration`,
 	} {
 		if _, err := ParseRule(words); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseRule(%q): error %v, want one with %s", words, err, want)
+			t.Errorf("ParseRule(%q): error %v, want one that contains %s", words, err, want)
 		}
 	}
 }
@@ -82,22 +82,22 @@ func TestParseRule_SuggestsSimilarKey(t *testing.T) {
 	}
 }
 
-func TestRule_Holds(t *testing.T) {
+func TestRule_HoldsComparesWithNumber(t *testing.T) {
 	t.Parallel()
-	for op, want := range map[string][3]bool{ // for 1, 2 and 3, compared with 2
+	for op, want := range map[string][3]bool{ // whether 1, 2 and 3 satisfy the rule with the number 2
 		"<": {true, false, false}, "<=": {true, true, false}, ">": {false, false, true}, ">=": {false, true, true},
 	} {
 		r := Rule{Op: op, Number: 2}
 		if got := [3]bool{r.Holds(1), r.Holds(2), r.Holds(3)}; got != want {
-			t.Errorf("1, 2, 3 %s 2: Holds is %v, want %v", op, got, want)
+			t.Errorf("Holds for 1, 2, 3 %s 2 = %v, want %v", op, got, want)
 		}
 		if r.Holds(math.NaN()) {
-			t.Errorf("NaN %s 2: Holds is true, want false", op)
+			t.Errorf("Holds for NaN %s 2 = true, want false", op)
 		}
 	}
 }
 
-// A value at a second of the run, and whether the rule fires there.
+// watched is a value at a second of the run, and whether the rule holds at that time.
 type watched struct {
 	at, value, window float64
 	fires             bool
@@ -110,22 +110,16 @@ func TestRuleChecker_HoldsForItsDuration(t *testing.T) {
 		rule    string
 		samples []watched
 	}{
-		"one sample is enough": {"job_memory_mb > 10", []watched{
-			{1, 5, 1, false}, {2, 11, 1, true},
-		}},
-		"not measured": {"job_memory_mb > 10", []watched{
-			{1, nan, 1, false}, {2, nan, 1, false},
-		}},
-		"for": {"job_memory_mb > 10 for 2s", []watched{
-			{1, 11, 1, false}, {2, 12, 1, false}, {3, 13, 1, true},
-		}},
+		"one sample is enough": {"job_memory_mb > 10", []watched{{1, 5, 1, false}, {2, 11, 1, true}}},
+		"not measured":         {"job_memory_mb > 10", []watched{{1, nan, 1, false}, {2, nan, 1, false}}},
+		"for":                  {"job_memory_mb > 10 for 2s", []watched{{1, 11, 1, false}, {2, 12, 1, false}, {3, 13, 1, true}}},
 		"true for one sample": {"job_memory_mb > 10 for 1s", []watched{
 			{1, 11, 1, false}, {2, 9, 1, false}, {3, 11, 1, false}, {4, 9, 1, false},
 		}},
-		"as late as the interval": {"job_memory_mb > 10 for 1500ms", []watched{
+		"duration is not a multiple of the interval": {"job_memory_mb > 10 for 1500ms", []watched{
 			{1, 11, 1, false}, {2, 11, 1, false}, {3, 11, 1, true},
 		}},
-		"a missing value starts the duration again": {"job_memory_mb > 10 for 2s", []watched{
+		"a missing value restarts the duration": {"job_memory_mb > 10 for 2s", []watched{
 			{1, 11, 1, false}, {2, nan, 1, false}, {3, 11, 1, false}, {4, 11, 1, false}, {5, 11, 1, true},
 		}},
 		"a window over several samples has no gap": {"job_cpu_cores < 1 for 40ms", []watched{
@@ -135,28 +129,26 @@ func TestRuleChecker_HoldsForItsDuration(t *testing.T) {
 		"a window after a gap": {"job_cpu_cores < 1 for 2s", []watched{
 			{1, 0.5, 1, false}, {2, nan, 1, false}, {3, nan, 1, false}, {4, 0.5, 1, false}, {6, 0.5, 2, true},
 		}},
-		"a window that is a little short": {"job_cpu_cores < 1 for 2s", []watched{
+		"a window that is slightly too short": {"job_cpu_cores < 1 for 2s", []watched{
 			{1, 0.5, 1, false}, {2, 0.5, 0.95, false}, {3, 0.5, 0.95, true},
 		}},
 	} {
 		rule, err := ParseRule(test.rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w := RuleChecker{Rule: rule}
 		for _, step := range test.samples {
 			var s Sample
 			s.Values[rule.Column], s.Weights[rule.Column], s.MemoryLowerBound = step.value, step.window, step.value
 			at := time.Duration(step.at * float64(time.Second))
 			if _, got := w.Check(&s, at); got != step.fires {
-				t.Errorf("%s: the rule holds at %v s: %v, want %v", name, step.at, got, step.fires)
+				t.Errorf("%s: at %v s: holds = %v, want %v", name, step.at, got, step.fires)
 			}
 		}
 	}
 }
 
-// Both high and low memory of the job must be proven.
-func TestRuleChecker_MemoryMustBeProven(t *testing.T) {
+// The job's memory must be certainly above or below the number.
+func TestRuleChecker_HoldsOnlyForCertainMemory(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	for _, c := range []struct {
@@ -169,16 +161,14 @@ func TestRuleChecker_MemoryMustBeProven(t *testing.T) {
 		{"job_memory_mb >= 400", 1200, 409, 409, true},
 		{"job_memory_mb < 600", 1200, 409, 1200, false},
 		{"job_memory_mb <= 1200", 1200, 409, 1200, true},
-		{"job_memory_mb < 100", 46, 132, 132, false}, // the largest process has more
+		{"job_memory_mb < 100", 46, 132, 132, false}, // the largest process alone has more
 		{"job_memory_mb > 100", 46, 132, 132, true},
 		{"job_memory_mb > 100", 132, nan, 132, true},
 		{"job_memory_mb > 100", nan, 132, nan, false},
 		{"job_processes > 1", 2, 0, 2, true},
 	} {
 		rule, err := ParseRule(c.rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var s Sample
 		s.Values[rule.Column], s.MemoryLowerBound = c.memory, c.proven
 		w := RuleChecker{Rule: rule}
@@ -191,9 +181,7 @@ func TestRuleChecker_MemoryMustBeProven(t *testing.T) {
 func TestRuleChecker_ReportsUnmeasuredKeyOnce(t *testing.T) {
 	t.Parallel()
 	rule, err := ParseRule("job_memory_mb > 10")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := RuleChecker{Rule: rule}
 
 	for _, step := range []struct {
@@ -209,12 +197,12 @@ func TestRuleChecker_ReportsUnmeasuredKeyOnce(t *testing.T) {
 		at := time.Duration(step.at * float64(time.Second))
 		w.Check(&s, at)
 		if got := w.Unmeasured(at); got != step.said {
-			t.Errorf("Unmeasured at %v s is %v, want %v", step.at, got, step.said)
+			t.Errorf("at %v s: Unmeasured = %v, want %v", step.at, got, step.said)
 		}
 	}
 }
 
-// For any text, a parsed rule parses again from its own text.
+// FuzzParseRule checks that the text of a parsed rule is parsed as the same rule.
 func FuzzParseRule(f *testing.F) {
 	for _, seed := range []string{
 		"job_memory_mb > 8000", "job_cpu_cores<0.05 for 30m", "mem_percent >= 95 for 10", "a < b for c", "> 1", "\xff>\x00",
@@ -228,7 +216,7 @@ func FuzzParseRule(f *testing.F) {
 		}
 		again, err := ParseRule(r.Text)
 		if err != nil || again != r {
-			t.Fatalf("ParseRule(%q) = %+v, and its Text is parsed as %+v, error %v; want the same rule", words, r, again, err)
+			t.Fatalf("ParseRule(%q) = %+v, but ParseRule of its Text = %+v, error %v; want the same rule", words, r, again, err)
 		}
 		if r.For < 0 || math.IsNaN(r.Number) || math.IsInf(r.Number, 0) || r.Column.Key() == "" {
 			t.Fatalf("ParseRule(%q) = %+v, want a finite number, a duration of at least 0 and a column with a key", words, r)

@@ -17,16 +17,16 @@ type Sample struct {
 	// JobCPUSeconds is the CPU time of the job since the last sample. If that is unknown, it is 0, and the next sample
 	// includes the time. Unlike JobCPU, it needs no window.
 	JobCPUSeconds float64
-	// MemoryStale reports whether JobMemory is from an earlier sample, and the job may have freed memory since. (Measuring
-	// many processes is postponed.)
+	// MemoryStale reports whether JobMemory is from an earlier sample, and the job may have freed memory since.
+	// (Measuring many processes is postponed.)
 	MemoryStale bool
 	// MemoryLowerBound is the memory that the job certainly had, in MiB; NaN if unknown. JobMemory is larger if it is a
 	// sum of resident sizes, which counts shared pages several times.
 	MemoryLowerBound float64
 }
 
-// valueForRule returns the value of the rule's column. Of the job's memory it returns the lower bound for > and the
-// larger number for <, so that the rule holds only if that is proven.
+// valueForRule returns the value of the rule's column. For the job's memory, it returns the lower bound for > and the
+// larger number for <, so that the rule holds only if the memory certainly satisfies it.
 func (s *Sample) valueForRule(r Rule) float64 {
 	v := s.Values[r.Column]
 	switch {

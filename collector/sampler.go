@@ -16,13 +16,14 @@ import (
 // clockTick is the resolution of CPU time in /proc/stat (times(2), proc(5)).
 const clockTick = time.Second / procfile.UserHZ
 
-// FirstWindow is the shortest window of the first percentages and rates of a run: four ticks, so that a job of 50 ms is
-// measured.
+// FirstWindow is the shortest window of the first percentages and rates of a run: four ticks, so that a job that runs
+// for 50 ms is measured.
 const FirstWindow = 4 * clockTick
 
 // MinWindow returns the shortest window of all later measurements. It is half the interval, because the closing Reading
-// may follow the last tick at once, and a few clock ticks must not set a maximum. It is at most ten ticks, which
-// resolve 10 points of a CPU, and at least FirstWindow: at short intervals a window spans several samples.
+// may come right after the last tick, and a window of a few clock ticks must not set a maximum. It is at most ten
+// ticks, which measure a CPU in steps of 10 %, and at least FirstWindow, so at short intervals a window spans several
+// samples.
 func MinWindow(interval time.Duration) time.Duration {
 	return min(max(interval/2, FirstWindow), 10*clockTick)
 }
@@ -31,7 +32,7 @@ func MinWindow(interval time.Duration) time.Duration {
 // (adjtime) stays far below it.
 const clockJump = 500 * time.Millisecond
 
-// maxClockEvents bounds the recorded clock events, for hosts that step their clock again and again.
+// maxClockEvents bounds the recorded clock events, for hosts that step their clock frequently.
 const maxClockEvents = 100
 
 // maxFailures bounds the number of distinct recorded failures.
@@ -43,14 +44,14 @@ type Options struct {
 	MaxLength int           // capacity of the ring; 0 = 1000
 	PerfPy    bool          // also keep perf.py's ring
 
-	// TakeHost, if not nil, is called at each tick while another agent measures the host. It reports whether this Sampler
-	// measures the host from now on. It must not block.
+	// TakeHost, if not nil, is called at each tick while another agent measures the host. It reports whether this
+	// Sampler measures the host from now on. It must not block.
 	TakeHost func() bool
 	// Begin, if not nil, is called once before the first sample, when the host is known. It runs in the sampling
 	// goroutine, like Observe.
 	Begin func(*Recording)
-	// Observe, if not nil, is called after each sample, in the sampling goroutine. The Sampler owns Sample and Recording:
-	// Observe may read or copy them, but must not keep them.
+	// Observe, if not nil, is called after each sample, in the sampling goroutine. The Sampler owns Sample and
+	// Recording: Observe may read or copy them, but must not keep them.
 	Observe func(*Sample, *Recording)
 }
 
@@ -64,13 +65,13 @@ type Sampler struct {
 	rec      *Recording
 	sample   Sample // the newest
 	tracker  accountTracker
-	mounts   []host.Mount    // as read last
+	mounts   []host.Mount    // newest known, of each kind
 	marks    *marks.Follower // nil without a file
 	intake   *intake.Intake  // nil without an intake
 }
 
-// NewSampler takes the baseline Reading before it returns, so that the first moments of the job are counted: start the
-// job afterwards. The Sampler owns the Reader from now on.
+// NewSampler returns a Sampler that owns the Reader. It takes the baseline Reading before it returns: start the job
+// afterwards, so that its first moments are counted.
 func NewSampler(reader *host.Reader, o Options) *Sampler {
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -99,12 +100,12 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 	return s
 }
 
-// Baseline returns the Reading that the run starts from. Call it before Run.
+// Baseline returns the Reading at the start of the run. Call it before Run.
 func (s *Sampler) Baseline() *host.Reading { return s.prev }
 
-// FollowMarks makes the Sampler read new marks from the file at path with every sample: see package marks. If begun,
-// the present lines of the file are older than the recording, and only a phase that they leave open counts. Call it
-// before Run.
+// FollowMarks makes the Sampler read new marks from the file at path with every sample: see package marks. If begun is
+// set, the lines already in the file are older than the recording, and only a phase that they leave open counts. Call
+// FollowMarks before Run.
 func (s *Sampler) FollowMarks(path string, begun bool) {
 	s.marks = marks.Follow(path)
 	if begun {
@@ -150,7 +151,7 @@ func (s *Sampler) ticker() *ticker {
 	return newTicker(next, openTicks(s.reader.Now().Mono+next(), s.opts.Interval))
 }
 
-// completeBaseline reads the host's constants, and what the baseline left out because the job was waiting.
+// completeBaseline reads the host's constants and the values that the baseline skipped because the job was waiting.
 func (s *Sampler) completeBaseline() {
 	cpus := s.rec.Host.CPUs
 	if s.reader.JobOnly() {
@@ -173,7 +174,7 @@ func (s *Sampler) completeBaseline() {
 	s.rec.Baseline = &Baseline{sample, account}
 }
 
-// takeSample reads a sample, accounts for it and passes it on.
+// takeSample takes a Reading, adds its sample to the Recording and passes the sample to Observe.
 func (s *Sampler) takeSample(closing bool) {
 	r, news := s.read(closing)
 	s.noteTime(r)
@@ -222,8 +223,8 @@ func (s *Sampler) retire(r *host.Reading) {
 	})
 }
 
-// read takes the next Reading (or the closing one) and the new marks. The marks may be on a disk, so they come last:
-// see procfile.RawPread.
+// read takes the next Reading (or the closing one) and the new marks. The marks may be on a disk, so they are read
+// last: see procfile.RawPread.
 func (s *Sampler) read(closing bool) (r *host.Reading, news marks.Update) {
 	read, look := s.reader.Read, (*marks.Follower).Poll
 	if closing {
@@ -235,7 +236,7 @@ func (s *Sampler) read(closing bool) (r *host.Reading, news marks.Update) {
 	return r, news
 }
 
-// addMarks adds the marks found with a Reading to the Recording. Their times are from the wall clock, which may have
+// addMarks adds the marks read with a Reading to the Recording. Their times come from the wall clock, which may have
 // been stepped.
 func (s *Sampler) addMarks(news marks.Update, at host.Instant) {
 	if len(news.Lines) > 0 {
@@ -311,7 +312,7 @@ func (s *Sampler) ensureDeviceColumns(sample *Sample) {
 	}
 }
 
-// noteHost keeps the counters since boot, and facts of the host that the baseline could not read.
+// noteHost keeps the counters since boot, and facts about the host that the baseline could not read.
 func (s *Sampler) noteHost(r *host.Reading) {
 	for i := range deviceCounters {
 		if v := deviceCounters[i].bootTotal(r, false); !math.IsNaN(v) {
@@ -351,7 +352,7 @@ func (s *Sampler) noteClock(e ClockEvent) {
 	}
 }
 
-// noteDevices remembers the names of the devices that counted.
+// noteDevices records the names of the counted devices, and the counters that are full.
 func (s *Sampler) noteDevices(r *host.Reading) {
 	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[host.Disks])
 	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[host.NICs])

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// machine is a host in a synctest bubble: time passes when all goroutines wait, and the test writes the counters of its
+// machine is a host in a synctest bubble: time passes when all goroutines wait. The test writes the counters into its
 // kernel files.
 type machine struct {
 	t         *testing.T
@@ -50,7 +50,7 @@ func (h *machine) now() host.Instant {
 	return host.Instant{Wall: h.began.Add(d + h.step + h.slept), Mono: time.Hour + d, Boot: 2*time.Hour + d + h.slept}
 }
 
-// cpus writes a stat in which both CPUs were busy for some seconds, and idle otherwise.
+// cpus writes a stat file in which both CPUs were busy for the given seconds and idle otherwise.
 func (h *machine) cpus(busy float64) { h.cpusAt(busy, h.since()) }
 
 func (h *machine) cpusAt(busy float64, now time.Duration) {
@@ -59,13 +59,13 @@ func (h *machine) cpusAt(busy float64, now time.Duration) {
 	write(h.t, h.proc, "stat", fmt.Appendf(nil, "cpu 0 0 0 0 0 0 0\ncpu0 %d 0 0 %d 0 0 0\ncpu1 %d 0 0 %d 0 0 0\n", b, idle, b, idle))
 }
 
-// received writes a net/dev in which eth0 received some MiB.
+// received writes a net/dev file in which eth0 received the given number of MiB.
 func (h *machine) received(mb int) {
 	h.t.Helper()
 	write(h.t, h.proc, "net/dev", fmt.Appendf(nil, "a|b\nc|d\nlo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\neth0: %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", mb<<20))
 }
 
-// run samples for a while.
+// run samples for the duration d.
 func (h *machine) run(d time.Duration, o Options) *Recording {
 	ctx, cancel := context.WithTimeout(h.t.Context(), d)
 	defer cancel()
@@ -81,14 +81,14 @@ func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 			begun++
 			same(t, "samples at the beginning", rec.Samples, int64(0))
 			same(t, "CPUs at the beginning", rec.Host.CPUs, 2)
-			same(t, "since boot at the beginning", rec.BootMB[:6], []float64{10, 20, 5, 10, 5, 100})
+			same(t, "counters since boot at the beginning", rec.BootMB[:6], []float64{10, 20, 5, 10, 5, 100})
 		}, Observe: func(s *Sample, rec *Recording) {
-			same(t, "beginnings", begun, 1)
+			same(t, "calls of Begin", begun, 1)
 			observed = append(observed, float64(rec.Samples))
 			stamps = append(stamps, s.Values[Timestamp]-float64(h.began.UnixMilli())/1000)
 			h.cpus(h.since().Seconds() / 2)
 		}})
-		same(t, "the number at each call of Observe", observed, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+		same(t, "number of samples at each call of Observe", observed, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
 		same(t, "when samples were taken", stamps, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10.25})
 		same(t, "samples", rec.Samples, int64(11))
 		same(t, "missed ticks", rec.MissedTicks, int64(0))
@@ -96,20 +96,20 @@ func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 		same(t, "length", rec.End.Mono-rec.Start.Mono, 10*time.Second+250*time.Millisecond)
 		same(t, "memory", summaryOf(rec, MemPercent), summary{11, 10.25, 25})
 		same(t, "disk", summaryOf(rec, DiskPercent), summary{11, 10.25, 30})
-		same(t, "host", rec.Host.CPUs, 2)
+		same(t, "CPUs of the host", rec.Host.CPUs, 2)
 		same(t, "devices", [][]string{rec.Disks, rec.NICs}, [][]string{{"vda"}, {"lo", "eth0"}})
-		same(t, "since boot", rec.BootMB[:6], []float64{10, 20, 5, 10, 5, 100})
+		same(t, "counters since boot", rec.BootMB[:6], []float64{10, 20, 5, 10, 5, 100})
 		// Each of two CPUs was busy for half of 10 s, up to the last Reading.
 		same(t, "busy seconds", math.Round(100*rec.CPUSeconds[host.ModeUser])/100, 10.0)
 		same(t, "idle seconds", math.Round(100*rec.CPUSeconds[host.ModeIdle])/100, 10.0)
 	})
 }
 
-// A window over several samples begins at a Reading with memory that is not reused until the window ends.
+// While a window spans several samples, the memory of its first Reading is not reused.
 func TestSampler_WindowKeepsReadingItBeganWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
-		const interval = 10 * time.Millisecond // a window is four of them
+		const interval = 10 * time.Millisecond // a window spans four intervals
 		var busy, rates []float64
 		mb := 0
 		h.run(500*time.Millisecond+interval/2, Options{Interval: interval, Observe: func(s *Sample, rec *Recording) {
@@ -127,7 +127,7 @@ func TestSampler_WindowKeepsReadingItBeganWith(t *testing.T) {
 
 		for i, v := range busy[1:] {
 			if v != 50 {
-				t.Errorf("window %d: %v %% busy, want 50", i+1, v)
+				t.Errorf("window %d: CPUs %v %% busy, want 50", i+1, v)
 			}
 		}
 		for i, v := range rates[1:] {
@@ -136,7 +136,7 @@ func TestSampler_WindowKeepsReadingItBeganWith(t *testing.T) {
 			}
 		}
 		if len(busy) < 10 || len(rates) < 10 {
-			t.Errorf("%d windows of CPU and %d of rates, want at least 10 of each", len(busy), len(rates))
+			t.Errorf("%d windows with CPU percentages and %d with rates, want at least 10 of each", len(busy), len(rates))
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestSampler_SlowReadingDoesNotShiftLaterTicks(t *testing.T) {
 		h := newMachine(t)
 		rec := h.run(9*time.Second+500*time.Millisecond, Options{Interval: time.Second, Observe: func(_ *Sample, rec *Recording) {
 			switch rec.Samples {
-			case 2: // the next reading is slow, but less than a tick
+			case 2: // the next Reading is slow, but takes less than a tick
 				h.slow = 150 * time.Millisecond
 			case 4: // processing a sample takes two and a half ticks
 				time.Sleep(2500 * time.Millisecond)
@@ -159,7 +159,7 @@ func TestSampler_SlowReadingDoesNotShiftLaterTicks(t *testing.T) {
 	})
 }
 
-// When a job ends right after a tick, two clock ticks must not make a maximum.
+// When a job ends right after a tick, the last two clock ticks must not set a maximum.
 func TestSampler_ClosingReadingSetsNoMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
@@ -176,7 +176,7 @@ func TestSampler_ClosingReadingSetsNoMaximum(t *testing.T) {
 			}
 		}})
 		same(t, "samples", rec.Samples, int64(4))
-		// In the first second no CPU's clock moves; in the last 20 ms both are busy for two ticks.
+		// In the first second, no CPU's clock moves. In the last 20 ms, both CPUs are busy for two ticks.
 		same(t, "CPU", summaryOf(rec, CPUMax), summary{2, 2, 10})
 		same(t, "rate", summaryOf(rec, NetExtRecvRate), summary{3, 3, 1})
 		same(t, "bytes", summaryOf(rec, NetExtRecv), summary{4, 3.02, 50})
@@ -239,7 +239,7 @@ func TestSampler_RecordsClockEvents(t *testing.T) {
 		same(t, "longest gap", rec.LongestGap, time.Second+night*time.Second)
 		same(t, "missed ticks", rec.MissedTicks, int64(0))
 		if w := rec.Summaries[MemPercent].Weight(); w != 5 {
-			t.Errorf("the samples stand for %v s, want 5", w)
+			t.Errorf("the samples have a weight of %v s, want 5", w)
 		}
 	})
 }
@@ -256,9 +256,7 @@ func TestSampler_CountsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		good, err := os.ReadFile(filepath.Join(h.proc, "diskstats"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		write(t, h.proc, "diskstats", []byte("nonsense")) // at the baseline
 		rec := h.run(6500*time.Millisecond, Options{Observe: func(_ *Sample, rec *Recording) {
 			switch rec.Samples {
@@ -277,11 +275,11 @@ func TestSampler_CountsFailures(t *testing.T) {
 		same(t, "bytes", summaryOf(rec, DiskRead), summary{5, 4.5, 0})
 		same(t, "rate", summaryOf(rec, DiskReadRate), summary{4, 3.5, 0})
 		same(t, "memory", summaryOf(rec, MemPercent), summary{6, 5.5, 60})
-		same(t, "CPU", summaryOf(rec, CPUAvg).Count, int64(0)) // the CPU clock stands still here
+		same(t, "CPU", summaryOf(rec, CPUAvg).Count, int64(0)) // the CPU clock does not move in this test
 	})
 }
 
-func TestSampler_ReturnsAtOnceWhenCancelled(t *testing.T) {
+func TestSampler_ReturnsImmediatelyWhenCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -291,7 +289,7 @@ func TestSampler_ReturnsAtOnceWhenCancelled(t *testing.T) {
 		before := time.Now()
 		cancel()
 		rec := <-done
-		same(t, "time it took", time.Since(before), time.Duration(0))
+		same(t, "duration of Run after the cancellation", time.Since(before), time.Duration(0))
 		same(t, "samples", rec.Samples, int64(1))
 		same(t, "memory", summaryOf(rec, MemPercent), summary{1, 1800, 25})
 	})
@@ -306,10 +304,10 @@ func TestSampler_KeepsPerfPyRing(t *testing.T) {
 		for _, s := range rec.PerfPy.Items() {
 			got = append(got, [2]float64{s.Values[CPUAvg], s.Values[NetExtRecv]})
 		}
-		// perf.py's bytes are since boot, and a window in which the clock stood still is 0.
+		// perf.py's bytes are since boot, and its CPU percentage is 0 for a window in which the clock did not move.
 		same(t, "CPU and bytes", got, [][2]float64{{0, 100}, {25, 100}, {25, 100}})
 		if NewSampler(h.reader, Options{}).rec.PerfPy != nil {
-			t.Error("PerfPy is not nil without the option PerfPy")
+			t.Error("rec.PerfPy is not nil without the option PerfPy")
 		}
 	})
 }
@@ -319,6 +317,6 @@ func TestMinWindow_FollowsTheInterval(t *testing.T) {
 	for _, i := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Hour} {
 		got[i] = MinWindow(i)
 	}
-	same(t, "least windows", got, map[time.Duration]time.Duration{10 * time.Millisecond: FirstWindow, 50 * time.Millisecond: FirstWindow,
+	same(t, "shortest window by interval", got, map[time.Duration]time.Duration{10 * time.Millisecond: FirstWindow, 50 * time.Millisecond: FirstWindow,
 		100 * time.Millisecond: 50 * time.Millisecond, time.Second: 10 * clockTick, time.Hour: 10 * clockTick})
 }

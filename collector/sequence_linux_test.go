@@ -62,9 +62,7 @@ func (q *sequence) sequenceJob() host.JobOptions {
 	q.put(0)
 
 	group, err := cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42})
-	if err != nil {
-		q.t.Fatal(err)
-	}
+	must(q.t, err)
 	return host.JobOptions{Source: host.JobFromCreated, Group: group, PID: 1}
 }
 
@@ -72,7 +70,7 @@ func (q *sequence) sequenceJob() host.JobOptions {
 // while.
 func (q *sequence) put(n int) {
 	count := func(each int) int { return 1000 + each*n*(n+3)/2 }
-	again := func(at, each int) int { return count(each) - min(n/at, 1)*count(each)*9/10 } // a reset at that step
+	again := func(at, each int) int { return count(each) - min(n/at, 1)*count(each)*9/10 } // a reset at step at
 	swapped := func(each int) int { return each * n * (64 << 10) / os.Getpagesize() }      // pages of any size
 	cpus := fmt.Sprintf("cpu 0\ncpu0 %d 20 %d %d 80 0 6 4 0 0\n", count(7)+9*(n%3), count(3), count(11)+5*(n%4))
 	nics := fmt.Sprintf("a|b\nc|d\n lo: %d 1 0 0 0 0 0 0 %d 1 0 0 0 0 0 0\n", count(70_000), count(70_000))
@@ -170,8 +168,8 @@ func (q *sequence) table(rec *Recording) string {
 	return b.String()
 }
 
-// The numbers for a host with growing, reset and missing counters equal the numbers of the previous version, which
-// wrote the golden file. Update it only for new columns.
+// The golden file holds the numbers of an earlier version for a host with growing, reset and missing counters. Update
+// it only for new columns.
 func TestSampler_NumbersEqualPreviousVersion(t *testing.T) {
 	proc, _ := collectortest.CopyOfTree(t)
 	q := &sequence{t: t, proc: proc}
@@ -182,9 +180,7 @@ func TestSampler_NumbersEqualPreviousVersion(t *testing.T) {
 		write(t, ".", name, []byte(got))
 	}
 	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("numbers differ from the previous version (-previous +now):\n%s", diff)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A ticker waits for the ticks of the sampling grid: on a timerfd if the kernel has them, else on a runtime timer.
+// A ticker waits for the ticks of the sampling grid: on a timerfd if the kernel supports it, else on a runtime timer.
 type ticker struct {
 	next  func() time.Duration // time to the next tick
 	file  *tickFile            // nil: use timer
@@ -25,7 +25,7 @@ func newTicker(next func() time.Duration, file *tickFile) *ticker {
 }
 
 // wait returns true at the next tick, and false as soon as the ticker is stopped. It skips ticks that passed before the
-// call, because the last sample took too long.
+// call, because the last sample took too long for them.
 func (t *ticker) wait() bool {
 	if t.file == nil {
 		t.timer.Reset(t.next())

@@ -53,8 +53,8 @@ func (f *tickFile) wait() bool {
 	return f.raw.Read(f.read) == nil && f.tick
 }
 
-// take reads the ticks that have passed, and reports whether the wait is over. It never blocks, so it is a system call
-// that sysmon need not know about: see procfile.RawPread.
+// take reads the ticks that have passed, and reports whether the wait is over. It never blocks, so it does not announce
+// the system call to the runtime.
 func (f *tickFile) take(fd uintptr) bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&f.buf)), uintptr(len(f.buf)))
 	f.tick = errno == 0

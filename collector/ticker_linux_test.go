@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// Both kinds of tickers keep to the grid, skip missed ticks, and stop at once.
+// Both kinds of tickers keep to the grid, skip missed ticks, and stop immediately.
 func TestTicker_KeepsToTheGrid(t *testing.T) {
 	t.Parallel()
 	const interval = 50 * time.Millisecond
@@ -35,7 +35,7 @@ func TestTicker_KeepsToTheGrid(t *testing.T) {
 				}
 				now := host.Now().Mono - start
 				if now/interval <= asked/interval || now/interval <= last {
-					t.Errorf("wait from %v to %v after tick %d, want it to end at the next tick of %v", asked, now, last, interval)
+					t.Errorf("wait called at %v returned at %v after tick %d, want the next tick of %v", asked, now, last, interval)
 				}
 				last = now / interval
 			}

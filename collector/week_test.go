@@ -16,8 +16,8 @@ const weekOfSeconds = 7 * 24 * 3600
 // burstAt is the second at which every CPU is busy, for two seconds.
 const burstAt = 345_678
 
-// weekReading writes second n of a simulated week into r: CPUs at some tenths of load, a disk and an interface with
-// wrapping counters, a burst of two seconds.
+// weekReading writes second n of a simulated week into r: CPUs that are some tenths busy, a disk and an interface with
+// wrapping counters, and a burst of two seconds.
 func weekReading(r *host.Reading, n int) {
 	r.At = at(time.Duration(n) * time.Second)
 	for i := range r.CPU {
@@ -38,13 +38,13 @@ func weekReading(r *host.Reading, n int) {
 	r.Devices[host.NICs][1].In = (r.Devices[host.NICs][1].In + 1000) & math.MaxUint32
 }
 
-// week feeds a week of Readings through a CounterState and a Recording for each of some capacities.
+// week feeds a week of Readings through a CounterState into one Recording for each of the given capacities.
 func week(capacities ...int) []*Recording {
 	var recs []*Recording
 	for _, capacity := range capacities {
 		recs = append(recs, NewRecording(at(0), time.Second, capacity))
 	}
-	// CounterState keeps slices of the last Readings, so three take turns.
+	// CounterState keeps slices of the last Readings, so use three in turn.
 	var turns [3]*host.Reading
 	for i := range turns {
 		turns[i] = &host.Reading{CPU: make([]host.CPUTimes, 4), Memory: &host.Memory{Total: 1 << 34}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}},
@@ -74,7 +74,7 @@ func week(capacities ...int) []*Recording {
 	return recs
 }
 
-// heap returns the memory in use.
+// heap returns the heap memory in use, in bytes.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -84,14 +84,14 @@ func heap() uint64 {
 
 func TestRecording_KeepsBurstInAWeek(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run without -short")
 	}
 	before := heap()
 	capacities := []int{2, 10, 1000, 4096}
 	recs := week(capacities...)
-	// Four Recordings of fixed size: 20 histograms of 8 KB each and the ring's cells, of 48 bytes.
+	// Each of the four Recordings has a fixed size: 20 histograms of 8 KB each, and the ring's cells of 48 bytes.
 	if grew := int64(heap()) - int64(before); grew > 16<<20 {
-		t.Errorf("the memory in use grew by %d bytes, want at most %d", grew, 16<<20)
+		t.Errorf("heap grew by %d bytes, want at most %d", grew, 16<<20)
 	}
 
 	for i, rec := range recs {
@@ -109,7 +109,7 @@ func TestRecording_KeepsBurstInAWeek(t *testing.T) {
 			}
 		}
 		burst := 0
-		for c := range rec.NumColumns() { // all buckets together are the whole week
+		for c := range rec.NumColumns() { // all buckets together cover the whole week
 			all, want := rec.Ring.Bucket(0).Stats[c], rec.Summaries[c].Stat()
 			for b := 1; b < rec.Ring.Len(); b++ {
 				all.Merge(rec.Ring.Bucket(b).Stats[c])
@@ -122,7 +122,7 @@ func TestRecording_KeepsBurstInAWeek(t *testing.T) {
 			}
 		}
 		if burst == 0 || burst > 2 || rec.Ring.Len() > capacities[i] {
-			t.Errorf("capacity %d: the burst is in %d of %d buckets, want it in 1 or 2", capacities[i], burst, rec.Ring.Len())
+			t.Errorf("capacity %d: %d of %d buckets contain the burst, want 1 or 2", capacities[i], burst, rec.Ring.Len())
 		}
 		if share, ok := rec.Summaries[CPUAvg].Share(99.95); !ok || math.Abs(share-200.0/weekOfSeconds) > 1e-15 {
 			t.Errorf("Share(99.95) = %v, %v; want %v, true", share, ok, 200.0/weekOfSeconds)
@@ -150,7 +150,7 @@ func TestCounterState_SampleAllocatesNothing(t *testing.T) {
 		}
 	}
 
-	// The minimum of several: a garbage collection may allocate, too.
+	// Take the minimum of several runs, because a garbage collection may allocate as well.
 	fewest := math.Inf(1)
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, many))
@@ -177,7 +177,7 @@ func TestRecording_CloneSharesNothing(t *testing.T) {
 	same(t, "ring", clone.Ring.Count(), int64(1))
 	same(t, "summary", summaryOf(clone, CPUAvg), summary{1, 1, 50})
 	same(t, "failures", clone.Failures, []Failure{{host.SourceCPU, "", "why", 1}})
-	same(t, "disks", clone.Disks, []string(nil))
+	same(t, "disks of the clone", clone.Disks, []string(nil))
 	same(t, "late sources", clone.LateStarts, map[string]time.Duration{host.SourceDiskIO: time.Second})
 }
 
@@ -186,7 +186,7 @@ func TestColumnByKey_FindsEveryColumn(t *testing.T) {
 	for c := range Column(MaxColumns) {
 		found, ok := ColumnByKey(c.Key())
 		if !ok || found != c || c.Info().Unit == "" || c.Info().Source == "" || keys[c.Key()] {
-			t.Errorf("column %d: key %q is found as %d (%v), unit %q, source %q; want the column itself, a new key, a unit "+
+			t.Errorf("column %d: ColumnByKey(%q) = %d, %v, unit %q, source %q; want the column itself, a unique key, a unit "+
 				"and a source", c, c.Key(), found, ok, c.Info().Unit, c.Info().Source)
 		}
 		keys[c.Key()] = true
@@ -195,7 +195,7 @@ func TestColumnByKey_FindsEveryColumn(t *testing.T) {
 	for _, key := range []string{"", "nothing", "gpu_", "gpu_0", "gpu_0_", "gpu_0_nothing", "gpu_16_power_watts", "gpu_-1_power_watts",
 		"gpu_00_power_watts", "gpu_+1_power_watts", "gpu_x_power_watts"} {
 		if c, ok := ColumnByKey(key); ok {
-			t.Errorf("ColumnByKey(%q) is column %d, %s; want none", key, c, c.Key())
+			t.Errorf("ColumnByKey(%q) = column %d, %s; want no column", key, c, c.Key())
 		}
 	}
 

@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// A window of a few ticks is measured if there is no other. After longer ones it is not, because its peaks would exceed
-// theirs by chance; its bytes still count.
+// A window of a few ticks is measured if it is the first. After longer windows it is not measured, because its peaks
+// would exceed theirs by chance. Its bytes still count.
 func TestCounterState_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	reading := func(after time.Duration, idle float64, bytes uint64) *host.Reading {
 		return &host.Reading{At: host.Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
@@ -19,7 +19,7 @@ func TestCounterState_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	least := MinWindow(time.Second)
 	_, first := NewCounterState(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
 	if first.Values[CPUAvg] != 40 || first.Values[NetExtRecvRate] != 20 {
-		t.Errorf("a job of 50 ms: CPU %v, rate %v; want 40, 20", first.Values[CPUAvg], first.Values[NetExtRecvRate])
+		t.Errorf("job of 50 ms: CPU %v, rate %v; want 40, 20", first.Values[CPUAvg], first.Values[NetExtRecvRate])
 	}
 	p, _ := NewCounterState(reading(0, 0, 0)).Next(reading(time.Second, 1, 0), least)
 	p, short := p.Next(reading(1060*time.Millisecond, 1.02, MiB), least)
@@ -34,10 +34,10 @@ func TestCounterState_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	}
 }
 
-// perf.py's sample has no percentages without a reading before it.
+// perf.py's first sample has no percentages, because there is no reading before it.
 func TestPerfPySample_FirstHasNoPercentages(t *testing.T) {
 	s := perfpySample(nil, &host.Reading{CPU: []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: 1}}}}, 1)
 	if s.Has(CPUAvg) {
-		t.Errorf("CPU %v from a single Reading, want none", s.Values[CPUAvg])
+		t.Errorf("CPUAvg = %v after a single Reading, want no value", s.Values[CPUAvg])
 	}
 }

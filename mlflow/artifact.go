@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxUpload is the maximum size, in bytes, of a file that the server writes to an artifact store for us.
+	// maxUpload is the maximum size, in bytes, of a file that the server writes to an artifact store for a client.
 	maxUpload = 10 << 20
 
 	// maxUploadTries limits how often the server is asked to write a file to an artifact store.
 	maxUploadTries = 3
 )
 
-// An ArtifactError reports that a file was not uploaded: the run's store cannot be reached from this host, or does not
-// accept the file. It is permanent, and concerns this file only.
+// An ArtifactError reports that a file was not uploaded, because the run's store cannot be reached from this host or
+// does not accept the file. It is permanent, and concerns only this file.
 type ArtifactError struct {
 	Path   string // of the file
 	Reason string
@@ -34,17 +34,17 @@ func (e *ArtifactError) Error() string {
 // Unwrap returns Err.
 func (e *ArtifactError) Unwrap() error { return e.Err }
 
-// UploadArtifact stores data as the file name (plots/cpu.svg) in a run's artifacts, and replaces an existing file.
+// UploadArtifact stores data under name, such as plots/cpu.svg, in a run's artifacts. It replaces an existing file.
 // contentType may be empty.
 //
-// If the server is a proxy for its store (the run's ArtifactURI begins with mlflow-artifacts:), the file goes to that
-// proxy, and may have any size. If the URI names another host or port than the tracking server's, the request has no
-// credentials. For every other store (s3:, gs:, file: …) we lack credentials, so the server is asked to store the file.
-// It accepts files of 1 byte to 10 MiB.
+// If the server is a proxy for its store (the run's ArtifactURI begins with mlflow-artifacts:), the file is sent to
+// that proxy, and may have any size. If the URI has a different host or port from the tracking server, the request has
+// no credentials. For every other store (s3:, gs:, file: …) the client has no credentials, so the server is asked to
+// store the file. The server accepts files of 1 byte to 10 MiB.
 //
 // If the file cannot be stored in either way, the error is an *ArtifactError. If the failure is temporary, or concerns
-// more than this file (the server is down, the credentials are refused, the run does not exist), the error is an *Error
-// as from any other call.
+// more than this file (the server is down, the credentials are refused, the run does not exist), the error is an
+// *Error, as for any other call.
 func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType string, data []byte) error {
 	if !localPath(name) {
 		reason := "its path must be relative, with slashes, and without empty parts and dots"
@@ -54,7 +54,7 @@ func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType
 		contentType = "application/octet-stream"
 	}
 	if data == nil {
-		data = []byte{} // an empty body, not none
+		data = []byte{} // an empty body rather than no body
 	}
 
 	op := "upload artifact " + quote(name) + " to run " + quote(run.ID)
@@ -69,14 +69,14 @@ func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType
 	return uploadError(q, run, name, c.do(ctx, q))
 }
 
-// localPath reports whether name is the shortest path of a file below a folder.
+// localPath reports whether name is the normalized path of a file below a folder.
 func localPath(name string) bool {
 	return name != "" && name != "." && name != ".." && path.Clean(name) == name &&
 		!strings.HasPrefix(name, "../") && !strings.HasPrefix(name, "/") && !strings.Contains(name, `\`)
 }
 
-// toProxy directs q, an upload, to the server that is a proxy for the run's store. It returns the reason if that is
-// impossible, otherwise "".
+// toProxy directs q, an upload, to the server that is a proxy for the run's store. It returns "", or the reason if that
+// is impossible.
 func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 	host := c.base.Host
 	root, _ := cutScheme(run.ArtifactURI, "mlflow-artifacts")
@@ -105,8 +105,8 @@ func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 	return ""
 }
 
-// toServer directs q, an upload, to the tracking server, which writes the file to the run's store. It returns the
-// reason if that is impossible, otherwise "".
+// toServer directs q, an upload, to the tracking server, which writes the file to the run's store. It returns "", or
+// the reason if that is impossible.
 func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	switch size := len(q.body); {
 	case size == 0:
@@ -131,8 +131,8 @@ func uploadError(q *call, run *Run, name string, err error) error {
 		return err
 	}
 	if e.Status == http.StatusInternalServerError && q.method == http.MethodPost {
-		// Seen when the server lacks the store's credentials or driver. The server itself may be in trouble, but it has
-		// had maxUploadTries requests, and an unreachable store must not delay the run's numbers.
+		// Servers respond like this when they lack the store's credentials or driver. The server itself may have a
+		// problem, but it has failed maxUploadTries times, and an unreachable store must not delay the run's numbers.
 		e.permanent = true
 		e.advice = "can the server itself write to the store " + storeOf(run) + "?"
 	}
@@ -146,7 +146,7 @@ func uploadError(q *call, run *Run, name string, err error) error {
 	return &ArtifactError{Path: name, Reason: err.Error(), Err: err}
 }
 
-// storeOf returns the location of a run's artifacts, for an error.
+// storeOf returns the location of a run's artifacts, for use in an error.
 func storeOf(run *Run) string {
 	if run.ArtifactURI == "" {
 		return "of the run"

@@ -18,7 +18,7 @@ func upload(c *Client, artifactURI, name string) error {
 	return c.UploadArtifact(context.Background(), run, name, "text/plain", []byte("data"))
 }
 
-func TestUploadArtifact_ChoosesTheAddress(t *testing.T) {
+func TestUploadArtifact_ChoosesAddressByStore(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ uri, name, method, path, query string }{
 		{"mlflow-artifacts:/0/r1/artifacts", "a/b.txt", "PUT",
@@ -60,7 +60,7 @@ func TestUploadArtifact_SendsNoCredentialsToAnotherHost(t *testing.T) {
 	status := 200
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/p/api/2.0/mlflow-artifacts/artifacts/0/r1/x" || r.Header.Get("Authorization") != "" {
-			t.Errorf("the store received %s with %v, want the path /p/api/2.0/mlflow-artifacts/artifacts/0/r1/x, no credentials", r.URL, r.Header)
+			t.Errorf("the store received %s with %v, want the path /p/api/2.0/mlflow-artifacts/artifacts/0/r1/x without credentials", r.URL, r.Header)
 		}
 		w.WriteHeader(status)
 	}))
@@ -85,29 +85,29 @@ func TestUploadArtifact_SendsNoCredentialsToAnotherHost(t *testing.T) {
 	}
 }
 
-func TestUploadArtifact_TellsFileErrorsFromFailures(t *testing.T) {
+func TestUploadArtifact_DistinguishesFileErrorsFromFailures(t *testing.T) {
 	t.Parallel()
 	noServe := "Endpoint: /x disabled due to the mlflow server running with `--no-serve-artifacts`." +
 		" To enable artifacts server functionality, run `mlflow server` with `--serve-artifacts`"
 	for name, tt := range map[string]struct {
 		status    int
 		body      string
-		note      bool // an *ArtifactError
+		note      bool // whether the error is an *ArtifactError
 		temporary bool
 	}{
-		"not served":     {503, noServe, true, false},
-		"busy":           {503, "try later", false, true},
-		"broken":         {500, "<title>500 Internal Server Error</title>", false, true},
-		"too many":       {429, "", false, true},
-		"no such URL":    {404, "<title>404 Not Found</title>", true, false},
-		"no such run":    {404, `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"no run"}`, false, false},
-		"bad path":       {400, `{"error_code":"INVALID_PARAMETER_VALUE","message":"Invalid path"}`, true, false},
-		"forbidden":      {403, `{"error_code":"PERMISSION_DENIED","message":"no"}`, true, false},
-		"unauthorized":   {401, "", false, false},
-		"not there":      {501, `{"error_code":"NOT_IMPLEMENTED","message":"no"}`, true, false},
-		"method":         {405, "", true, false},
-		"too large":      {413, "", true, false},
-		"a page, no yes": {200, "<html><title>Log in</title>", true, false},
+		"artifacts not served": {503, noServe, true, false},
+		"busy":                 {503, "try later", false, true},
+		"internal error":       {500, "<title>500 Internal Server Error</title>", false, true},
+		"too many requests":    {429, "", false, true},
+		"no such URL":          {404, "<title>404 Not Found</title>", true, false},
+		"no such run":          {404, `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"no run"}`, false, false},
+		"invalid path":         {400, `{"error_code":"INVALID_PARAMETER_VALUE","message":"Invalid path"}`, true, false},
+		"forbidden":            {403, `{"error_code":"PERMISSION_DENIED","message":"no"}`, true, false},
+		"unauthorized":         {401, "", false, false},
+		"not implemented":      {501, `{"error_code":"NOT_IMPLEMENTED","message":"no"}`, true, false},
+		"method not allowed":   {405, "", true, false},
+		"too large":            {413, "", true, false},
+		"login page":           {200, "<html><title>Log in</title>", true, false},
 	} {
 		for _, uri := range []string{"mlflow-artifacts:/0/r1", "s3://bucket/r1"} {
 			if tt.status == 500 && strings.HasPrefix(uri, "s3:") { // the server cannot reach its store

@@ -31,13 +31,13 @@ func TestClient_SendsCredentials(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"none":              {Config{}, ""},
-		"basic":             {Config{Username: "u", Password: "p"}, "Basic dTpw"},
-		"basic beats token": {Config{Username: "u", Password: "p", Token: "t"}, "Basic dTpw"},
-		"user alone":        {Config{Username: "u", Token: "t"}, "Bearer t"},
-		"password alone":    {Config{Password: "p", Token: "t"}, "Bearer t"},
-		"token":             {Config{Token: "t"}, "Bearer t"},
-		"user info":         {Config{Username: "u", Token: "t", userInfo: true}, "Basic dTo="},
+		"no credentials":                    {Config{}, ""},
+		"basic":                             {Config{Username: "u", Password: "p"}, "Basic dTpw"},
+		"basic takes precedence over token": {Config{Username: "u", Password: "p", Token: "t"}, "Basic dTpw"},
+		"only user name":                    {Config{Username: "u", Token: "t"}, "Bearer t"},
+		"only password":                     {Config{Password: "p", Token: "t"}, "Bearer t"},
+		"token":                             {Config{Token: "t"}, "Bearer t"},
+		"user info in URI":                  {Config{Username: "u", Token: "t", userInfo: true}, "Basic dTo="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +59,7 @@ func TestClient_SendsCredentials(t *testing.T) {
 	}
 }
 
-func TestClient_NamesTheVariablesAfterARefusal(t *testing.T) {
+func TestClient_NamesVariablesIfCredentialsAreRefused(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }))
@@ -87,24 +87,24 @@ func TestClient_FollowsRedirectsOnTheSameHost(t *testing.T) {
 			}
 			if r.Method == http.MethodPost {
 				if m := bodyOf(t, r); m["key"] != "k" {
-					t.Errorf("redirect with %d: the body is %v, want the key k", status, m)
+					t.Errorf("redirect with status %d: the body is %v, want the key k", status, m)
 				}
 				io.WriteString(w, "{}")
 				return
 			}
 			if r.FormValue("run_id") != "r1" || r.Header.Get("Authorization") != "Bearer t" {
-				t.Errorf("redirect with %d: request %s with %v, want the run r1 and the token", status, r.URL, r.Header)
+				t.Errorf("redirect with status %d: request %s with %v, want the run r1 and the token", status, r.URL, r.Header)
 			}
 			io.WriteString(w, goodRun)
 		})
 		c.config.Token = "t"
 		if err := getRun(c); err != nil {
-			t.Errorf("GET redirected with %d: %v", status, err)
+			t.Errorf("GET redirected with status %d: %v", status, err)
 		}
 		err := c.SetTag(context.Background(), "r1", Tag{"k", "v"})
 		if status >= 307 {
 			if err != nil {
-				t.Errorf("POST redirected with %d: %v", status, err)
+				t.Errorf("POST redirected with status %d: %v", status, err)
 			}
 		} else {
 			wantText(t, err, "redirects to "+c.URI()+"/new/api", "MLFLOW_TRACKING_URI to "+c.URI()+"/new")
@@ -114,7 +114,7 @@ func TestClient_FollowsRedirectsOnTheSameHost(t *testing.T) {
 	}
 }
 
-func TestClient_EndsEndlessRedirects(t *testing.T) {
+func TestClient_StopsEndlessRedirects(t *testing.T) {
 	t.Parallel()
 	n := 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -126,7 +126,7 @@ func TestClient_EndsEndlessRedirects(t *testing.T) {
 	}
 }
 
-func TestClient_RefusesARedirectToNowhere(t *testing.T) {
+func TestClient_RefusesRedirectWithoutAddress(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		for _, location := range []string{"", "http://", ":", "mailto:s3cret", "://x?token=s3cret"} {
@@ -139,13 +139,13 @@ func TestClient_RefusesARedirectToNowhere(t *testing.T) {
 			c.config.MaxRetries = 3
 			e := wantText(t, getRun(c), "a redirect to nowhere", strconv.Itoa(status))
 			if text := fmt.Sprint(e, e.Err); n != 1 || Temporary(e) || strings.Contains(text, "s3cret") {
-				t.Errorf("%q: %d requests, temporary %v, %s; want 1, false and no secret", location, n, Temporary(e), text)
+				t.Errorf("Location %q: %d requests, temporary %v, error %s; want 1 request, false, no secret", location, n, Temporary(e), text)
 			}
 		}
 	}
 }
 
-func TestClient_SendsNoCredentialsElsewhere(t *testing.T) {
+func TestClient_SendsNoCredentialsToOtherServers(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other server received %s with %v, want no request", r.URL, r.Header)
@@ -206,7 +206,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue signs a certificate. A nil authority signs it with the certificate's key.
+// issue signs a certificate. A nil authority returns a self-signed certificate.
 func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -233,7 +233,8 @@ func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa
 	return cert, key
 }
 
-// server starts a server with a certificate of the authority. demand makes it require client certificates.
+// server starts a server with a certificate from the authority. If demand is set, the server requires client
+// certificates.
 func (a *authority) server(template *x509.Certificate, demand bool) *httptest.Server {
 	cert, key := a.issue(template)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(
@@ -271,15 +272,15 @@ func TestClient_ChecksCertificates(t *testing.T) {
 		"right CA":      {Config{URI: good, CAPath: ca.file}, nil},
 		"folder of CAs": {Config{URI: good, CAPath: filepath.Dir(ca.file)}, nil},
 		"insecure":      {Config{URI: good, InsecureTLS: true}, nil},
-		"no CA": {Config{URI: good}, []string{"does not trust", "MLFLOW_TRACKING_SERVER_CERT_PATH",
+		"no CA configured": {Config{URI: good}, []string{"does not trust", "MLFLOW_TRACKING_SERVER_CERT_PATH",
 			"MLFLOW_TRACKING_INSECURE_TLS"}},
-		"another CA":   {Config{URI: good, CAPath: stranger.file}, []string{"does not trust"}},
-		"another host": {Config{URI: elsewhere, CAPath: ca.file}, []string{"another host name"}},
-		"expired":      {Config{URI: expired, CAPath: ca.file}, []string{"not valid", "expired", "clock"}},
-		"no TLS there": {Config{URI: strings.Replace(plainHTTP.URL, "http", "https", 1)},
+		"different CA":   {Config{URI: good, CAPath: stranger.file}, []string{"does not trust"}},
+		"different host": {Config{URI: elsewhere, CAPath: ca.file}, []string{"another host name"}},
+		"expired":        {Config{URI: expired, CAPath: ca.file}, []string{"not valid", "expired", "clock"}},
+		"https URI of an http server": {Config{URI: strings.Replace(plainHTTP.URL, "http", "https", 1)},
 			[]string{"does not speak TLS", "http://"}},
-		"TLS there":       {Config{URI: strings.Replace(good, "https", "http", 1)}, []string{"HTTPS", "https://"}},
-		"expired, unseen": {Config{URI: expired, InsecureTLS: true}, nil},
+		"http URI of an https server": {Config{URI: strings.Replace(good, "https", "http", 1)}, []string{"HTTPS", "https://"}},
+		"expired, not checked":        {Config{URI: expired, InsecureTLS: true}, nil},
 	} {
 		err := getRun(client(t, tt.cfg))
 		if tt.want == nil {
@@ -299,7 +300,7 @@ func TestClient_SendsItsCertificate(t *testing.T) {
 	ca := newAuthority(t)
 	server := ca.server(loopback(), true)
 	// The server refuses after the client's part of the handshake: net/http may find the connection closed before it
-	// has read the reason. That is temporary, and the next try gets the reason.
+	// has read the reason. That failure is temporary, and the next try gets the reason.
 	err := getRun(client(t, Config{URI: server.URL, CAPath: ca.file, MaxRetries: 9}))
 	if wantText(t, err, "MLFLOW_TRACKING_CLIENT_CERT_PATH"); Temporary(err) {
 		t.Errorf("Temporary(%v) = true without a client certificate, want false", err)
@@ -329,7 +330,7 @@ func TestNew_ReadsCertificates(t *testing.T) {
 		cfg.URI = "https://h"
 		_, err := New(cfg)
 		wantText(t, err, "MLFLOW_TRACKING_", "_CERT_PATH", ".pem"[:0])
-		cfg.URI = "http://h" // where they don't matter
+		cfg.URI = "http://h" // http needs no certificates
 		if _, err := New(cfg); err != nil {
 			t.Errorf("New with unreadable certificates for http: %v, want no error", err)
 		}

@@ -15,8 +15,8 @@ import (
 // errTooLarge reports a batch beyond one of MLflow's limits.
 var errTooLarge = errors.New("batch too large")
 
-// Limits for one batch. They are MLflow's, except maxBatchBytes: MLflow's limit, which some servers enforce, is 1 MB
-// for the whole request.
+// Limits for one batch. They are MLflow's limits, except maxBatchBytes: MLflow's limit is 1 MB for the whole request,
+// which some servers enforce.
 const (
 	maxBatch      = 1000 // metrics and tags
 	maxTags       = 100
@@ -33,24 +33,24 @@ type Metric struct {
 	Step      int64   `json:"step"`
 }
 
-// A Tag is a key and a value that describe a run.
+// A Tag is a key with a value that describes a run.
 type Tag struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// A Batch is the content of one request that logs to a run.
+// A Batch holds the data of one request that logs to a run.
 type Batch struct {
 	Metrics []Metric
 	Tags    []Tag
 }
 
-// LogBatch logs a batch to a run in one request; an empty batch needs none. The server stores a point only once if key,
-// value, timestamp and step are the same. A tag replaces an existing tag with the same key.
+// LogBatch logs a batch to a run in one request. An empty batch is not sent. The server stores a point only once if
+// key, value, timestamp and step are the same. A tag replaces an existing tag with the same key.
 //
-// LogBatch fails without a request if servers would refuse the batch or, worse, store something else: more than 1000
-// items, 100 tags or 900 kB, a key that CheckKey refuses, a value that is not finite, a negative timestamp. Split cuts
-// a batch to the limits of size.
+// LogBatch fails without a request if a server would refuse the batch or store different values: more than 1000 items,
+// 100 tags or 900 kB, a key that CheckKey refuses, a value that is not finite, a negative timestamp. Use Split to stay
+// within the limits on size.
 func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	if len(b.Metrics) == 0 && len(b.Tags) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (b Batch) check() error {
 	return nil
 }
 
-// check returns an error if m is invalid. Servers in Python respond to NaN and Inf with status 200, but store 0.
+// check returns an error if m is invalid. Python servers respond to NaN and Inf with status 200, but store 0.
 func (m Metric) check() error {
 	switch {
 	case math.IsNaN(m.Value) || math.IsInf(m.Value, 0):
@@ -102,12 +102,12 @@ func (m Metric) check() error {
 	return CheckKey(m.Key)
 }
 
-// Split cuts a batch into batches within all limits, with first the metrics and then the tags, each in the given order.
-// An item that alone exceeds a limit gets a separate batch, which LogBatch will refuse.
+// Split splits a batch into batches that are within all limits: first the metrics and then the tags, each in the given
+// order. An item that exceeds a limit by itself gets a separate batch, which LogBatch refuses.
 func Split(b Batch) []Batch {
 	var full []Batch
 	var last Batch
-	bytes := 0 // of last, as JSON
+	bytes := 0 // size of last as JSON
 	makeRoom := func(size int, more bool) {
 		items := len(last.Metrics) + len(last.Tags)
 		if items > 0 && (!more || items >= maxBatch || bytes+size > maxBatchBytes-maxEnvelope) {
@@ -131,8 +131,8 @@ func Split(b Batch) []Batch {
 	return full
 }
 
-// sizeOf returns an item's size in a request, with its comma. It is 0 for an item that cannot be encoded (NaN), which
-// LogBatch refuses.
+// sizeOf returns an item's size in a request, in bytes, including its comma. It returns 0 for an item that cannot be
+// encoded (NaN), which LogBatch refuses.
 func sizeOf(item any) int {
 	b, err := json.Marshal(item)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 // maxKey is the maximum length of a key in characters.
 const maxKey = 250
 
-// CheckKey returns an error if some MLflow server refuses key as the key of a metric, a parameter or a tag. A key has 1
+// CheckKey returns an error if any MLflow server refuses key as the key of a metric, a parameter or a tag. A key has 1
 // to 250 characters: letters, digits, underscore, dash, dot, space and slash. It may become the name of a file on the
 // server, so normalizing it as a path must not change it. The colon is refused, because only some servers accept it.
 func CheckKey(key string) error {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestCheckKey_AcceptsWhatEveryServerAccepts(t *testing.T) {
+func TestCheckKey_AcceptsKeysThatEveryServerAccepts(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"a", "system/node-03/cpu_utilization_percentage", "é ü/1.2-3_4", "a.b",
 		"...a/..b"[3:], "日本/½", strings.Repeat("é", 250)} {
@@ -71,8 +71,8 @@ func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 		}
 	}
 	for name, m := range map[string]Metric{"NaN": {Key: "a", Value: math.NaN()},
-		"Inf":  {Key: "a", Value: math.Inf(-1)},
-		"time": {Key: "a", Timestamp: -1}, "key": {Key: "a//b"}} {
+		"Inf":                {Key: "a", Value: math.Inf(-1)},
+		"negative timestamp": {Key: "a", Timestamp: -1}, "invalid key": {Key: "a//b"}} {
 		if err := c.LogBatch(ctx, "r", Batch{Metrics: []Metric{m}}); err == nil || errors.Is(err, errTooLarge) {
 			t.Errorf("LogBatch with an invalid metric (%s): %v, want an error other than errTooLarge", name, err)
 		}
@@ -81,7 +81,7 @@ func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 	wantText(t, c.SetTag(ctx, "r", Tag{"", "x"}), "empty")
 }
 
-// points returns n metrics, and tags n tags of a size.
+// points returns n metrics. tags returns n tags with values of size bytes.
 func points(n int) []Metric {
 	all := make([]Metric, n)
 	for i := range all {
@@ -98,7 +98,7 @@ func tags(n, size int) []Tag {
 	return all
 }
 
-func TestSplit_KeepsTheLimits(t *testing.T) {
+func TestSplit_StaysWithinTheLimits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ metrics, tags, want int }{
 		{0, 0, 0}, {1, 0, 1}, {0, 1, 1}, {999, 0, 1}, {1000, 0, 1}, {1001, 0, 2}, {0, 100, 1}, {0, 101, 2},
@@ -120,7 +120,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add(uint64(2), uint16(5), uint16(1000), uint16(60000))
 	f.Fuzz(func(t *testing.T, seed uint64, metrics, tagCount, size uint16) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		letters := []string{"v", "<", "é", "\x00", "\u2028", "\xff"} // as JSON 1 to 6 bytes
+		letters := []string{"v", "<", "é", "\x00", "\u2028", "\xff"} // 1 to 6 bytes as JSON
 		in := Batch{Tags: make([]Tag, int(tagCount)%400)}
 		for i := range int(metrics) % 2600 {
 			key := strings.Repeat("é", 1+rnd.IntN(250))
@@ -149,7 +149,7 @@ func FuzzSplit(f *testing.F) {
 			in.Tags = nil
 		}
 		if !reflect.DeepEqual(in, out) {
-			t.Error("the batches have other items than the input, or in another order")
+			t.Error("the items in the batches differ from the input, or are in a different order")
 		}
 	})
 }

@@ -21,8 +21,8 @@ import (
 // A Client sends requests to one tracking server. It is safe for concurrent use.
 //
 // Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects (307 and 308; 301 and 302 for GET) are followed if
-// scheme, host and port stay the same, or change from http on port 80 to https on port 443 of the same host name. Any
-// other redirect is an error with the new address. So credentials are sent to one server only.
+// scheme, host and port stay the same, or if they change from http on port 80 to https on port 443 of the same host
+// name. Any other redirect is an error that contains the new address. So credentials are sent to only one server.
 type Client struct {
 	config    Config
 	base      *url.URL
@@ -65,7 +65,7 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// newTransport returns a transport that shares nothing with the rest of the process. It sets no time limit for the
+// newTransport returns a transport that shares no state with the rest of the process. It sets no time limit for the
 // response, because Config.Timeout limits the whole request.
 func newTransport(tlsConfig *tls.Config) *http.Transport {
 	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
@@ -76,7 +76,8 @@ func newTransport(tlsConfig *tls.Config) *http.Transport {
 	}
 }
 
-// newTLSConfig reads the certificates in cfg. Even with an error, it returns a usable part of the configuration.
+// newTLSConfig reads the certificates in cfg. If it returns an error, the returned configuration is incomplete but
+// usable.
 func newTLSConfig(cfg Config) (*tls.Config, error) {
 	c := &tls.Config{InsecureSkipVerify: cfg.InsecureTLS}
 	if cfg.CAPath != "" {
@@ -136,7 +137,7 @@ func (c *Client) Close() {
 	}
 }
 
-// URI returns the server's address, without secrets and without a slash at its end.
+// URI returns the server's address, without secrets and without a trailing slash.
 func (c *Client) URI() string { return c.config.URI }
 
 // String returns the URI.
@@ -145,23 +146,23 @@ func (c Client) String() string { return c.config.URI }
 // Format writes the URI for every verb, so that no verb prints the fields.
 func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 
-// dateAge is the assumed maximum age of a response's Date, which has whole seconds, and which servers may update only
+// dateAge is the assumed maximum age of a response's Date, which is in whole seconds, and which servers may update only
 // once per second. The Date of a busy server may sometimes be older.
 const dateAge = 2 * time.Second
 
-// A clock estimates from Date headers how far this machine's clock is ahead of the server's. It is ahead by at least
-// low and by at most high. Both are the minimum over all responses.
+// A clock estimates from Date headers how far this machine's clock is ahead of the server's. The difference is at least
+// low and at most high. Both are the minimum over all responses.
 type clock struct {
 	mu        sync.Mutex
 	known     bool // there was a response with a Date
 	low, high time.Duration
 }
 
-// note adds a response with the given header. sent and answered are the times of request and response, by this
-// machine's clock.
+// note adds a response with the given header. sent and answered are the times of the request and the response,
+// according to this machine's clock.
 func (c *clock) note(sent, answered time.Time, header http.Header) {
 	date, err := http.ParseTime(header.Get("Date"))
-	if err != nil || header.Get("Age") != "" { // a cached response is older
+	if err != nil || header.Get("Age") != "" { // a cached response has an old Date
 		return
 	}
 	c.mu.Lock()
@@ -173,7 +174,7 @@ func (c *clock) note(sent, answered time.Time, header http.Header) {
 	c.known, c.low, c.high = true, low, high
 }
 
-// ClockAhead returns the smallest difference between this machine's clock and the server's that agrees with the
+// ClockAhead returns the smallest difference between this machine's clock and the server's that is consistent with the
 // responses so far. It is positive if this machine's clock is ahead, and 0 if no difference is certain.
 func (c *Client) ClockAhead() time.Duration {
 	c.clock.mu.Lock()

@@ -17,11 +17,11 @@ func TestClockAhead_ReportsOnlyAProvenDifference(t *testing.T) {
 		age         string
 		least, most time.Duration
 	}{
-		{name: "the same"},
-		{name: "a cached Date", server: -time.Second},
-		{name: "behind", server: time.Minute, least: -time.Minute, most: -59 * time.Second},
-		{name: "ahead", server: -time.Minute, least: 58 * time.Second, most: 61 * time.Second},
-		{name: "the answer of a cache", server: -time.Minute, age: "60"},
+		{name: "same time"},
+		{name: "Date one second old", server: -time.Second},
+		{name: "this clock behind", server: time.Minute, least: -time.Minute, most: -59 * time.Second},
+		{name: "this clock ahead", server: -time.Minute, least: 58 * time.Second, most: 61 * time.Second},
+		{name: "cached response", server: -time.Minute, age: "60"},
 	} {
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Date", time.Now().Add(c.server).UTC().Format(http.TimeFormat))
@@ -37,7 +37,7 @@ func TestClockAhead_ReportsOnlyAProvenDifference(t *testing.T) {
 		if _, err := client.Run(context.Background(), "r"); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); c.least != 0 { // meanwhile the Date got older
+		if took := time.Since(begin); c.least != 0 { // the Date may have aged by the duration of the request
 			c.least, c.most = c.least-took, c.most+took
 		}
 		if got := client.ClockAhead(); got < c.least || got > c.most {
@@ -46,7 +46,7 @@ func TestClockAhead_ReportsOnlyAProvenDifference(t *testing.T) {
 	}
 }
 
-// A busy server's Date is old now and then: a difference counts only if all responses show it.
+// A busy server's Date is sometimes old, so only a difference that all responses show is reported.
 func TestClockAhead_IgnoresOldDates(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)

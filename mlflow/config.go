@@ -19,10 +19,10 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// A Config has the address of the server and the settings of the client. NewConfig takes a Config from the environment.
-// A Config with only a URI is valid, too, and means no retries.
+// A Config holds the address of the server and the settings of the client. NewConfig reads a Config from the
+// environment. A Config with only a URI is also valid, and means no retries.
 //
-// It contains secrets. Printing a Config, logging it and encoding it as JSON reveals no secret.
+// A Config contains secrets, but printing it, logging it or encoding it as JSON reveals none.
 type Config struct {
 	// URI is the server's address, http(s)://host[:port][/prefix], without user info, query and fragment.
 	URI string
@@ -34,17 +34,17 @@ type Config struct {
 	// InsecureTLS disables the check of the server's certificate. It cannot be combined with CAPath.
 	InsecureTLS bool
 
-	// CAPath is a file of certificates (PEM), or a folder of such files, that replace the system's authorities.
+	// CAPath is a file with PEM certificates, or a folder of such files, to use instead of the system's authorities.
 	// ClientCertPath is a PEM file with the client's certificate and key. "" means none. Only regular files of up to 16
 	// MiB are read.
 	CAPath, ClientCertPath string
 
-	// Workspace is sent as X-MLFLOW-WORKSPACE unless empty, for servers with several workspaces.
+	// Workspace is sent as X-MLFLOW-WORKSPACE unless it is empty. It is for servers with several workspaces.
 	Workspace string
 
-	// MaxRetries limits the retries of a request. There is no wait before the first retry. Before retry n ≥ 2 the wait
-	// is BackoffFactor·2^(n-1) seconds plus a random part of BackoffJitter seconds, and at most MaxBackoff (0: 120 s).
-	// These are urllib3's rules.
+	// MaxRetries limits the retries of a request. There is no wait before the first retry. Before retry n ≥ 2, the wait
+	// is BackoffFactor·2^(n-1) seconds plus a random part of BackoffJitter seconds, but at most MaxBackoff (0 means 120
+	// s). These are urllib3's rules.
 	MaxRetries                   int
 	BackoffFactor, BackoffJitter float64
 	MaxBackoff                   time.Duration
@@ -52,17 +52,17 @@ type Config struct {
 	// Timeout limits one try of a request, from dialing to the last byte of the response. 0 means 120 s.
 	Timeout time.Duration
 
-	// MaxResponse limits the bytes of a response, after decompression. The default and maximum is 64 MiB. A longer
-	// response is a permanent error. Of an error response, only the first 64 KiB are read.
+	// MaxResponse limits the size of a response in bytes, after decompression. The default and maximum is 64 MiB. A
+	// longer response is a permanent error. Only the first 64 KiB of an error response are read.
 	MaxResponse int64
 
-	// IgnoreRetryAfter ignores the server's Retry-After.
+	// IgnoreRetryAfter makes the client ignore the server's Retry-After.
 	IgnoreRetryAfter bool
 
 	// NoRedirects makes every redirect an error.
 	NoRedirects bool
 
-	// OnRetry, if not nil, is called before the wait for a retry. err is the failure, and wait the time until the
+	// OnRetry, if not nil, is called before the wait for a retry. err is the failure, and wait is the time until the
 	// retry. If OnRetry returns false, there is no retry.
 	OnRetry func(err error, wait time.Duration) (again bool)
 
@@ -82,9 +82,9 @@ const (
 	defaultMaxBackoff = 120 * time.Second // urllib3's
 )
 
-// NewConfig returns a Config for a tracking URI, usually the value of MLFLOW_TRACKING_URI, and the MLFLOW_* variables,
-// which lookup returns (os.LookupEnv). The variables have the meaning and the defaults that they have in MLflow's
-// Python client, but an empty variable counts as not set. An invalid value is an error that names the variable.
+// NewConfig returns a Config for a tracking URI, usually the value of MLFLOW_TRACKING_URI, and the MLFLOW_* variables.
+// lookup returns the variables, as os.LookupEnv does. They have the same meaning and defaults as in MLflow's Python
+// client, except that an empty variable is treated as not set. For an invalid value, the error names the variable.
 //
 //	MLFLOW_TRACKING_USERNAME, _PASSWORD      each, if not set, from the section [mlflow] of ~/.mlflow/credentials
 //	MLFLOW_TRACKING_TOKEN                    used when user name or password is missing
@@ -101,7 +101,7 @@ const (
 //	MLFLOW_TRACKING_AWS_SIGV4, _AUTH         not supported: an error, because the server would refuse every request
 //
 // User info in the URI (http://user:password@host) takes precedence over the variables for user name, password and
-// token, as in the Python client. As in that client, a user name without a colon is ignored.
+// token, as in the Python client. A user name without a colon is ignored, also as in the Python client.
 func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	if err := CheckURI(uri); err != nil {
 		return Config{}, err
@@ -136,8 +136,8 @@ func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	return cfg, nil
 }
 
-// setServer splits uri, which has passed CheckURI, into address and credentials. If the URI has no credentials, it
-// takes these from e.
+// setServer splits uri, which has passed CheckURI, into address and credentials. If the URI has no credentials,
+// setServer takes them from e.
 func (c *Config) setServer(uri string, e *environment) {
 	u, err := url.Parse(strings.TrimSpace(uri))
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Config) setServer(uri string, e *environment) {
 	}
 }
 
-// check returns an error if c is invalid whatever the server.
+// check returns an error if c is invalid for any server.
 func (c *Config) check() error {
 	if c.InsecureTLS && c.CAPath != "" {
 		return errors.New("MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH cannot both be set:" +
@@ -167,7 +167,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// usesBasicAuth reports whether requests are sent with user name and password.
+// usesBasicAuth reports whether requests are sent with a user name and password.
 func (c *Config) usesBasicAuth() bool { return c.userInfo || c.Username != "" && c.Password != "" }
 
 // String returns the address and the kind of credentials. It contains no secrets.
@@ -190,22 +190,22 @@ func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) 
 
 const (
 	maxCredentials = 1 << 20  // bytes of ~/.mlflow/credentials
-	maxCertificate = 16 << 20 // bytes of a file of certificates
+	maxCertificate = 16 << 20 // bytes of a certificate file
 )
 
-// An environment parses variables, which lookup returns. It collects the errors in err.
+// An environment parses the variables that lookup returns. It collects errors in err.
 type environment struct {
 	lookup func(string) (string, bool)
 	err    error
 }
 
-// text returns the value of the variable name, or "" if that is not set.
+// text returns the value of the variable name, or "" if it is not set.
 func (e *environment) text(name string) string {
 	v, _ := e.lookup(name)
 	return v
 }
 
-// boolean parses a variable as MLflow does: true or 1, false or 0, in upper or lower case. def is the default.
+// boolean parses a variable as MLflow does: true, 1, false or 0, in upper or lower case. def is the default.
 func (e *environment) boolean(name string, def bool) bool {
 	switch strings.ToLower(e.text(name)) {
 	case "":
@@ -219,7 +219,7 @@ func (e *environment) boolean(name string, def bool) bool {
 	return def
 }
 
-// integer parses a variable that is a whole number from lowest to highest. def is the default.
+// integer parses a variable as a whole number from lowest to highest. def is the default.
 func (e *environment) integer(name string, def, lowest, highest int) int {
 	v := strings.TrimSpace(e.text(name))
 	if v == "" {
@@ -233,7 +233,7 @@ func (e *environment) integer(name string, def, lowest, highest int) int {
 	return n
 }
 
-// seconds parses a variable that is a number, not negative. def is the default.
+// seconds parses a variable as a number that is not negative. def is the default.
 func (e *environment) seconds(name string, def float64) float64 {
 	v := strings.TrimSpace(e.text(name))
 	if v == "" {
@@ -247,8 +247,8 @@ func (e *environment) seconds(name string, def float64) float64 {
 	return n
 }
 
-// rejectUnsupportedAuth records an error if a kind of authentication is set that this client lacks. Without it, the
-// server would refuse requests, or attribute them to another user.
+// rejectUnsupportedAuth records an error if a kind of authentication is set that this client lacks. Without that
+// authentication, the server would refuse requests, or attribute them to another user.
 func (e *environment) rejectUnsupportedAuth() {
 	if e.boolean("MLFLOW_TRACKING_AWS_SIGV4", false) {
 		e.fail(errors.New("MLFLOW_TRACKING_AWS_SIGV4: perfagent cannot sign requests for AWS; unset it:" +
@@ -266,7 +266,8 @@ func (e *environment) bad(name, want string) { e.fail(fmt.Errorf("%s: %s", name,
 
 func (e *environment) fail(err error) { e.err = errors.Join(e.err, err) }
 
-// credentials returns user name and password, each from a variable or else from the credentials file.
+// credentials returns the user name and the password, each from a variable or, if that is not set, from the credentials
+// file.
 func (e *environment) credentials() (user, password string) {
 	user, password = e.text("MLFLOW_TRACKING_USERNAME"), e.text("MLFLOW_TRACKING_PASSWORD")
 	home := e.text("HOME")
@@ -292,13 +293,13 @@ func (e *environment) credentials() (user, password string) {
 	return user, cmp.Or(password, section["mlflow_tracking_password"])
 }
 
-// parseCredentials parses the section [mlflow] of a file in the format of Python's configparser. It supports what two
-// plain keys need: sections, "key = value" or "key: value" with keys in upper or lower case, and comment lines that
-// begin with # or ;. %% is a percent sign, and [DEFAULT] has keys that the section lacks. Errors contain no line of the
-// file.
+// parseCredentials parses the section [mlflow] of a file in the format of Python's configparser. It supports the syntax
+// that two plain keys need: sections, "key = value" or "key: value" with keys in upper or lower case, and comment lines
+// that begin with # or ;. %% is a percent sign, and [DEFAULT] supplies keys that the section lacks. Errors do not quote
+// the file.
 func parseCredentials(text string) (map[string]string, error) {
 	defaults, section := map[string]string{}, map[string]string{}
-	var in map[string]string // the section of the line; nil before the first
+	var in map[string]string // the section of the line; nil before the first section
 	for i, raw := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line := strings.TrimSpace(raw)
 		switch {

@@ -26,7 +26,7 @@ func TestNewConfig_ReadsTheEnvironment(t *testing.T) {
 		want func(*Config)
 	}{
 		"defaults": {want: func(*Config) {}},
-		"empty is unset": {env: map[string]string{"MLFLOW_TRACKING_INSECURE_TLS": "",
+		"empty means not set": {env: map[string]string{"MLFLOW_TRACKING_INSECURE_TLS": "",
 			"MLFLOW_HTTP_REQUEST_TIMEOUT": "", "MLFLOW_TRACKING_AUTH": ""}, want: func(*Config) {}},
 		"slash, query, fragment": {uri: " HTTP://h:5000/a/b/?x=secret#y \n", want: func(c *Config) {
 			c.URI = "http://h:5000/a/b"
@@ -34,21 +34,21 @@ func TestNewConfig_ReadsTheEnvironment(t *testing.T) {
 		"user and password": {env: map[string]string{"MLFLOW_TRACKING_USERNAME": "u",
 			"MLFLOW_TRACKING_PASSWORD": "p", "MLFLOW_TRACKING_TOKEN": "t"},
 			want: func(c *Config) { c.Username, c.Password, c.Token = "u", "p", "t" }},
-		"user info beats them": {uri: "http://a:b%20c@h:5000",
+		"user info takes precedence": {uri: "http://a:b%20c@h:5000",
 			env: map[string]string{"MLFLOW_TRACKING_USERNAME": "u", "MLFLOW_TRACKING_PASSWORD": "p",
 				"MLFLOW_TRACKING_TOKEN": "t"},
 			want: func(c *Config) { c.Username, c.Password, c.Token, c.userInfo = "a", "b c", "t", true }},
 		"user info without password": {uri: "http://a:@h:5000", env: map[string]string{"MLFLOW_TRACKING_TOKEN": "t"},
 			want: func(c *Config) { c.Username, c.Token, c.userInfo = "a", "t", true }},
-		"user name alone is nothing": {uri: "http://a@h:5000", want: func(*Config) {}},
+		"user name alone is ignored": {uri: "http://a@h:5000", want: func(*Config) {}},
 		"TLS": {env: map[string]string{"MLFLOW_TRACKING_SERVER_CERT_PATH": "/ca", "REQUESTS_CA_BUNDLE": "/no",
 			"MLFLOW_TRACKING_CLIENT_CERT_PATH": "/cert"},
 			want: func(c *Config) { c.CAPath, c.ClientCertPath = "/ca", "/cert" }},
-		"CA of requests": {env: map[string]string{"REQUESTS_CA_BUNDLE": "/r", "CURL_CA_BUNDLE": "/c"},
+		"CA bundle of requests": {env: map[string]string{"REQUESTS_CA_BUNDLE": "/r", "CURL_CA_BUNDLE": "/c"},
 			want: func(c *Config) { c.CAPath = "/r" }},
-		"CA of curl": {env: map[string]string{"CURL_CA_BUNDLE": "/c"},
+		"CA bundle of curl": {env: map[string]string{"CURL_CA_BUNDLE": "/c"},
 			want: func(c *Config) { c.CAPath = "/c" }},
-		"insecure beats requests": {env: map[string]string{"MLFLOW_TRACKING_INSECURE_TLS": "TRUE",
+		"insecure takes precedence over CA bundle": {env: map[string]string{"MLFLOW_TRACKING_INSECURE_TLS": "TRUE",
 			"CURL_CA_BUNDLE": "/c"}, want: func(c *Config) { c.InsecureTLS = true }},
 		"retries": {env: map[string]string{"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
 			"MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR":     " 119 ",
@@ -75,7 +75,7 @@ func TestNewConfig_ReadsTheEnvironment(t *testing.T) {
 			want := defaults()
 			tt.want(&want)
 			if !reflect.DeepEqual(got, want) {
-				// Not printed with %v, because a Config hides its fields.
+				// fields is used instead of %v, because a Config hides its fields.
 				t.Errorf("got %s\nwant %s", fields(got), fields(want))
 			}
 		})
@@ -117,7 +117,7 @@ func TestNewConfig_RefusesInvalidValues(t *testing.T) {
 	}
 	_, err = NewConfig("http://h", env(map[string]string{"MLFLOW_HTTP_REQUEST_TIMEOUT": "x",
 		"MLFLOW_TRACKING_AUTH": "y"}))
-	wantText(t, err, "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_TRACKING_AUTH") // all at once
+	wantText(t, err, "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_TRACKING_AUTH") // one error names all of them
 }
 
 func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
@@ -142,12 +142,12 @@ func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
 				"[mlflow]\nmlflow_tracking_username=a",
 			user:     "a",
 			password: "e"},
-		"variables win": {file: "[mlflow]\nmlflow_tracking_username=a\nmlflow_tracking_password=b",
+		"variables take precedence": {file: "[mlflow]\nmlflow_tracking_username=a\nmlflow_tracking_password=b",
 			env: map[string]string{"MLFLOW_TRACKING_PASSWORD": "env"}, user: "a", password: "env"},
-		"other section":  {file: "[databricks]\nmlflow_tracking_username=a\n"},
-		"no section":     {file: "mlflow_tracking_password=hunter22\n", bad: "line 1"},
-		"no key":         {file: "[mlflow]\n\nhunter22\n", bad: "line 3"},
-		"no file at all": {},
+		"only another section": {file: "[databricks]\nmlflow_tracking_username=a\n"},
+		"no section":           {file: "mlflow_tracking_password=hunter22\n", bad: "line 1"},
+		"no key":               {file: "[mlflow]\n\nhunter22\n", bad: "line 3"},
+		"no file":              {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +163,7 @@ func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
 			if tt.bad != "" {
 				wantText(t, err, "credentials", tt.bad)
 				if strings.Contains(err.Error(), "hunter22") {
-					t.Errorf("the error has the password: %v", err)
+					t.Errorf("the error contains the password: %v", err)
 				}
 				return
 			}
@@ -205,7 +205,7 @@ func TestConfig_HidesSecrets(t *testing.T) {
 	for _, text := range texts {
 		for _, s := range []string{"alice", "hunter", "tok-en", "616c696365"} {
 			if strings.Contains(text, s) {
-				t.Errorf("%q has the secret %q", text, s)
+				t.Errorf("%q contains the secret %q", text, s)
 			}
 		}
 	}

@@ -19,22 +19,22 @@ import (
 	"github.com/perfagent/perfagent/internal/retry"
 )
 
-// An Error describes a failed request and, where known, a remedy.
+// An Error describes a failed request and, if known, a remedy.
 type Error struct {
 	// Op describes the request: "create run", "log batch to run 3f…".
 	Op string
 
-	// URL is the address of the request, without query.
+	// URL is the address of the request, without the query.
 	URL string
 
 	// Status is the HTTP status, or 0 without a response.
 	Status int
 
 	// Code is MLflow's error code (RESOURCE_DOES_NOT_EXIST), or "" if the response has none. Message describes the
-	// failure, in the server's words or ours, in one line of at most 300 characters, without secrets.
+	// failure, as reported by the server or by this package, in one line of at most 300 characters, without secrets.
 	Code, Message string
 
-	// RetryAfter is how long the server asks us to wait, or 0.
+	// RetryAfter is how long the server asks the client to wait, or 0.
 	RetryAfter time.Duration
 
 	// Err is the underlying failure, or nil.
@@ -42,8 +42,8 @@ type Error struct {
 
 	advice    string // a remedy
 	tries     int    // number of failed tries; 0 counts as one
-	retryable bool   // worth another try, whatever the status
-	permanent bool   // not worth another try, whatever the status
+	retryable bool   // may be retried, whatever the status
+	permanent bool   // must not be retried, whatever the status
 }
 
 // Error returns the request, its address, the failure, and the remedy.
@@ -62,7 +62,7 @@ func (e *Error) reason() string {
 	return text
 }
 
-// joinParts joins those parts that are not empty.
+// joinParts joins the parts that are not empty.
 func joinParts(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
@@ -93,7 +93,7 @@ func retryStatus(status int) bool {
 // 404 for an unknown URL, which comes from an old MLflow server or from another kind of server.
 func NotFound(err error) bool { return hasCode(err, "RESOURCE_DOES_NOT_EXIST", "NOT_FOUND") }
 
-// alreadyExists reports whether the server responded that the object to create exists already.
+// alreadyExists reports whether the server responded that the object to be created already exists.
 func alreadyExists(err error) bool { return hasCode(err, "RESOURCE_ALREADY_EXISTS", "ALREADY_EXISTS") }
 
 // hasCode reports whether err has one of codes, which are MLflow's error codes.
@@ -105,8 +105,8 @@ func hasCode(err error, codes ...string) bool {
 // Temporary reports whether err, an error of this package, is temporary, so that the same call may succeed later. The
 // statuses 408, 429, 500, 502, 503 and 504 are temporary, as are a name that does not resolve, a connection that is
 // refused or breaks off, a truncated response, no response in time, and a context that ended. Every other error is
-// permanent, such as any other status, a certificate that is not accepted (ours or the server's), a response that is
-// not MLflow's, a redirect to another server, or a batch beyond a limit. An *ArtifactError is permanent, too.
+// permanent, such as any other status, a certificate that is not accepted (the client's or the server's), a response
+// that is not MLflow's, a redirect to another server, or a batch beyond a limit. An *ArtifactError is also permanent.
 func Temporary(err error) bool {
 	if _, ok := errors.AsType[*ArtifactError](err); ok {
 		return false
@@ -115,7 +115,7 @@ func Temporary(err error) bool {
 	return ok && e.temporary()
 }
 
-// RetryAfter returns how long the server asks us to wait before the next try, or 0.
+// RetryAfter returns how long the server asks the client to wait before the next try, or 0.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
@@ -126,7 +126,7 @@ func RetryAfter(err error) time.Duration {
 // adviceNotMLflow is the advice about responses that no MLflow server would send.
 const adviceNotMLflow = "is this an MLflow server? check host, port and path of MLFLOW_TRACKING_URI"
 
-// failed returns a permanent error of the call. status is 0 if there was no response.
+// failed returns a permanent error for the call. status is 0 if there was no response.
 func (q *call) failed(status int, message string) *Error {
 	return &Error{Op: q.op, URL: q.url, Status: status, Message: message}
 }
@@ -136,7 +136,7 @@ func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 	var answer struct {
 		Code    flexString `json:"error_code"`
 		Message flexString `json:"message"`
-		Detail  string     `json:"detail"` // of gateways in front of the server
+		Detail  string     `json:"detail"` // set by gateways in front of the server
 	}
 	message, isMLflow := "", false
 	if json.Unmarshal(body, &answer) == nil {
@@ -154,7 +154,7 @@ func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 		e.Message = http.StatusText(e.Status)
 	}
 	e.advice = c.adviceOn(e.Status, q, message, isMLflow)
-	// Only a restart of the server with other options changes this.
+	// Only restarting the server with different options changes this.
 	e.permanent = e.Status == http.StatusServiceUnavailable &&
 		strings.Contains(message, "disabled due to the mlflow server running")
 	return e
@@ -183,7 +183,7 @@ func (c *Client) adviceOn(status int, q *call, message string, isMLflow bool) st
 	return ""
 }
 
-// clean makes a text of unknown origin fit for an error: one short line without secrets.
+// clean makes a text of unknown origin safe for an error: one short line without secrets.
 func (c *Client) clean(text string) string { return c.redactor.clean(text) }
 
 // pageText returns the text of body, a response that is not MLflow's. Secrets are hidden before the tags are removed,
@@ -191,7 +191,7 @@ func (c *Client) clean(text string) string { return c.redactor.clean(text) }
 func (c *Client) pageText(body []byte) string { return pageText(c.redactor.hide(string(body))) }
 
 // notMLflow returns the error for a response with status 2xx that is not JSON, such as a proxy's login page or a page
-// of another service. The error is permanent, because it rarely goes away without a change.
+// of another service. The error is permanent, because it rarely disappears without a change.
 func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 	e := q.failed(resp.StatusCode, "the response is not from MLflow")
 	e.advice = adviceNotMLflow

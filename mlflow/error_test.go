@@ -23,29 +23,29 @@ func TestError_ExplainsRefusals(t *testing.T) {
 		advice            string
 		notFound, already bool
 	}{
-		"MLflow's": {status: 404, body: `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"Run 'r1' not found"}`,
+		"MLflow error": {status: 404, body: `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"Run 'r1' not found"}`,
 			code: "RESOURCE_DOES_NOT_EXIST", message: "Run 'r1' not found", notFound: true},
-		"exists": {status: 400, body: `{"error_code":"RESOURCE_ALREADY_EXISTS","message":"x"}`,
+		"already exists": {status: 400, body: `{"error_code":"RESOURCE_ALREADY_EXISTS","message":"x"}`,
 			code: "RESOURCE_ALREADY_EXISTS", message: "x", already: true},
-		"flask's 404": {status: 404,
+		"404 page of Flask": {status: 404,
 			body:    "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>",
 			message: "404 Not Found",
 			advice:  "is this an MLflow server?"},
-		"FastAPI's": {status: 404, body: `{"detail":"Not Found"}`, message: "Not Found",
+		"404 of FastAPI": {status: 404, body: `{"detail":"Not Found"}`, message: "Not Found",
 			advice: "is this an MLflow server?"},
-		"no title": {status: 502,
+		"page without title": {status: 502,
 			body: "<html><head><style>x{}</style></head>" +
 				"<body><h1>Oh  no</h1><script>alert(1)</script>&lt;b&gt;</body>",
 			message: "Oh no <b>"},
-		"host header": {status: 403, body: "Invalid Host header - possible DNS rebinding attack detected",
+		"rejected Host header": {status: 403, body: "Invalid Host header - possible DNS rebinding attack detected",
 			message: "Invalid Host header - possible DNS rebinding attack detected", advice: "--allowed-hosts"},
-		"401": {status: 401, body: "You are not authenticated.", message: "You are not authenticated.",
+		"not authenticated": {status: 401, body: "You are not authenticated.", message: "You are not authenticated.",
 			advice: "MLFLOW_TRACKING_USERNAME"},
-		"to https": {status: 400, body: "Client sent an HTTP request to an HTTPS server.\n",
+		"http request to https server": {status: 400, body: "Client sent an HTTP request to an HTTPS server.\n",
 			message: "Client sent an HTTP request to an HTTPS server.", advice: "https://"},
-		"control":  {status: 400, body: "a\x1b[31mb\x00\r\nc\u202e\xff", message: "a [31mb c"},
-		"empty":    {status: 418, body: "", message: "I'm a teapot"},
-		"odd code": {status: 400, body: `{"error_code":1000,"message":"m"}`, code: "1000", message: "m"},
+		"control characters": {status: 400, body: "a\x1b[31mb\x00\r\nc\u202e\xff", message: "a [31mb c"},
+		"empty body":         {status: 418, body: "", message: "I'm a teapot"},
+		"numeric code":       {status: 400, body: `{"error_code":1000,"message":"m"}`, code: "1000", message: "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,12 +69,12 @@ func TestError_IsShort(t *testing.T) {
 		`{"error_code":"` + strings.Repeat("X", 999) + `","message":"` + strings.Repeat("日", 9999) + `"}`} {
 		e := wantText(t, getRun(answering(t, 400, body)))
 		if n := utf8.RuneCountInString(e.Message); n > 300 || !utf8.ValidString(e.Message) || len(e.Code) > 70 {
-			t.Errorf("code of %d bytes, message of %d characters: %q; want at most 70, 300", len(e.Code), n, e.Message)
+			t.Errorf("code of %d bytes, message of %d characters: %q; want at most 70 and 300", len(e.Code), n, e.Message)
 		}
 	}
 }
 
-func TestError_ExplainsWhatIsNotMLflow(t *testing.T) {
+func TestError_ExplainsResponsesOfOtherServices(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "OK", "<html><title>Sign in</title>", "[]", `"x"`, "5", "{}", `{"run":{}}`} {
 		c := answering(t, 200, body)
@@ -90,7 +90,7 @@ func TestError_ExplainsWhatIsNotMLflow(t *testing.T) {
 	wantText(t, c.LogBatch(context.Background(), "r", Batch{Tags: []Tag{{"k", "v"}}}), "is this an MLflow server?")
 }
 
-func TestError_ExplainsMissingServers(t *testing.T) {
+func TestError_ExplainsConnectionFailures(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)
 	closed := server.URL
@@ -154,8 +154,8 @@ func TestTemporary_ClassifiesErrors(t *testing.T) {
 	}
 }
 
-// The limit of a response applies after decompression.
-func TestClient_LimitsUnzippedBytes(t *testing.T) {
+// The limit on the size of a response applies after decompression.
+func TestClient_LimitsDecompressedBytes(t *testing.T) {
 	t.Parallel()
 	zipped := func(write func(io.Writer)) *Client {
 		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -181,7 +181,7 @@ func TestClient_LimitsUnzippedBytes(t *testing.T) {
 	}
 }
 
-// Errors have no secrets, even if servers send back everything that they received, in every way that a call can fail.
+// However a call fails, its error contains no secrets, even if the server sends back everything that it received.
 func TestClient_HidesSecretsInErrors(t *testing.T) {
 	t.Parallel()
 	const user, token = "alice.user", "tok_en-123/=="
@@ -216,7 +216,7 @@ func TestClient_HidesSecretsInErrors(t *testing.T) {
 		defer server.Close()
 		uri := strings.Replace(server.URL, "http://", "http://"+user+":hunter22%26%3C%C3%A9%20+x@",
 			1) + "/?x-query=1"
-		for _, uri := range []string{uri, server.URL} { // user name and password, token
+		for _, uri := range []string{uri, server.URL} { // first with user name and password, then with a token
 			cfg, err := NewConfig(uri, env(map[string]string{"MLFLOW_TRACKING_TOKEN": token}))
 			if err != nil {
 				t.Fatal(err)
@@ -237,7 +237,7 @@ func TestClient_HidesSecretsInErrors(t *testing.T) {
 				for ; err != nil; err = errors.Unwrap(err) {
 					for _, s := range secrets {
 						if strings.Contains(err.Error(), s) {
-							t.Errorf("%s, call %d: error %q has the secret %q", name, i+1, err, s)
+							t.Errorf("%s, call %d: error %q contains the secret %q", name, i+1, err, s)
 						}
 					}
 				}

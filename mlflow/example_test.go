@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// This example uses a server in memory.
+// This example uses an in-memory server.
 func Example() {
 	fake := mlflowtest.NewFake()
 	server := httptest.NewServer(fake)
@@ -42,7 +42,7 @@ func Example() {
 	// notes/readme.txt
 }
 
-// trial logs a run that takes a minute.
+// trial logs a run of one minute.
 func trial(ctx context.Context, c *mlflow.Client) error {
 	experiment, err := c.EnsureExperiment(ctx, "trials")
 	if err != nil {
@@ -84,7 +84,7 @@ func ExampleCheckURI() {
 	// the tracking URI is an AWS resource, but perfagent can reach only http:// and https://: use an MLflow server's address
 }
 
-// PublicURI prepares the address of a server for a log.
+// PublicURI makes the address of a server safe to log.
 func ExamplePublicURI() {
 	fmt.Println(mlflow.PublicURI("https://alice:secret@mlflow.example/team/?key=secret"))
 	// Output: https://mlflow.example/team

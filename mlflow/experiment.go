@@ -45,8 +45,9 @@ func (c *Client) experiment(ctx context.Context, op, path string, query url.Valu
 }
 
 // EnsureExperiment returns the experiment with the given name, and creates it if there is none. Another process may
-// create it at the same time. For a new experiment, only ID, Name and LifecycleStage are returned. A deleted experiment
-// is an error, because it can have no new runs, and no other experiment can have its name.
+// create it at the same time. For a new experiment, only ID, Name and LifecycleStage are returned. If the experiment
+// was deleted, EnsureExperiment returns an error, because it can have no new runs, and no other experiment can have its
+// name.
 func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment, error) {
 	e, err := c.ExperimentByName(ctx, name)
 	if NotFound(err) {
@@ -66,7 +67,8 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 	return e, nil
 }
 
-// createExperiment creates an experiment. The request may be sent twice: the caller handles the error alreadyExists.
+// createExperiment creates an experiment. The request may be sent twice, so the caller must handle an alreadyExists
+// error.
 func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
 	var out struct {
 		ID string `json:"experiment_id"`

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// odd returns, by name, functions that create files that are not regular.
+// odd returns functions that create special or huge files, by name.
 func odd(t *testing.T) map[string]func(path string) error {
 	t.Helper()
 	return map[string]func(string) error{
@@ -28,7 +28,7 @@ func odd(t *testing.T) map[string]func(path string) error {
 	}
 }
 
-func TestNewConfig_ReadsNoOddCredentials(t *testing.T) {
+func TestNewConfig_ReadsNoSpecialOrHugeCredentials(t *testing.T) {
 	t.Parallel()
 	for name, create := range odd(t) {
 		home := t.TempDir()
@@ -37,7 +37,7 @@ func TestNewConfig_ReadsNoOddCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := create(path); err != nil {
-			t.Logf("%s: %v", name, err) // not on every file system
+			t.Logf("%s: %v", name, err) // not possible on every file system
 			continue
 		}
 		_, err := NewConfig("http://h", env(map[string]string{"HOME": home}))
@@ -51,7 +51,7 @@ func TestNewConfig_ReadsNoOddCredentials(t *testing.T) {
 	}
 }
 
-func TestNew_ReadsNoOddCertificates(t *testing.T) {
+func TestNew_ReadsNoSpecialOrHugeCertificates(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	server := ca.server(loopback(), false)
@@ -66,13 +66,13 @@ func TestNew_ReadsNoOddCertificates(t *testing.T) {
 			_, err := New(cfg)
 			wantText(t, err, path)
 		}
-		// Next to a good one it is ignored.
+		// In a folder with a valid certificate, the file is ignored.
 		if err := os.Rename(path, filepath.Join(filepath.Dir(ca.file), name)); err != nil &&
 			!strings.Contains(err.Error(), "cross-device") {
-			t.Errorf("move %s beside a certificate: %v", name, err)
+			t.Errorf("move %s next to a certificate: %v", name, err)
 		}
 	}
 	if err := getRun(client(t, Config{URI: server.URL, CAPath: filepath.Dir(ca.file)})); err != nil {
-		t.Errorf("Run with odd files beside the certificate: %v", err)
+		t.Errorf("Run with special and huge files next to the certificate: %v", err)
 	}
 }

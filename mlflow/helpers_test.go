@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// env returns a lookup function for a table of variables.
+// env returns a lookup function for the given variables.
 func env(vars map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := vars[name]
@@ -20,7 +20,7 @@ func env(vars map[string]string) func(string) (string, bool) {
 	}
 }
 
-// serve starts a server and returns a client that tries once.
+// serve starts a server and returns a client that does not retry.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -28,7 +28,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	return client(t, Config{URI: server.URL})
 }
 
-// answering starts a server that always sends the same response, and returns a client.
+// answering starts a server that always sends the given response, and returns a client.
 func answering(t *testing.T, status int, body string) *Client {
 	t.Helper()
 	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -37,7 +37,7 @@ func answering(t *testing.T, status int, body string) *Client {
 	})
 }
 
-// client returns a client that is closed at the end of the test.
+// client returns a client for cfg that is closed at the end of the test.
 func client(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	c, err := New(cfg)
@@ -48,7 +48,7 @@ func client(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-// response returns a response without a server.
+// response returns a response that does not come from a server.
 func response(status int, body string, header ...string) *http.Response {
 	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -71,13 +71,13 @@ func bodyOf(t *testing.T, r *http.Request) map[string]any {
 	return m
 }
 
-// getRun makes a simple call.
+// getRun makes a simple call and returns its error.
 func getRun(c *Client) error {
 	_, err := c.Run(context.Background(), "r1")
 	return err
 }
 
-// wantText checks that an error contains all words, and returns it as an *Error if it is one.
+// wantText checks that an error contains all words. It returns the *Error in err, or nil if there is none.
 func wantText(t *testing.T, err error, words ...string) *Error {
 	t.Helper()
 	if err == nil {

@@ -71,34 +71,34 @@ func history(c *Client) error {
 	return err
 }
 
-// Not parallel, because it measures the memory of the whole process. The low percentage keeps the garbage small: by
-// default there may be as much garbage as used memory, and more on a busy machine.
+// This test is not parallel, because it measures the memory of the whole process. The low GC percentage limits the
+// garbage: by default there may be as much garbage as used memory, and more on a busy machine.
 func TestClient_ResponseBombsTakeLittleMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
-	const text = 8 << 20 // of one response
+	const text = 8 << 20 // MaxResponse of the client, in bytes
 	for name, tt := range map[string]struct {
 		flood flood
 		call  func(*Client) error
 		want  string
 	}{
-		"runs":         {flood{head: `{"runs":[{}`, item: ",{}", items: 2 << 20, tail: "]}"}, search, "32 MiB"},
-		"no runs":      {flood{head: `{"runs":[null`, item: ",null", items: 1 << 20, tail: "]}"}, search, "32 MiB"},
-		"other values": {flood{head: `{"runs":[1`, item: ",1", items: 3 << 20, tail: "]}"}, search, "malformed"},
+		"runs":                    {flood{head: `{"runs":[{}`, item: ",{}", items: 2 << 20, tail: "]}"}, search, "32 MiB"},
+		"null runs":               {flood{head: `{"runs":[null`, item: ",null", items: 1 << 20, tail: "]}"}, search, "32 MiB"},
+		"numbers instead of runs": {flood{head: `{"runs":[1`, item: ",1", items: 3 << 20, tail: "]}"}, search, "malformed"},
 		"metrics": {flood{head: `{"run":{"data":{"metrics":[{}`, item: ",{}", items: 2 << 20, tail: "]}}}"},
 			getRun, "32 MiB"},
-		"more than were requested": {flood{head: `{"runs":[{}`, item: ",{}", items: 1000, tail: "]}"}, search,
+		"more runs than requested": {flood{head: `{"runs":[{}`, item: ",{}", items: 1000, tail: "]}"}, search,
 			"more than 1000 runs"},
-		"no end":       {flood{head: `{"x":"`, item: "xxxx", items: 4 << 20}, search, "longer than 8388608 bytes"},
-		"depth":        {flood{head: `{"x":`, item: "[", items: 6 << 20}, search, "malformed"},
-		"space before": {flood{item: " ", items: 10 << 20}, search, "not from MLflow"},
-		"HTML":         {flood{head: `<title>Sign in</title>`, item: "y", items: 80 << 20}, search, "Sign in"},
-		"points, on the second page": {flood{head: `{"metrics":[{}`, item: ",{}", items: 11e5,
+		"endless string":      {flood{head: `{"x":"`, item: "xxxx", items: 4 << 20}, search, "longer than 8388608 bytes"},
+		"deep nesting":        {flood{head: `{"x":`, item: "[", items: 6 << 20}, search, "malformed"},
+		"leading white space": {flood{item: " ", items: 10 << 20}, search, "not from MLflow"},
+		"HTML":                {flood{head: `<title>Sign in</title>`, item: "y", items: 80 << 20}, search, "Sign in"},
+		"too many points on two pages": {flood{head: `{"metrics":[{}`, item: ",{}", items: 11e5,
 			tail: `],"next_page_token":"x"}`}, history, "more than 2000000 points"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := flooded(t, &tt.flood)
 			c.config.MaxResponse = text
-			debug.FreeOSMemory() // free the garbage of other tests
+			debug.FreeOSMemory() // return the garbage of other tests to the system
 			if err := tt.call(c); Temporary(err) {
 				t.Errorf("Temporary(%v) = true, want false", err)
 			} else {
@@ -116,7 +116,7 @@ func TestClient_ResponseBombsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A response may be large for good reasons.
+// A valid response may be large.
 func TestClient_ReadsLargeRuns(t *testing.T) {
 	t.Parallel()
 	var metrics strings.Builder
@@ -178,19 +178,19 @@ func TestClient_ExplainsBadJSON(t *testing.T) {
 		`{"runs":[]"x":1}`, `{"runs":,}`, `{,}`, `{"next_page_token":[1}}`} {
 		c := answering(t, 200, body)
 		if err := search(c); err == nil || Temporary(err) || !strings.Contains(err.Error(), "malformed") {
-			t.Errorf("response %s: %v, want a permanent error with \"not understood\"", body, err)
+			t.Errorf("response %s: %v, want a permanent error with \"malformed\"", body, err)
 		}
 	}
 	for _, body := range []string{`{`, `{"runs"`, `{"runs":`, `{"runs":[`, `{"runs":[{"info":{"a`, `{"runs":[]`,
 		`{"x":12`, `{"x":"\"}`} {
 		if err := search(answering(t, 200, body)); !Temporary(err) ||
 			!strings.Contains(err.Error(), "is cut off") {
-			t.Errorf("response %s: %v, want a temporary error with \"ends in its middle\"", body, err)
+			t.Errorf("response %s: %v, want a temporary error with \"is cut off\"", body, err)
 		}
 	}
 }
 
-func TestClient_EndsEndlessLists(t *testing.T) {
+func TestClient_StopsReadingEndlessLists(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		body string // of page %d
@@ -221,7 +221,7 @@ func TestClient_EndsEndlessLists(t *testing.T) {
 	}
 }
 
-// No more runs are requested than the limit.
+// SearchRuns never requests more runs than the limit.
 func TestSearchRuns_RequestsNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	var asked []float64
@@ -240,7 +240,7 @@ func TestSearchRuns_RequestsNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// The memory of all pages of a list together is limited.
+// The memory for all pages of a list together is limited.
 func TestSearchRuns_LimitsMemoryOfAllPages(t *testing.T) {
 	t.Parallel()
 	asked := 0

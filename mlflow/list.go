@@ -8,24 +8,24 @@ import (
 	"strconv"
 )
 
-// Limits of lists.
+// Limits on lists.
 const (
-	maxItems      = 2_000_000 // of a list without a limit
+	maxItems      = 2_000_000 // items in a list without a limit
 	maxPages      = 10_000
-	maxEmptyPages = 100 // in all, even with other pages between them
+	maxEmptyPages = 100 // total number, even with other pages in between
 )
 
-// A list describes a list that the server returns in pages.
+// A list describes a paged list on the server.
 type list[T any] struct {
 	noun  string // name of the items in errors
-	limit int    // maximum number of items: fetch stops there, and fails if a page exceeds it; 0: all items are wanted
+	limit int    // maximum number of items: fetch stops there, and fails if a page exceeds it; 0 means all items
 
 	maxPages int  // more pages are an error
 	memory   int  // maximum bytes of all pages
-	small    bool // items are small: maxItems bounds the list, and memory limits each page, not all of them together
+	small    bool // items are small: maxItems bounds the list, and memory limits each page instead of all pages
 
 	items   func(*page) []T
-	request func(token string, have int) *call // for the page with token; have is the number of items fetched so far
+	request func(token string, have int) *call // for the page with token; have is the number of items so far
 }
 
 // A page is one page of a list.
@@ -33,7 +33,7 @@ type page struct {
 	Runs        array[runJSON]    `json:"runs"`
 	Experiments array[Experiment] `json:"experiments"`
 	Metrics     array[metricJSON] `json:"metrics"`
-	Next        string            `json:"next_page_token"` // "" on the last one
+	Next        string            `json:"next_page_token"` // "" on the last page
 }
 
 // fetch requests all pages of a list, one after the other.
@@ -57,7 +57,7 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 		if len(items) == 0 {
 			empty++
 		}
-		why := "" // the list does not end
+		why := "" // why the list does not end; "" if it may still end
 		switch most := cmp.Or(l.limit, maxItems); {
 		case len(all) > most:
 			return nil, q.failed(0, tooMany(fmt.Sprintf("%d %s", most, l.noun)))
@@ -77,12 +77,12 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 	}
 }
 
-// historyPage is the number of points per request, which is MLflow's maximum. If the request has no number, MLflow 3.10
-// responds with empty pages forever. Servers of 2.x send all points at once.
+// historyPage is the number of points per request, which is MLflow's maximum. If the request does not set the number,
+// MLflow 3.10 responds with empty pages forever. MLflow 2.x servers send all points in one page.
 const historyPage = 25000
 
 // MetricHistory returns all points of a run's metric in the server's order, by time and then by step. An empty history
-// is not an error; one of more than 2,000,000 points is.
+// is not an error. A history of more than 2,000,000 points is an error.
 func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric, error) {
 	op := "get history of " + quote(key) + " of run " + quote(runID)
 	return fetch(ctx, c, list[Metric]{
@@ -90,7 +90,7 @@ func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric
 		items: func(p *page) (out []Metric) {
 			for _, m := range p.Metrics {
 				if m.Key == key {
-					m.Key = key // share one string
+					m.Key = key // all points share one string
 				}
 				out = append(out, m.metric())
 			}

@@ -14,11 +14,11 @@ import (
 // maxMessage is the maximum length of Error.Message in characters.
 const maxMessage = 300
 
-// minSecret is the minimum length, in bytes, of a password or token to hide. Hiding a shorter one would make all texts
-// unreadable.
+// minSecret is the minimum length, in bytes, of a password or token that is hidden. Hiding shorter secrets would make
+// all texts unreadable.
 const minSecret = 4
 
-// hidden replaces secrets in texts.
+// hidden is the replacement for secrets in texts.
 const hidden = "***"
 
 // A redactor hides credentials in texts of unknown origin. A server or a proxy may send back parts of a request.
@@ -31,8 +31,8 @@ type redactor struct {
 	escape   *regexp.Regexp
 }
 
-// A secret is a text that must not be shown: raw as it is, and plain as unescape returns it. plain is "" if it is too
-// short to be searched for.
+// A secret is a text that must not be shown. raw is the text itself, and plain is the result of unescape, or "" if that
+// is too short to be searched for.
 type secret struct{ raw, plain string }
 
 // newRedactor returns a redactor for the credentials in cfg. The expressions are compiled here, not at the start of the
@@ -67,7 +67,7 @@ func newRedactor(cfg Config) *redactor {
 	return r
 }
 
-// hide replaces passwords and tokens in text. If one of them is there in an escaped form, all escapes in text are
+// hide replaces passwords and tokens in text. If text contains one of them in an escaped form, all escapes in text are
 // undone.
 func (r *redactor) hide(text string) string {
 	if r.opaque && strings.ContainsAny(text, `%&\+`) {
@@ -85,13 +85,13 @@ func (r *redactor) hide(text string) string {
 	return text
 }
 
-// clean makes text fit for an error: one line of at most maxMessage characters, without control characters and
+// clean makes text safe for an error: one line of at most maxMessage characters, without control characters and
 // credentials.
 func (r *redactor) clean(text string) string {
 	text = r.hide(oneLine(text))
 	if r.user != nil {
-		// A user name may be an ordinary word: "test" is not hidden in "latest". If only one character is between two
-		// user names, the first pass hides only one of them.
+		// A user name may be an ordinary word, so "test" is not hidden in "latest". If two user names are separated by
+		// only one character, the first pass hides only one of them.
 		for range 2 {
 			text = r.user.ReplaceAllString(text, "${1}"+hidden+"${2}")
 		}
@@ -120,7 +120,7 @@ func (r *redactor) unescape(text string) string {
 	}, text)
 }
 
-// unescapeOne returns the text that an escape represents.
+// unescapeOne returns the text that a single escape represents.
 func unescapeOne(escape string) string {
 	if escape[0] == '&' {
 		entity := strings.TrimSuffix(escape, ";")
@@ -143,7 +143,7 @@ func unescapeOne(escape string) string {
 }
 
 // oneLine replaces control characters and runs of white space with single spaces. It drops bytes that are not UTF-8,
-// and invisible characters such as those that change the direction of writing.
+// and invisible characters such as the ones that change the writing direction.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -165,7 +165,7 @@ func shorten(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// quote quotes name, at most 100 characters of it.
+// quote quotes at most 100 characters of name.
 func quote(name string) string { return strconv.Quote(shorten(name, 100)) }
 
 // pageText returns the text of page, a response that is not JSON. For HTML, that is the title or, if there is none, the

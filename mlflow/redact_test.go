@@ -26,23 +26,23 @@ func TestError_HidesEscapedSecrets(t *testing.T) {
 	for name, form := range map[string]string{
 		"plain": password, "JSON": string(encoded), "JSON in JSON": string(twice),
 		"JSON without HTML": `pä\"ss<w>&\\x'`,
-		"JSON of Python":    `p\u00e4\"ss<w>&\\x'`,
+		"JSON from Python":  `p\u00e4\"ss<w>&\\x'`,
 		"upper case":        `p\u00E4\"ss\u003Cw\u003E\u0026\\x'`,
 		"repr":              `pä"ss<w>&\\x\'`,
 		"ascii":             `p\xe4"ss<w>&\\x\'`,
 		"bytes":             `p\xc3\xa4"ss<w>&\\x\'`,
 		"repr in JSON":      `p\\xe4\"ss<w>&\\\\x\\'`,
 		"Go":                strconv.Quote(password), "Go in ASCII": strconv.QuoteToASCII(password),
-		"query":          url.QueryEscape(password),
-		"path":           url.PathEscape(password),
-		"lower case":     strings.ToLower(url.QueryEscape(password)),
-		"query, twice":   url.QueryEscape(url.QueryEscape(password)),
-		"HTML":           html.EscapeString(password),
-		"HTML of Python": entities,
-		"HTML, twice":    html.EscapeString(entities),
-		"HTML of JSON":   html.EscapeString(`p\u00e4\"ss<w>&\\x'`),
-		"query of JSON":  url.QueryEscape(string(encoded)),
-		"decimal":        `p&#228;&#34;ss&#060;w&#62;&#38;&#92;x&#039;`,
+		"query":            url.QueryEscape(password),
+		"path":             url.PathEscape(password),
+		"lower case":       strings.ToLower(url.QueryEscape(password)),
+		"query, twice":     url.QueryEscape(url.QueryEscape(password)),
+		"HTML":             html.EscapeString(password),
+		"HTML from Python": entities,
+		"HTML, twice":      html.EscapeString(entities),
+		"HTML of JSON":     html.EscapeString(`p\u00e4\"ss<w>&\\x'`),
+		"query of JSON":    url.QueryEscape(string(encoded)),
+		"decimal":          `p&#228;&#34;ss&#060;w&#62;&#38;&#92;x&#039;`,
 	} {
 		for _, body := range []string{`{"detail":[{"input":"` + form + `"}]}`, `{"message":"` + form + `"}`,
 			"<p>" + form, "text: " + form} {
@@ -51,7 +51,7 @@ func TestError_HidesEscapedSecrets(t *testing.T) {
 			e := wantText(t, getRun(c))
 			for _, part := range []string{"ss", "pä", "00e4", "00E4", "xe4", "C3", "c3", "w>", "w&"} {
 				if strings.Contains(strings.ReplaceAll(e.Message, "message", ""), part) {
-					t.Errorf("%s: the message %s has %q", name, e.Message, part)
+					t.Errorf("%s: the message %s contains %q", name, e.Message, part)
 				}
 			}
 		}
@@ -102,10 +102,10 @@ func TestRedactor_HidesTheLongestSecret(t *testing.T) {
 	t.Parallel()
 	r := newRedactor(Config{Password: "hunter2", Token: "hunter2-and-more"})
 	if got := r.clean("hunter2-and-more hunter2 a.b"); got != "*** *** a.b" {
-		t.Errorf("clean of two plain secrets: %s, want *** *** a.b", got)
+		t.Errorf("clean of plain secrets: %s, want *** *** a.b", got)
 	}
 	if got := r.clean("hunter2%2Dand-more hunter2 a%2eb"); got != "*** *** a.b" {
-		t.Errorf("clean of two escaped secrets: %s, want *** *** a.b", got)
+		t.Errorf("clean of escaped secrets: %s, want *** *** a.b", got)
 	}
 }
 
@@ -124,11 +124,11 @@ func TestRedactor_LeavesTextsWithoutSecrets(t *testing.T) {
 		}
 	}
 	if got := newRedactor(Config{Password: "abc"}).clean("abcd%61bc"); got != "abcd%61bc" {
-		t.Errorf("%q: a password of 3 bytes is hidden, want it left", got)
+		t.Errorf("clean with a password of 3 bytes = %q, want it unchanged", got)
 	}
 }
 
-// Credentials may be any bytes.
+// Credentials may contain any bytes.
 func TestRedactor_AcceptsAnyCredentials(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []string{
@@ -139,13 +139,13 @@ func TestRedactor_AcceptsAnyCredentials(t *testing.T) {
 			t.Errorf("credentials %.20q: clean(\"plain words\") = %q, want it unchanged", odd, got)
 		}
 		if got := r.clean("it is " + odd + " here"); len(odd) >= minSecret && strings.Contains(got, odd) {
-			t.Errorf("credentials %.20q: they are still in %.100q", odd, got)
+			t.Errorf("credentials %.20q: the result %.100q still contains them", odd, got)
 		}
 	}
 }
 
 // If unescaping leaves little of a secret, no escaped text is shown.
-func TestRedactor_WithholdsWhatItCannotCheck(t *testing.T) {
+func TestRedactor_WithholdsTextsItCannotCheck(t *testing.T) {
 	t.Parallel()
 	r := newRedactor(Config{Password: "äöü😀"})
 	for text, want := range map[string]string{

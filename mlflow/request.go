@@ -30,7 +30,7 @@ type call struct {
 	body        []byte
 	contentType string
 
-	out any // destination of the response's JSON; nil if the response has no content
+	out any // where the response's JSON is decoded to; nil if the response has no content
 
 	// creates means that a second execution would create a second object, so the call is not repeated if the server may
 	// have executed it.
@@ -39,8 +39,8 @@ type call struct {
 	// maxTries, if positive, limits the tries while the server responds with status 500.
 	maxTries int
 
-	// Memory in bytes: before is the memory of the earlier pages of a list, maxMemory the limit for these and the
-	// response together, and memory the approximate total after decoding.
+	// Memory in bytes: before is the memory of the earlier pages of a list, maxMemory is the limit for these pages and
+	// the response together, and memory is the approximate total after decoding.
 	before, maxMemory, memory int
 
 	// foreign means that the call goes to a host other than the tracking server, and so has no credentials.
@@ -60,7 +60,7 @@ func (c *Client) newPost(op, path string, in, out any) *call {
 	}
 	q := c.newGet(op, path, nil, out)
 	q.method, q.contentType = http.MethodPost, "application/json"
-	q.body, _ = json.Marshal(in) // fails only for numbers that are not finite
+	q.body, _ = json.Marshal(in) // fails only if a number is not finite
 	return q
 }
 
@@ -83,7 +83,7 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 
 	req, err := c.newRequest(ctx, q)
 	if err != nil {
-		return q.failed(0, "the address is malformed") // err quotes it
+		return q.failed(0, "the address is malformed") // err would quote the address
 	}
 	client := http.Client{Transport: roundTrip(c.send), CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		return c.checkRedirect(q, req, via)
@@ -104,18 +104,18 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 		c.clock.note(sent, time.Now(), resp.Header)
 	}
 	if slices.Contains([]int{301, 302, 303, 307, 308}, resp.StatusCode) {
-		return q.failed(resp.StatusCode, "a redirect to nowhere") // it has no Location
+		return q.failed(resp.StatusCode, "a redirect to nowhere") // the response has no Location
 	}
 	return c.readResponse(q, resp)
 }
 
-// A roundTrip is a function as an http.RoundTripper.
+// A roundTrip is a function that implements http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // send sends req without following redirects. It removes a Location that is not an address, because http.Client would
-// quote it, which may have a secret in it.
+// quote it in an error, and it may contain a secret.
 func (c *Client) send(req *http.Request) (*http.Response, error) {
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
@@ -161,11 +161,11 @@ func (c *Client) newRequest(ctx context.Context, q *call) (*http.Request, error)
 	return req, nil
 }
 
-// maxRedirects limits the requests of one try. The last one must not be redirected.
+// maxRedirects limits the requests of one try. The last request must not be redirected.
 const maxRedirects = 10
 
-// checkRedirect returns an error if the call must not be redirected to req. A redirect with another method than the
-// call's would lose its body.
+// checkRedirect returns an error if the call must not be redirected to req. A redirect with a different method from the
+// call's would lose the body.
 func (c *Client) checkRedirect(q *call, req *http.Request, via []*http.Request) error {
 	old, to, status := via[len(via)-1].URL, *req.URL, req.Response.StatusCode
 	if len(via) == maxRedirects {
@@ -199,19 +199,19 @@ func sameServer(from, to *url.URL) bool {
 	return from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" && portOf(to) == "443"
 }
 
-// portOf returns the port of u, which may be the default of the scheme.
+// portOf returns the port of u, or the default port of its scheme.
 func portOf(u *url.URL) string {
 	return cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
 }
 
-// movedBase returns the tracking URI that corresponds to the target of a redirect: to without the part that the
-// request's URL asked adds to the tracking URI base.
+// movedBase returns the tracking URI that corresponds to the target of a redirect: it is to without the part that
+// asked, the request's URL, has in addition to base, the tracking URI.
 func movedBase(asked, base string, to *url.URL) string {
 	added := strings.TrimPrefix(asked, base)
 	return strings.TrimRight(strings.TrimSuffix(PublicURI(to.String()), added), "/")
 }
 
-// do sends q until that succeeds, fails permanently, or has used up its retries or its time. The error is an *Error.
+// do sends q until it succeeds, fails permanently, or has used up its retries or its time. The error is an *Error.
 func (c *Client) do(ctx context.Context, q *call) error {
 	var before *Error // error of the previous try
 	for try := 1; ; try++ {
@@ -271,7 +271,7 @@ func (c *Client) backoff(e *Error) time.Duration {
 }
 
 // deadlineError turns e, the error of a try during which ctx ended, into an error about the end of ctx. It includes
-// before, the error of the previous try, unless that is nil.
+// before, the error of the previous try, if that is not nil.
 func deadlineError(ctx context.Context, e, before *Error) *Error {
 	e.Err, e.Status, e.Code, e.advice, e.retryable, e.permanent = ctx.Err(), 0, "", "", true, false
 	e.Message = "no response in time"
@@ -289,17 +289,17 @@ func deadlineError(ctx context.Context, e, before *Error) *Error {
 	return e
 }
 
-// Limits, in bytes, of a response after decompression, and of the memory that the decoded response takes.
+// Limits, in bytes, on the size of a response after decompression, and on the memory that the decoded response takes.
 const (
 	maxResponse     = 64 << 20
-	maxTextResponse = 64 << 10  // of a response that is not MLflow's JSON; 300 characters of it are shown
+	maxTextResponse = 64 << 10  // of a response that is not MLflow's JSON; an error shows 300 characters
 	maxMemory       = 32 << 20  // of one response, or of a list with a limit
 	maxListMemory   = 256 << 20 // of a list of all runs or experiments, or of a page of points
-	itemMemory      = 128       // of an object or a null in an array, about, without its texts
+	itemMemory      = 128       // approximately, of an object or a null in an array, without its texts
 )
 
-// readResponse reads a response and decodes it into q.out. If that is nil, any response is accepted except an HTML
-// page, which may be a login.
+// readResponse reads a response and decodes it into q.out. If q.out is nil, any response is accepted except an HTML
+// page, which may be a login page.
 func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	limit := int64(maxResponse)
 	if c.config.MaxResponse > 0 {
@@ -308,7 +308,7 @@ func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	body := http.MaxBytesReader(nil, resp.Body, limit)
 	data, err := io.ReadAll(io.LimitReader(body, maxTextResponse))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return c.statusError(q, resp, data) // even if reading failed: a part of the text is better than nothing
+		return c.statusError(q, resp, data) // even if reading failed, because a part of the text is better than nothing
 	}
 
 	wanted := q.out != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
@@ -333,8 +333,8 @@ func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	return c.notMLflow(q, resp, data)
 }
 
-// decode decodes data, the JSON of a response, unless that would exceed the memory limit. The limit counts objects and
-// nulls, because encoding/json allocates a large item for each, even if it is short as text.
+// decode decodes data, the JSON of a response, unless that would exceed the memory limit. Objects and nulls are
+// counted, because encoding/json allocates a large item for each, even if its text is short.
 func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	most := cmp.Or(q.maxMemory, maxMemory)
 	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))
@@ -365,8 +365,8 @@ func tooMany(what string) string {
 	return "the response is not from MLflow: it has more than " + what + " in it"
 }
 
-// An array is an array of objects or nulls in a response. Decoding ends at the first item of another kind:
-// encoding/json would continue to the last one.
+// An array is an array of objects or nulls in a response. Decoding stops at the first item of another kind.
+// encoding/json would continue to the last item.
 type array[T any] []T
 
 func (a *array[T]) UnmarshalJSON(b []byte) error {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// scripted returns a client of a server that sends one response after the other, the last one for ever, and the times
-// of its requests in seconds. It is for a synctest bubble.
+// scripted returns a client for a server that sends the given responses in order and repeats the last one, and the
+// times of the requests in seconds. It must be used in a synctest bubble.
 func scripted(t *testing.T, cfg Config, answers ...func() (*http.Response, error)) (*Client, *[]float64) {
 	t.Helper()
 	cfg.URI = "http://h"
@@ -60,7 +60,7 @@ func TestClient_WaitsLikeURLLib3BeforeRetries(t *testing.T) {
 		if e == nil || !Temporary(e) {
 			t.Errorf("Temporary(%v) = false, want true", e)
 		}
-		wantTimes(t, *asked, 0, 0, 4, 12, 28, 60, 124, 244) // the last wait is cut to 120 s
+		wantTimes(t, *asked, 0, 0, 4, 12, 28, 60, 124, 244) // the last wait is limited to 120 s
 	})
 }
 
@@ -69,7 +69,7 @@ func TestClient_AddsJitterToWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 3, BackoffFactor: 0, BackoffJitter: 1}, answer(500, ""))
 		if getRun(c) == nil {
-			t.Error("Run succeeded, want an error after 3 retries")
+			t.Error("Run returned no error, want an error after 3 retries")
 		}
 		a := *asked
 		if len(a) != 4 || a[1] != 0 || a[2] >= 1 || a[3]-a[2] >= 1 || a[3] == 0 {
@@ -84,18 +84,18 @@ func TestClient_RetriesOnlyTemporaryFailures(t *testing.T) {
 		first func() (*http.Response, error)
 		retry bool
 	}{
-		"408":       {answer(408, ""), true},
-		"429":       {answer(429, ""), true},
-		"500":       {answer(500, ""), true},
-		"502":       {answer(502, ""), true},
-		"503":       {answer(503, ""), true},
-		"504":       {answer(504, ""), true},
-		"refused":   {failing(syscall.ECONNREFUSED), true},
-		"reset":     {failing(syscall.ECONNRESET), true},
-		"EOF":       {failing(io.EOF), true},
-		"unknown":   {failing(errors.New("odd")), true},
-		"half JSON": {answer(200, `{"run":{"info":{"run_id":"r`), true},
-		"half answer": {func() (*http.Response, error) {
+		"408":           {answer(408, ""), true},
+		"429":           {answer(429, ""), true},
+		"500":           {answer(500, ""), true},
+		"502":           {answer(502, ""), true},
+		"503":           {answer(503, ""), true},
+		"504":           {answer(504, ""), true},
+		"refused":       {failing(syscall.ECONNREFUSED), true},
+		"reset":         {failing(syscall.ECONNRESET), true},
+		"EOF":           {failing(io.EOF), true},
+		"unknown error": {failing(errors.New("odd")), true},
+		"JSON cut off":  {answer(200, `{"run":{"info":{"run_id":"r`), true},
+		"response cut off": {func() (*http.Response, error) {
 			r := response(200, "")
 			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"run"`), failingReader{}))
 			return r, nil
@@ -109,8 +109,8 @@ func TestClient_RetriesOnlyTemporaryFailures(t *testing.T) {
 		"HTML":          {answer(200, "<html>"), false},
 		"not an object": {answer(200, "[1]"), false},
 		"wrong type":    {answer(200, `{"run":5}`), false},
-		"after its end": {answer(200, `{"run":{}}}`), false},
-		"no JSON":       {answer(200, ""), false},
+		"trailing data": {answer(200, `{"run":{}}}`), false},
+		"empty body":    {answer(200, ""), false},
 		"disabled": {answer(503,
 			"Endpoint: /x disabled due to the mlflow server running in `--artifacts-only` mode."), false},
 	} {
@@ -157,7 +157,7 @@ func TestClient_HonorsRetryAfter(t *testing.T) {
 		{"999999999", false, 6 * 3600},
 		{"99999999999999999999999", false, 0},
 	} {
-		synctest.Test(t, func(t *testing.T) { // begins at 2000-01-01 00:00 UTC
+		synctest.Test(t, func(t *testing.T) { // the clock starts at 2000-01-01 00:00 UTC
 			c, asked := scripted(t, Config{MaxRetries: 1, IgnoreRetryAfter: tt.ignore},
 				answer(429, "", "Retry-After", tt.header), answer(200, goodRun))
 			if err := getRun(c); err != nil {
@@ -174,7 +174,7 @@ func TestClient_HonorsRetryAfter(t *testing.T) {
 	})
 }
 
-func TestClient_BeginsNoWaitBeyondTheDeadline(t *testing.T) {
+func TestClient_StartsNoWaitBeyondTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 9, BackoffFactor: 2}, answer(503, "full"))
@@ -184,7 +184,7 @@ func TestClient_BeginsNoWaitBeyondTheDeadline(t *testing.T) {
 		_, err := c.Run(ctx, "r1")
 		if e := wantText(t, err, "503", "full", "tried 3 times"); e == nil || e.Status != 503 ||
 			errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v, want that of the last response, 503", err)
+			t.Errorf("error %v, want the error of the last response, with status 503", err)
 		}
 		wantTimes(t, *asked, 0, 0, 4)
 		if took := time.Since(start); took != 4*time.Second {
@@ -234,7 +234,7 @@ func TestClient_RetriesEndWithTheContext(t *testing.T) {
 		_, err := c.Run(ctx, "r1")
 		wantText(t, err, "503", "full")
 		if !errors.Is(err, context.Canceled) || len(*asked) != 2 || time.Since(start) != 3*time.Second {
-			t.Errorf("%v after %v and %d requests, want context.Canceled after 3s and 2", err, time.Since(start), len(*asked))
+			t.Errorf("error %v after %v and %d requests, want context.Canceled after 3s and 2 requests", err, time.Since(start), len(*asked))
 		}
 	})
 }
@@ -256,7 +256,7 @@ func TestClient_TimeoutEndsARequest(t *testing.T) {
 	})
 }
 
-// A body that arrives byte by byte does not outlast the timeout.
+// The timeout also ends a response body that arrives byte by byte.
 func TestClient_TimeoutEndsASlowBody(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -304,7 +304,7 @@ func TestConfig_OnWaitReportsEachLongWait(t *testing.T) {
 		_ = c.do(t.Context(), c.newGet("search experiments", "experiments/search", nil, new(struct{})))
 		time.Sleep(time.Minute)
 		if len(told) > 0 {
-			t.Errorf("OnWait got %q, want no call: the server responds at once", <-told)
+			t.Errorf("OnWait got %q, want no call: the server responds immediately", <-told)
 		}
 	})
 }

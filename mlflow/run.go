@@ -22,7 +22,7 @@ const (
 type Run struct {
 	ID, Name, ExperimentID string
 
-	// Status is one of the constants, or another word of the server.
+	// Status is one of the constants, or another value from the server.
 	Status Status
 
 	// ArtifactURI is the location of the run's files, for UploadArtifact.
@@ -36,7 +36,7 @@ type Run struct {
 
 	Tags map[string]string
 
-	// Metrics has the latest point of each metric.
+	// Metrics holds the latest point of each metric.
 	Metrics map[string]Metric
 }
 
@@ -47,9 +47,9 @@ type NewRun struct {
 	Tags               []Tag
 }
 
-// CreateRun creates a run with status RUNNING. It retries only if the server has certainly not created the run. If the
-// connection breaks after the request was sent, CreateRun returns an error although the server may have created the
-// run: search for the run by a tag before you create another one.
+// CreateRun creates a run with status RUNNING. It retries only if it is certain that the server has not created the
+// run. If the connection breaks after the request was sent, CreateRun returns an error although the server may have
+// created the run. In that case, search for the run by a tag before creating another one.
 func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	in := struct {
 		ExperimentID string `json:"experiment_id"`
@@ -68,7 +68,7 @@ func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
 	return c.oneRun(ctx, c.newGet("get run "+quote(id), "runs/get", url.Values{"run_id": {id}}, nil))
 }
 
-// oneRun sends q, and returns the run in the response.
+// oneRun sends q and returns the run in the response.
 func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
 	var out struct {
 		Run runJSON `json:"run"`
@@ -84,7 +84,7 @@ func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
 	return &run, nil
 }
 
-// UpdateRun sets a run's status and end. An empty status and a zero end are not sent.
+// UpdateRun sets a run's status and end time. An empty status and a zero end are not sent.
 func (c *Client) UpdateRun(ctx context.Context, id string, status Status, end time.Time) error {
 	in := struct {
 		ID     string `json:"run_id"`
@@ -99,7 +99,7 @@ func (c *Client) DeleteRun(ctx context.Context, id string) error {
 	return c.post(ctx, "delete run "+quote(id), "runs/delete", map[string]string{"run_id": id}, nil)
 }
 
-// A RunQuery selects runs. Filter and OrderBy are in MLflow's language:
+// A RunQuery selects runs. Filter and OrderBy use MLflow's search syntax:
 //
 //	tags.`team.name` = 'vision' and attributes.start_time > 1700000000000
 //	attributes.start_time ASC
@@ -112,7 +112,7 @@ type RunQuery struct {
 	Limit         int
 }
 
-// SearchRuns returns the active runs that match query. It requests them in pages, and never more than query.Limit.
+// SearchRuns returns the active runs that match query. It requests them in pages, but never more runs than query.Limit.
 func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) {
 	const op = "search runs"
 	memory := maxListMemory

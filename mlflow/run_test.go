@@ -15,20 +15,20 @@ import (
 	"github.com/perfagent/perfagent/internal/retry"
 )
 
-func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
+func TestEnsureExperiment_CreatesMissingExperiment(t *testing.T) {
 	t.Parallel()
 	const absent = `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"No Experiment"}`
 	const there = `{"experiment":{"experiment_id":"3","name":"a b","lifecycle_stage":"active",` +
 		`"artifact_location":"s3://x"}}`
 	for name, tt := range map[string]struct {
 		exists  bool
-		create  int // status of the response to create; 0: no request
+		create  int // status of the response to create; 0 means no request
 		deleted bool
 	}{
-		"there":               {exists: true},
-		"made":                {create: 200},
-		"somebody was faster": {create: 400},
-		"deleted":             {exists: true, deleted: true},
+		"there":                                {exists: true},
+		"made":                                 {create: 200},
+		"created by another process meanwhile": {create: 400},
+		"deleted":                              {exists: true, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +64,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 				return
 			}
 			want := Experiment{"3", "a b", "s3://x", "active"}
-			if tt.create == 200 { // the response has no more, and a query would cost a request
+			if tt.create == 200 { // the response has no other fields, and a query would cost a request
 				want.ArtifactLocation = ""
 			}
 			if err != nil || *e != want {
@@ -74,7 +74,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 	}
 	c := answering(t, 404, "<title>404 Not Found</title>")
 	_, err := c.EnsureExperiment(context.Background(), "x")
-	wantText(t, err, "is this an MLflow server") // and not created there
+	wantText(t, err, "is this an MLflow server") // no experiment is created on such a server
 	if _, err := answering(t, 404, absent).Experiment(context.Background(), "9"); !NotFound(err) {
 		t.Errorf("Experiment that does not exist: %v, want NotFound", err)
 	}
@@ -143,7 +143,7 @@ func TestCreateRun_ReturnsTheRun(t *testing.T) {
 	}
 }
 
-func TestClient_SendsWhatMLflowExpects(t *testing.T) {
+func TestClient_SendsRequestsAsMLflowExpects(t *testing.T) {
 	t.Parallel()
 	var got string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -245,7 +245,8 @@ func TestMetricHistory_ReadsAllPages(t *testing.T) {
 	}
 }
 
-// FuzzAnswer sends any response to every method. None may panic, hang or show a control character.
+// FuzzAnswer sends any response to every method. No method may panic, hang, or return an error with a control
+// character.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{goodRun, "", "{", "null", "<title>x</title>", "<", "<script",
 		`{"run":{"info":{"start_time":"1e400"}}}`, `{"experiment":{"experiment_id":[]}}`,
@@ -284,7 +285,7 @@ func FuzzAnswer(f *testing.F) {
 				t.Errorf("error of %d bytes %q, want one line of at most 4000", len(text), text)
 			}
 			if strings.Contains(text, "hunter22") || strings.Contains(text, "to<ken") {
-				t.Errorf("error %q has a secret", text)
+				t.Errorf("error %q contains a secret", text)
 			}
 			if RetryAfter(err) < 0 || RetryAfter(err) > retry.MaxAfter {
 				t.Errorf("RetryAfter = %v, want 0 to %v", RetryAfter(err), retry.MaxAfter)

@@ -10,13 +10,13 @@ import (
 	"unicode"
 )
 
-// ErrUnsupportedURI is the error of CheckURI for a tracking URI that MLflow's Python client may support, but no client
-// of the REST interface can.
+// ErrUnsupportedURI is the error of CheckURI for a tracking URI that MLflow's Python client may support, but that
+// cannot be used with the REST interface.
 var ErrUnsupportedURI = errors.New("perfagent can reach only http:// and https://")
 
-// CheckURI returns nil if a Client can use uri as a tracking URI, judged by its text. The error is
-// ErrUnsupportedURI if MLflow supports uri but this client does not, and another one if uri is malformed. The error
-// never quotes user info or query. White space around the URI is ignored.
+// CheckURI returns nil if a Client can use uri as a tracking URI, judging by its text. The error is ErrUnsupportedURI
+// if MLflow supports uri but this client does not, and a different error if uri is malformed. The error never quotes
+// the user info or the query. White space around the URI is ignored.
 func CheckURI(uri string) error {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, found := strings.Cut(uri, ":")
@@ -38,7 +38,7 @@ func CheckURI(uri string) error {
 	return unsupported(scheme)
 }
 
-// unsupported returns the error for a scheme, or for a word that MLflow accepts in place of a URI.
+// unsupported returns the error for a scheme, or for a word that MLflow accepts instead of a URI.
 func unsupported(scheme string) error {
 	const (
 		startServer = `start "mlflow server --backend-store-uri" on it and use that server's address`
@@ -74,8 +74,8 @@ func checkHTTP(uri, rest string) error {
 		return malformed
 	}
 
-	// An @ after the host most likely belongs to a password with a slash. Such a password would be parsed as a path,
-	// and paths are shown.
+	// An @ after the host is most likely from a password with a slash. Such a password would be parsed as a path, and
+	// paths are shown.
 	if _, path := splitAuthority(rest[2:]); strings.Contains(path, "@") {
 		return malformed
 	}
@@ -90,7 +90,7 @@ func checkHTTP(uri, rest string) error {
 }
 
 // PublicURI returns uri, which may be of any kind, in a form that may be shown and written to files: without user info,
-// query and fragment. If it is uncertain where these are, little more than the scheme is left.
+// query and fragment. If their positions are uncertain, little more than the scheme is left.
 func PublicURI(uri string) string {
 	uri = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -128,7 +128,8 @@ func splitAuthority(s string) (authority, rest string) {
 	return s, ""
 }
 
-// cutQuery drops query, fragment, and parameters after a semicolon, which contain passwords in addresses of databases.
+// cutQuery drops the query, the fragment, and parameters after a semicolon, which contain passwords in database
+// addresses.
 func cutQuery(s string) string {
 	if i := strings.IndexAny(s, "?#;"); i >= 0 {
 		return s[:i]

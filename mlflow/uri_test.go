@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
+func TestCheckURI_ExplainsRefusedURIs(t *testing.T) {
 	t.Parallel()
 	for _, uri := range []string{"http://h", "https://h:5000", "HTTP://h:5000/", "http://h/prefix/more",
 		"http://u:p@h:5000", "http://u:p%40%2F@h",
@@ -55,7 +55,7 @@ func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
 		if err == nil || errors.Is(err, ErrUnsupportedURI) {
 			t.Errorf("CheckURI(%q): %v, want an error other than ErrUnsupportedURI", uri, err)
 		} else if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") {
-			t.Errorf("CheckURI(%q): %v, which has the secret", uri, err)
+			t.Errorf("CheckURI(%q): %v, which contains the secret", uri, err)
 		}
 	}
 }
@@ -100,15 +100,15 @@ func FuzzURI(f *testing.F) {
 			"http://" + host + "?" + secret + password} {
 			public := PublicURI(uri)
 			if strings.Contains(public, "\u00a7") && !strings.Contains(user, "/") {
-				t.Errorf("PublicURI(%q) = %q, which has the secret", uri, public)
+				t.Errorf("PublicURI(%q) = %q, which contains the secret", uri, public)
 			}
 			err := CheckURI(uri)
 			if err != nil && strings.Contains(err.Error(), "\u00a7") {
-				t.Errorf("CheckURI(%q): %v, which has the secret", uri, err)
+				t.Errorf("CheckURI(%q): %v, which contains the secret", uri, err)
 			}
 			cfg, err := NewConfig(uri, env(nil))
 			if err == nil && strings.Contains(cfg.URI, "ecret") && !strings.Contains(user+password+host, "ecret") {
-				t.Errorf("NewConfig(%q): the URI is %q, which has a secret", uri, cfg.URI)
+				t.Errorf("NewConfig(%q): the URI is %q, which contains a secret", uri, cfg.URI)
 			}
 		}
 	})

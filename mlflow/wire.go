@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// The types in this file decode values that different servers write in different ways. Unknown fields are ignored
-// everywhere.
+// The types in this file decode values that different servers encode in different ways. Unknown fields are always
+// ignored.
 
-// A flexString is a JSON string, or a number, which some servers write for an error code.
+// A flexString is a JSON string, or a number, which some servers send as an error code.
 type flexString string
 
 func (t *flexString) UnmarshalJSON(b []byte) error {
@@ -22,7 +22,8 @@ func (t *flexString) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// A flexInt is a whole number. Servers in Python write it as a number, and servers that use protojson as a string.
+// A flexInt is a whole number. Python servers write it as a number, and servers that use protojson write it as a
+// string.
 type flexInt int64
 
 func (n *flexInt) UnmarshalJSON(b []byte) error {
@@ -104,7 +105,7 @@ func (a *metricJSON) metric() Metric {
 type runJSON struct {
 	Info struct {
 		ID             string  `json:"run_id"`
-		UUID           string  `json:"run_uuid"` // its name before MLflow 1.0
+		UUID           string  `json:"run_uuid"` // the field's name before MLflow 1.0
 		Name           string  `json:"run_name"`
 		ExperimentID   string  `json:"experiment_id"`
 		Status         string  `json:"status"`

@@ -7,27 +7,27 @@ import (
 	"testing"
 )
 
-// fourLists returns data with these numbers in the lists of transfers.
+// fourLists returns the data of Transfers with the given numbers in the first four lists.
 func fourLists(duration, post, bytes, descriptor string) string {
 	return fmt.Sprintf(`{"transfer_duration":[%s],"post_duration":[%s],"bytes_transferred":[%s],"num_descriptors":[%s]}`,
 		duration, post, bytes, descriptor)
 }
 
-// refuses checks that read returns an error for each data, and does not change v.
+// refuses fails the test unless read returns an error for each data and leaves v unchanged.
 func refuses(t *testing.T, v any, read func(data []byte) error, data ...string) {
 	t.Helper()
 	before := jsonOf(t, v)
 	for _, d := range data {
 		if err := read([]byte(d)); err == nil {
-			t.Errorf("%.90s was accepted as a %T, want an error", d, v)
+			t.Errorf("reading %.90s into a %T returned no error", d, v)
 		}
 		if after := jsonOf(t, v); after != before {
-			t.Errorf("%.90s: there was an error, but the %T changed from %s to %s", d, v, before, after)
+			t.Errorf("reading %.90s changed the %T from %s to %s", d, v, before, after)
 		}
 	}
 }
 
-// What a job sends is refused if it is impossible. A null changes nothing.
+// Impossible values from a job are refused. A null changes nothing.
 func TestUnmarshalJSON_RefusesImpossibleValues(t *testing.T) {
 	one := func(fields string) string {
 		return `{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1` + fields + `}`
@@ -67,7 +67,7 @@ func TestUnmarshalJSON_RefusesImpossibleValues(t *testing.T) {
 	}
 	must(t, json.Unmarshal([]byte(`{"times":{"a":{"count":0},"b":null}}`), &m))
 	if len(m.Times) != 0 {
-		t.Errorf("times %v from empty ones, want none", m.Times)
+		t.Errorf("times = %v after reading empty times, want none", m.Times)
 	}
 }
 
@@ -85,6 +85,6 @@ func TestTransfers_ReadDataRefusesImpossibleLists(t *testing.T) {
 		`{"new_in_2027":[[1],[2]]}`, `{"transfer_duration":[1]}`, fourLists("1", "1", "1,1", "1"),
 		fourLists("-1", "1", "1", "1"), fourLists("1", "1", "1", "4294967296"), fourLists("1", "1", "1", "-1"),
 		`{"`+strings.Repeat("x", maxListName+1)+`":[]}`, `{"transfer_duration":[1`, jsonOf(t, many),
-		`{"perfagent":{"lists":{"num_failed_transfers":{"n":9007199254740992,"sum":1}}}}`, // a journal's, not the class's
+		`{"perfagent":{"lists":{"num_failed_transfers":{"n":9007199254740992,"sum":1}}}}`, // valid only in a journal
 	)
 }

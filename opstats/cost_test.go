@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Values for known entries do not allocate, however many there are.
-func TestAdd_AllocatesNothing(t *testing.T) {
+// Adding values to known entries does not allocate.
+func TestAdd_DoesNotAllocate(t *testing.T) {
 	now := time.Now()
 	l := filled(t)
 	var s Sketch
@@ -26,10 +26,10 @@ func TestAdd_AllocatesNothing(t *testing.T) {
 			condensed.RecordFailedTransfer()
 		}
 	}
-	add() // the first of each size allocates its bins
+	add() // the first value of each size allocates its bins
 
-	// One run of many, because AllocsPerRun rounds down fewer allocations than runs; and the minimum of several, because a
-	// garbage collection may allocate, too.
+	// AllocsPerRun rounds the average per run down, so measure a single run of many additions. Take the minimum of
+	// several tries, because a garbage collection may allocate, too.
 	fewest := math.Inf(1)
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, func() {
@@ -39,7 +39,7 @@ func TestAdd_AllocatesNothing(t *testing.T) {
 		}))
 	}
 	if fewest != 0 {
-		t.Errorf("adding to known entries has %v allocations, want 0", fewest)
+		t.Errorf("adding to known entries made %v allocations, want 0", fewest)
 	}
 }
 
@@ -78,7 +78,7 @@ func BenchmarkTransfersRecord(b *testing.B) {
 	}
 }
 
-// The data of one interval, as a job sends it in one datagram.
+// BenchmarkTransfersReadData reads the data of one interval, which a job sends in one datagram.
 func BenchmarkTransfersReadData(b *testing.B) {
 	var a Transfers
 	for i := range 1000 {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// The statistics of a data store, by operation and key.
+// A KeyedMetrics keeps the statistics of a data store by operation and key.
 func ExampleKeyedMetrics() {
 	start := time.Unix(1795357692, 0)
 	l := opstats.NewKeyedMetrics(1000)
@@ -42,7 +42,7 @@ func ExampleTimeStats_Merge() {
 	// Output: 3 times, avg 3.333 ms, last 3 ms
 }
 
-// Two nodes, each with half of the requests.
+// The Sketches of two nodes are merged after each node has served half of the requests.
 func ExampleSketch() {
 	var a, b opstats.Sketch
 	for i := 1; i <= 1000; i++ {
@@ -60,11 +60,11 @@ func ExampleSketch() {
 	// Output: p50 91 ± 1 %, p90 793 ± 1 %, max 1000
 }
 
-// A worker reports its statistics each second, like vLLM's workers.
+// A worker reports its statistics once per second, like the workers of vLLM.
 func ExampleTransfers() {
 	var worker, all opstats.Transfers
 	end := time.Unix(1795357692, 0)
-	for i := range 4 { // at the same time
+	for i := range 4 { // concurrent transfers
 		_ = worker.Record(opstats.Transfer{
 			XferMicros: 9862, PostMicros: 5693, Bytes: 70 << 20, Descriptors: 56,
 			End: end.Add(time.Duration(i) * time.Microsecond),

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// The decoders read any input. An accepted value must survive writing and reading, and keep the promises of its type.
+// The fuzz targets of this file read arbitrary input. An accepted value must not change when it is written and read
+// back, and must keep the promises of its type.
 //
-// FuzzTimeStatsJSON merges the value with itself and adds to it.
+// FuzzTimeStatsJSON also merges the value with itself, and adds a time to it.
 func FuzzTimeStatsJSON(f *testing.F) {
 	for _, s := range []TimeStats{{}, statsOf(f, 0.1, 0.2, 3), statsOf(f, 0)} {
 		f.Add([]byte(jsonOf(f, s)))
@@ -28,7 +29,7 @@ func FuzzTimeStatsJSON(f *testing.F) {
 		reread(t, &m, &TimeStats{})
 		for _, v := range []float64{m.Count, m.Avg, m.Min, m.Max, m.Total(), m.SizeBytes} {
 			if !(v >= 0 && v <= math.MaxFloat64) {
-				t.Fatalf("%s merged with itself is %+v, want finite numbers of at least 0", data, m)
+				t.Fatalf("%s merged with itself = %+v, want finite numbers of at least 0", data, m)
 			}
 		}
 		same(t, s.Merge(TimeStats{}), s)
@@ -49,7 +50,7 @@ func FuzzMetricsJSON(f *testing.F) {
 		reread(t, &m, &Metrics{})
 		for name, s := range m.Times {
 			if s.Empty() {
-				t.Fatalf("%s: Times[%q] is empty, want empty times dropped", data, name)
+				t.Fatalf("%s: Times[%q] is empty, want it dropped", data, name)
 			}
 		}
 	})
@@ -72,7 +73,7 @@ func FuzzSketchJSON(f *testing.F) {
 		reread(t, &s, &Sketch{})
 		for q := 0.0; q <= 1; q += 1.0 / 64 {
 			if v, ok := s.Quantile(q); ok && math.IsNaN(v) {
-				t.Fatalf("%s: quantile %v is NaN, want a number", data, q)
+				t.Fatalf("%s: Quantile(%v) = NaN, want a number", data, q)
 			}
 		}
 		if c := s.Clone(); c.Merge(&s) == nil {
@@ -108,7 +109,7 @@ func FuzzTransfersJSON(f *testing.F) {
 		c := a.Clone()
 		must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
 		if err := c.Aggregate(&a); err != nil {
-			t.Fatalf("%s: Aggregate of lists with a copy: %v, want nil", data, err)
+			t.Fatalf("%s: Aggregate of a copy and the original: %v", data, err)
 		}
 		before := a.Len()
 		a.Condense()
@@ -120,20 +121,20 @@ func FuzzTransfersJSON(f *testing.F) {
 	})
 }
 
-// checkCondensed fails the test if condensed Transfers are impossible.
+// checkCondensed fails the test if the figures of condensed Transfers are impossible. n is the number of transfers.
 func checkCondensed(t *testing.T, a *Transfers, n int64) {
 	t.Helper()
 	r := a.Reduce()
 	if a.Len() != n || r.Transfers != float64(n) {
-		t.Fatalf("condensed: Len %d, figures %+v; want %d transfers", a.Len(), r, n)
+		t.Fatalf("condensed: Len = %d, figures %+v; want %d transfers", a.Len(), r, n)
 	}
 	for i, v := range r.numbers() {
 		if *v < 0 {
-			t.Fatalf("%s is %v, want at least 0", summaryNames[i], *v)
+			t.Fatalf("%s = %v, want at least 0", summaryNames[i], *v)
 		}
 	}
 	if !slices.IsSorted(a.UnknownLists()) {
-		t.Fatalf("unknown lists %q, want them sorted", a.UnknownLists())
+		t.Fatalf("UnknownLists() = %q, want them sorted", a.UnknownLists())
 	}
 }
 

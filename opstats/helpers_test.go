@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// must fails the test on an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -22,13 +22,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// unix returns the time of Unix seconds, to a nanosecond.
+// unix converts Unix seconds to a time, with a precision of a nanosecond.
 func unix(seconds float64) time.Time {
 	whole, part := math.Modf(seconds)
 	return time.Unix(int64(whole), int64(math.Round(part*1e9)))
 }
 
-// statsOf returns the statistics of times recorded at the Unix second 100.
+// statsOf returns the statistics of times, all recorded at 100 Unix seconds.
 func statsOf(t testing.TB, times ...float64) TimeStats {
 	t.Helper()
 	var s TimeStats
@@ -39,7 +39,7 @@ func statsOf(t testing.TB, times ...float64) TimeStats {
 	return s
 }
 
-// jsonOf returns the JSON of a value.
+// jsonOf returns the JSON of v.
 func jsonOf(t testing.TB, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -48,19 +48,19 @@ func jsonOf(t testing.TB, v any) string {
 	return string(data)
 }
 
-// reread reads the JSON of v into another value, which must be equal.
+// reread reads the JSON of v into another value, and returns it. Both must have the same JSON.
 func reread[T any](t testing.TB, v, into *T) *T {
 	t.Helper()
 	data := jsonOf(t, v)
 	must(t, json.Unmarshal([]byte(data), into))
 	if again := jsonOf(t, into); again != data {
-		t.Fatalf("written as %s, but after reading as %s, want the same", data, again)
+		t.Fatalf("JSON after reading = %s, want %s as before", again, data)
 	}
 
 	return into
 }
 
-// same fails the test unless two values are equal.
+// same ends the test unless got and want are equal.
 func same(t testing.TB, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -68,7 +68,7 @@ func same(t testing.TB, got, want any) {
 	}
 }
 
-// heapOf returns the number of bytes that the result of a function keeps on the heap.
+// heapOf returns the number of bytes that the result of make occupies on the heap.
 func heapOf(t testing.TB, make func() any) int64 {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -88,7 +88,7 @@ const (
 	oldest = "OPS_OLD" // ProxyStore 0.4.1, numpy 1.26
 )
 
-// python returns the interpreter of an environment. Without it the test is skipped, but never in CI.
+// python returns the path of an environment's interpreter. If it is missing, python skips the test, or fails it in CI.
 func python(t *testing.T, environment string) string {
 	t.Helper()
 	variable := "PERFAGENT_TEST_" + environment
@@ -100,7 +100,7 @@ func python(t *testing.T, environment string) string {
 	return path
 }
 
-// runPython passes in as JSON to a script of testdata and decodes its output into out.
+// runPython passes in as JSON to a script in testdata, and decodes the script's output into out.
 func runPython(t *testing.T, python, script string, in, out any) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.json")

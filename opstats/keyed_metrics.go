@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// KeyedMetrics keeps Metrics for each key, like ProxyStore's class StoreMetrics, with two differences: its size is
-// limited, and different keys never share an entry (StoreMetrics compares hashes).
+// KeyedMetrics keeps Metrics for each key, like ProxyStore's class StoreMetrics. There are two differences: its size is
+// limited, and different keys never share an entry, whereas StoreMetrics compares hashes.
 //
-// An entry is one name of one kind under one key: store.get of the key k1. At the limit, known entries continue to
-// count, and a new entry is rejected with [ErrFull].
+// An entry is one name of one kind for one key, such as the time store.get of the key k1. At the limit, known entries
+// are still updated, and a new entry is rejected with [ErrFull].
 type KeyedMetrics struct {
 	limit, entries int
 	keys           []string // in order of first use
 	byKey          map[string]Metrics
 }
 
-// NewKeyedMetrics returns an empty KeyedMetrics of at most limit entries.
+// NewKeyedMetrics returns an empty KeyedMetrics for at most limit entries.
 func NewKeyedMetrics(limit int) *KeyedMetrics {
 	return &KeyedMetrics{limit: limit, byKey: make(map[string]Metrics)}
 }
 
-// Keys returns the keys, in order of first use.
+// Keys returns the keys in order of first use.
 func (l *KeyedMetrics) Keys() []string { return slices.Clone(l.keys) }
 
 // AddAttribute sets the named attribute of a key: a string, a float64 or a bool. It returns [ErrMalformed] for other
@@ -60,7 +60,7 @@ func (l *KeyedMetrics) AddCounter(name, key string, v float64) error {
 // of [TimeStats.Add], and [ErrFull] at the limit.
 func (l *KeyedMetrics) AddTime(name, key string, ms float64, at time.Time) error {
 	if !isSize(ms) {
-		return ErrNotFinite // without a new entry
+		return ErrNotFinite // before a new entry is created
 	}
 
 	m, err := enter(l, name, key, func(m Metrics) map[string]TimeStats { return m.Times })
@@ -90,8 +90,8 @@ func (l *KeyedMetrics) AggregateTimes() map[string]TimeStats {
 	return times
 }
 
-// enter returns the entries of a kind of a key, with room for one of the given name. It rejects text that is not UTF-8,
-// which JSON cannot represent.
+// enter returns the entries of one kind for a key, with room for an entry with the given name. It rejects text that is
+// not UTF-8, which JSON cannot represent.
 func enter[E any](l *KeyedMetrics, name, key string, kind func(Metrics) map[string]E) (map[string]E, error) {
 	m, hasKey := l.byKey[key]
 	if _, known := kind(m)[name]; known {
@@ -113,17 +113,17 @@ func enter[E any](l *KeyedMetrics, name, key string, kind func(Metrics) map[stri
 	return kind(m), nil
 }
 
-// Metrics are the numbers of one key or of one program, by name. It is ProxyStore's class Metrics, and its JSON is the
-// result of that class's as_dict.
+// Metrics holds the attributes, counters and times of one key or one program, by name. It corresponds to ProxyStore's
+// class Metrics, and its JSON is the result of the class's method as_dict.
 type Metrics struct {
 	Attributes map[string]any       `json:"attributes"` // last value: a string, a float64 or a bool
 	Counters   map[string]float64   `json:"counters"`   // sums
 	Times      map[string]TimeStats `json:"times"`
 }
 
-// StoreMetrics are the numbers of a ProxyStore Store, under the names of its class StoreMetrics.
+// StoreMetrics holds the metrics of a ProxyStore Store, with the names of ProxyStore's class StoreMetrics.
 type StoreMetrics struct {
-	// The first three are over all objects. Attributes holds the last value of each attribute.
+	// The first three fields are for all objects together. Attributes holds the last value of each attribute.
 	Attributes map[string]any       `json:"attributes"`
 	Counters   map[string]float64   `json:"counters"`
 	Times      map[string]TimeStats `json:"times"` // milliseconds
@@ -131,8 +131,9 @@ type StoreMetrics struct {
 	Keys map[string]Metrics `json:"keys"` // by key in the store
 }
 
-// UnmarshalJSON reads the JSON of Metrics. Each of the three parts may be missing. Empty times are dropped. An
-// attribute that is a list, an object or null, and a number out of range are errors. Unknown keys are ignored.
+// UnmarshalJSON reads the JSON of Metrics. Each of the three members may be missing. Empty times are dropped, and
+// unknown keys are ignored. It returns an error for an attribute that is a list, an object or null, and for a number
+// out of range.
 func (m *Metrics) UnmarshalJSON(data []byte) error {
 	type plain Metrics // without this method
 	return readJSON("metrics", data, m, func(read plain) (Metrics, error) {

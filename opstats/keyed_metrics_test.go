@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// filled returns a KeyedMetrics with three keys, with operations in different orders.
+// filled returns a KeyedMetrics with three keys and their operations in different orders.
 func filled(t testing.TB) *KeyedMetrics {
 	t.Helper()
 	l := NewKeyedMetrics(100)
@@ -39,11 +39,11 @@ func TestKeyedMetrics_GetReturnsCopy(t *testing.T) {
 	}
 	same(t, got, want)
 	if _, known := l.Get("k4"); !ok || known {
-		t.Errorf("k1 known: %v, k4 known: %v; want true, false", ok, known)
+		t.Errorf("Get: k1 known = %v, k4 known = %v; want true, false", ok, known)
 	}
 	same(t, l.Keys(), []string{"k1", "k2", "k3"})
 
-	// Get returns a copy, in both directions.
+	// Neither a change of the copy nor a change of the original affects the other.
 	got.Times["store.get"] = TimeStats{}
 	got.Counters["hits"] = 7
 	must(t, l.AddCounter("hits", "k1", 1))
@@ -52,8 +52,8 @@ func TestKeyedMetrics_GetReturnsCopy(t *testing.T) {
 	same(t, again, want)
 }
 
-// Like ProxyStore's test: three keys with 1, 2, 3 and 10, 20, 30.
-func TestKeyedMetrics_AggregateTimes(t *testing.T) {
+// The values are from ProxyStore's test: three keys with the times 1, 2, 3 and 10, 20, 30.
+func TestKeyedMetrics_AggregateTimesMergesAllKeys(t *testing.T) {
 	l := NewKeyedMetrics(6)
 	for i, key := range []string{"a", "b", "c"} {
 		must(t, l.AddTime("x", key, float64(1+i), unix(5)))
@@ -66,8 +66,8 @@ func TestKeyedMetrics_AggregateTimes(t *testing.T) {
 	same(t, NewKeyedMetrics(1).AggregateTimes(), map[string]TimeStats{})
 }
 
-// At the limit known entries continue to count, and rejected numbers take no room.
-func TestKeyedMetrics_KnownEntriesCountAtLimit(t *testing.T) {
+// At the limit, known entries are still updated. Rejected numbers do not create entries.
+func TestKeyedMetrics_UpdatesKnownEntriesAtLimit(t *testing.T) {
 	l := NewKeyedMetrics(2)
 	if err := l.AddTime("get", "k0", -1, unix(1)); !errors.Is(err, ErrNotFinite) {
 		t.Errorf("AddTime(-1): error %v, want %v", err, ErrNotFinite)
@@ -75,21 +75,21 @@ func TestKeyedMetrics_KnownEntriesCountAtLimit(t *testing.T) {
 	must(t, l.AddTime("get", "k1", 1, unix(1)))
 	must(t, l.AddCounter("hits", "k2", 1))
 	for what, err := range map[string]error{
-		"time":      l.AddTime("get", "k3", 1, unix(1)),
-		"name":      l.AddTime("put", "k1", 1, unix(1)),
-		"counter":   l.AddCounter("get", "k1", 1),
-		"attribute": l.AddAttribute("hits", "k2", "x"),
-		"zero":      new(KeyedMetrics).AddCounter("a", "b", 1),
+		"time":       l.AddTime("get", "k3", 1, unix(1)),
+		"name":       l.AddTime("put", "k1", 1, unix(1)),
+		"counter":    l.AddCounter("get", "k1", 1),
+		"attribute":  l.AddAttribute("hits", "k2", "x"),
+		"zero value": new(KeyedMetrics).AddCounter("a", "b", 1),
 	} {
 		if !errors.Is(err, ErrFull) {
-			t.Errorf("a new %s at the limit: error %v, want %v", what, err, ErrFull)
+			t.Errorf("new entry (%s) at the limit: error %v, want %v", what, err, ErrFull)
 		}
 	}
 	must(t, l.AddTime("get", "k1", 3, unix(1)))
 	must(t, l.AddCounter("hits", "k2", 1))
 	same(t, l.Keys(), []string{"k1", "k2"})
 	if m, _ := l.Get("k1"); m.Times["get"].Avg != 2 || len(m.Times) != 1 {
-		t.Errorf("k1 has %+v, want only the time get, with the mean 2", m)
+		t.Errorf("metrics of k1 = %+v, want only the time get with mean 2", m)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestKeyedMetrics_RefusesInvalidValues(t *testing.T) {
 	same(t, l.Keys(), []string{"k1", "k2", "k3"})
 }
 
-// A sum of large numbers stays a number.
+// A sum of large numbers does not exceed sumLimit.
 func TestKeyedMetrics_CountersStayInRange(t *testing.T) {
 	l := NewKeyedMetrics(1)
 	must(t, l.AddCounter("a", "k", limit))

@@ -8,15 +8,15 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A maker returns a random number of one list.
+// A maker returns a random number for a list.
 type maker func(rng *rand.Rand) float64
 
-// durationMakers return durations in seconds, realistic and not.
+// durationMakers return realistic and unrealistic durations in seconds.
 var durationMakers = []maker{
 	func(rng *rand.Rand) float64 { return math.Round(math.Exp(rng.NormFloat64()*1.5+9)) / 1e6 }, // whole microseconds
 	func(rng *rand.Rand) float64 { return rng.Float64() },
 	func(rng *rand.Rand) float64 { return float64(rng.IntN(4)) },                     // whole seconds, including 0
-	func(rng *rand.Rand) float64 { return float64(rng.IntN(30)) / 2e6 },              // halves of the displayed digit
+	func(rng *rand.Rand) float64 { return float64(rng.IntN(30)) / 2e6 },              // half-way between two rounded values
 	func(rng *rand.Rand) float64 { return math.Pow(10, 20*rng.Float64()-12) },        // any size
 	func(rng *rand.Rand) float64 { return float64(1+rng.IntN(8000)) * 0x1p-3 / 1e3 }, // eighths of a millisecond
 	func(*rand.Rand) float64 { return 0 },
@@ -28,7 +28,7 @@ var byteMakers = []maker{
 	func(rng *rand.Rand) float64 { return float64(rng.IntN(1<<14)) * 4096 },
 	func(rng *rand.Rand) float64 { return math.Floor(math.Pow(2, 62*rng.Float64())) },
 	func(rng *rand.Rand) float64 { return 1000 * rng.Float64() },
-	func(rng *rand.Rand) float64 { return 524.288 * float64(rng.IntN(3)) }, // halves of the displayed digit
+	func(rng *rand.Rand) float64 { return 524.288 * float64(rng.IntN(3)) }, // half-way between two rounded values
 	func(*rand.Rand) float64 { return 0 },
 }
 
@@ -40,7 +40,7 @@ var descriptorMakers = []maker{
 	func(*rand.Rand) float64 { return MaxDescriptors },
 }
 
-// randomList returns a list of n numbers of one of the makers.
+// randomList returns a list of n numbers from one of the makers.
 func randomList(rng *rand.Rand, n int, makers []maker) []float64 {
 	make1 := makers[rng.IntN(len(makers))]
 	list := make([]float64, n)
@@ -51,7 +51,7 @@ func randomList(rng *rand.Rand, n int, makers []maker) []float64 {
 	return list
 }
 
-// randomLength returns mostly small numbers, and some around the blocks of numpy's sum.
+// randomLength returns mostly small lengths, and some near the block sizes of numpy's sum.
 func randomLength(rng *rand.Rand) int {
 	switch rng.IntN(100) {
 	case 0:
@@ -64,13 +64,13 @@ func randomLength(rng *rand.Rand) int {
 	return 1 + rng.IntN(40)
 }
 
-// All eight figures equal numpy's, bit for bit, even if an exact figure would lie half-way.
+// All eight figures equal numpy's bit for bit, even if the exact figure is half-way between two rounded values.
 func TestReduce_EqualsNumpy(t *testing.T) {
 	for environment, rounds := range map[string]int{newest: 10000, oldest: 2500} {
 		t.Run(environment, func(t *testing.T) {
 			python := python(t, environment)
 			rng := rand.New(rand.NewPCG(11, uint64(len(environment))))
-			lengths := []int{9000, 16385, 70000} // numpy 1.26 adds more than 8192 numbers in another order
+			lengths := []int{9000, 16385, 70000} // numpy 1.26 adds more than 8192 numbers in a different order
 			for range testenv.Rounds(rounds, 500) {
 				lengths = append(lengths, randomLength(rng))
 			}
@@ -89,7 +89,7 @@ func TestReduce_EqualsNumpy(t *testing.T) {
 	}
 }
 
-// compareReduced compares numpy's results with Reduce.
+// compareReduced fails the test unless the results of Reduce equal numpy's results.
 func compareReduced(t *testing.T, vectors []*Transfers, want [][len(summaryNames)]any) {
 	t.Helper()
 	if len(want) != len(vectors) {
@@ -106,12 +106,12 @@ func compareReduced(t *testing.T, vectors []*Transfers, want [][len(summaryNames
 			}
 			if *figure != w && !(math.IsNaN(*figure) && math.IsNaN(w)) {
 				if wrong++; wrong < 10 {
-					t.Errorf("vector %d of %d: %s is %v, want %v", i, v.Len(), summaryNames[k], *figure, w)
+					t.Errorf("vector %d with %d transfers: %s = %v, want %v", i, v.Len(), summaryNames[k], *figure, w)
 				}
 			}
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("%d figures differ from numpy's, want 0", wrong)
+		t.Errorf("%d figures differ from numpy's, want none", wrong)
 	}
 }

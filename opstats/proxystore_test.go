@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A timed is a time, its recording time, and the size of the object or nil.
+// A timed is a time in milliseconds, its recording time in Unix seconds, and the size of the object or nil.
 type timed [3]any
 
-// A call is an operation, a key, a time and its recording time.
+// A call is an operation, a key, a time in milliseconds and its recording time in Unix seconds.
 type call [4]any
 
 // proxyStoreIn is the input of testdata/timestats.py.
@@ -21,7 +21,7 @@ type proxyStoreIn struct {
 	Calls   []call    `json:"calls"`
 }
 
-// proxyStoreOut is its output.
+// proxyStoreOut is the output of testdata/timestats.py.
 type proxyStoreOut struct {
 	Stats     []TimeStats          `json:"stats"`
 	Sums      []TimeStats          `json:"sums"`
@@ -30,7 +30,7 @@ type proxyStoreOut struct {
 	Aggregate map[string]TimeStats `json:"aggregate"`
 }
 
-// randomTime returns a time in milliseconds, of the stream's kind.
+// randomTime returns a time in milliseconds. The distribution depends on the number of the stream.
 func randomTime(rng *rand.Rand, stream int) float64 {
 	switch stream % 5 {
 	case 0:
@@ -45,7 +45,7 @@ func randomTime(rng *rand.Rand, stream int) float64 {
 	return 0.1
 }
 
-// randomStreams returns streams of times, some with equal recording times.
+// randomStreams returns n streams of times, some with equal recording times, and calls with random keys.
 func randomStreams(rng *rand.Rand, n int) proxyStoreIn {
 	in := proxyStoreIn{Calls: []call{}}
 	for i := range n {
@@ -67,7 +67,7 @@ func randomStreams(rng *rand.Rand, n int) proxyStoreIn {
 	return in
 }
 
-// ours returns our TimeStats of streams.
+// ours returns the TimeStats of each stream.
 func ours(t *testing.T, streams [][]timed) []TimeStats {
 	t.Helper()
 	list := make([]TimeStats, len(streams))
@@ -83,7 +83,7 @@ func ours(t *testing.T, streams [][]timed) []TimeStats {
 	return list
 }
 
-// Each TimeStats and each sum of two has the bits of ProxyStore's.
+// Each TimeStats, and each sum of two, equals ProxyStore's bit for bit.
 func TestTimeStats_EqualsProxyStore(t *testing.T) {
 	for _, environment := range []string{newest, oldest} {
 		t.Run(environment, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTimeStats_EqualsProxyStore(t *testing.T) {
 			runPython(t, python, "timestats.py", in, &want)
 			got := ours(t, in.Streams)
 			if len(want.Stats) != len(got) || len(want.Sums) != len(got)-1 {
-				t.Fatalf("ProxyStore returned %d statistics and %d sums, want %d and %d", len(want.Stats), len(want.Sums), len(got),
+				t.Fatalf("ProxyStore returned %d TimeStats and %d sums, want %d and %d", len(want.Stats), len(want.Sums), len(got),
 					len(got)-1)
 			}
 			for i, s := range got {
@@ -107,8 +107,8 @@ func TestTimeStats_EqualsProxyStore(t *testing.T) {
 	}
 }
 
-// comparable04 removes the fields of a TimeStats that the class of an environment lacks. The class of 1.1.0 has no
-// sizes. The class of 0.4.1 has no last time, and its size is the last operation's, if it had one.
+// comparable04 clears the fields that the class of an environment does not have. The class of 1.1.0 has no sizes. The
+// class of 0.4.1 has no last time, and has a size only if the last operation had a size, which sized reports.
 func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 	if environment == oldest {
 		s.Last, s.LastAt = 0, 0
@@ -120,7 +120,7 @@ func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 	return s
 }
 
-// A KeyedMetrics has the contents of StoreMetrics, key for key.
+// A KeyedMetrics has the same contents as StoreMetrics for each key.
 func TestKeyedMetrics_EqualsStoreMetrics(t *testing.T) {
 	python := python(t, newest)
 	in := randomStreams(rand.New(rand.NewPCG(6, 6)), testenv.Rounds(500, 200))
@@ -135,13 +135,13 @@ func TestKeyedMetrics_EqualsStoreMetrics(t *testing.T) {
 		must(t, l.AddAttribute(name, key, ms))
 	}
 	if len(l.Keys()) != len(want.Keys) || len(want.Keys) < 30 {
-		t.Fatalf("%d keys, want the %d of ProxyStore, at least 30", len(l.Keys()), len(want.Keys))
+		t.Fatalf("got %d keys, want ProxyStore's %d, which must be at least 30", len(l.Keys()), len(want.Keys))
 	}
 	for key, w := range want.Keys {
 		m, _ := l.Get(key)
-		for name, counter := range m.Counters { // Python's are exact beyond 2^53
+		for name, counter := range m.Counters { // Python's counters are exact even beyond 2^53
 			if math.Abs(counter-w.Counters[name]) > 1e-9*counter {
-				t.Errorf("counter %s of key %s: %v, want %v", name, key, counter, w.Counters[name])
+				t.Errorf("counter %s of key %s = %v, want %v", name, key, counter, w.Counters[name])
 			}
 		}
 		m.Counters, w.Counters = nil, nil
@@ -153,7 +153,7 @@ func TestKeyedMetrics_EqualsStoreMetrics(t *testing.T) {
 	for name, w := range want.Aggregate {
 		got := l.AggregateTimes()[name]
 		if math.Abs(got.Avg-w.Avg) > 1e-14*w.Avg {
-			t.Errorf("aggregated mean of %s: %v, want %v", name, got.Avg, w.Avg)
+			t.Errorf("aggregated mean of %s = %v, want %v", name, got.Avg, w.Avg)
 		}
 		got.Avg = w.Avg
 		same(t, got, w)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Sums are the inputs of a [TransferSummary]. [Transfers.Reduce] computes them from lists; callers with only the sums,
-// as from Prometheus histograms, fill them in.
+// Sums holds the inputs of a [TransferSummary]. [Transfers.Reduce] computes them from lists. Callers that have only the
+// sums, for example from Prometheus histograms, can fill them in.
 type Sums struct {
 	Count       float64 // transfers
 	Xfer        float64 // seconds
@@ -18,8 +18,8 @@ type Sums struct {
 	P90Post     float64 // seconds, not a sum
 }
 
-// TransferSummary has the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the
-// transfers took no time.
+// TransferSummary holds the figures that vLLM prints. Without transfers, all of them are 0. Throughput is +Inf or NaN
+// if the transfers took no time.
 type TransferSummary struct {
 	Transfers      float64 // number of transfers
 	AvgXfer        float64 // milliseconds, like the next three
@@ -31,7 +31,7 @@ type TransferSummary struct {
 	AvgDescriptors float64
 }
 
-// The names of the figures of a [TransferSummary] in vLLM's class. The two P90 may be estimates.
+// The names of the figures of a [TransferSummary] in vLLM's class. The two P90 values may be estimates.
 const (
 	TransfersName      = "Num successful transfers"
 	AvgXferName        = "Avg xfer time (ms)"
@@ -43,13 +43,14 @@ const (
 	AvgDescriptorsName = "Avg number of descriptors"
 )
 
-// summaryNames has the names in the order of the class.
+// summaryNames lists the names in the order of the class.
 var summaryNames = [...]string{
 	TransfersName, AvgXferName, P90XferName, AvgPostName, P90PostName, AvgMBName, ThroughputName, AvgDescriptorsName,
 }
 
-// Reduce rounds like vLLM's class: the means to 3 decimals like numpy, which rounds the product with 1000 to an even
-// whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like numpy.
+// Reduce computes the figures and rounds them like vLLM's class. Means are rounded to 3 decimals, and descriptors to 1
+// decimal, like numpy, which multiplies by the power of ten and rounds half to even. P90 values are rounded to 3
+// decimals like Python, which rounds the exact binary value.
 func (s Sums) Reduce() TransferSummary {
 	if s.Count == 0 {
 		return TransferSummary{}
@@ -68,33 +69,33 @@ func (s Sums) Reduce() TransferSummary {
 	}
 }
 
-// Reduce returns the figures of all transfers. While the lists are kept, they equal the figures of vLLM's class on
-// numpy to the last bit. After Condense, the two P90 come from a Sketch, and the sums have no rounding error.
+// Reduce returns the figures of all transfers. While the lists are kept, the figures equal those of vLLM's class with
+// numpy bit for bit. After Condense, the two P90 values are estimated by a Sketch, and the sums have no rounding error.
 func (t *Transfers) Reduce() TransferSummary {
 	n, xfer := t.Sum(TransferDuration)
 	_, post := t.Sum(PostDuration)
 	_, bytes := t.Sum(BytesTransferred)
 	_, parts := t.Sum(NumDescriptors)
 	if !t.condensed {
-		parts = 0 // exact in any order
+		parts = 0 // the sum is exact in any order
 		for _, v := range t.lists[NumDescriptors].values {
-			parts += math.Trunc(v) // numpy converts to 32-bit numbers
+			parts += math.Trunc(v) // numpy converts them to 32-bit integers
 		}
 	}
 	p90Xfer, p90Post := t.lists[TransferDuration].p90(), t.lists[PostDuration].p90()
 	return Sums{float64(n), xfer, post, bytes, parts, p90Xfer, p90Post}.Reduce()
 }
 
-// p90 returns the 90th percentile of a list that has one.
+// p90 returns the 90th percentile of the list, which must have values or a sketch.
 func (l list) p90() float64 {
 	if l.sketch == nil {
 		return p90(l.values)
 	}
-	v, _ := l.sketch.Quantile(0.9) // irrelevant without a transfer
+	v, _ := l.sketch.Quantile(0.9) // the result does not matter if there are no transfers
 	return v
 }
 
-// Estimated returns the names of the figures of Reduce that are estimates: none, or both P90.
+// Estimated returns the names of the figures of Reduce that are estimates: none, or both P90 values.
 func (t *Transfers) Estimated() []string {
 	if !t.condensed {
 		return nil
@@ -102,8 +103,9 @@ func (t *Transfers) Estimated() []string {
 	return []string{P90XferName, P90PostName}
 }
 
-// pairwiseSum adds up a list in the order of numpy 2.4, on which the bits depend: halves of halves, down to at most 128
-// numbers, which are added in eight lanes. (numpy 1.26 does so for each 8192 numbers.)
+// pairwiseSum adds up a list in the same order as numpy 2.4, because the result depends on the order. It halves the
+// list recursively down to at most 128 numbers, which it adds in eight lanes. (numpy 1.26 does so separately for each
+// 8192 numbers.)
 func pairwiseSum(list []float64) float64 {
 	const lanes, block = 8, 128
 	if len(list) > block {
@@ -129,7 +131,7 @@ func pairwiseSum(list []float64) float64 {
 	return sum
 }
 
-// p90 returns the 90th percentile of a list, interpolated like numpy: from the nearer neighbour. float64() prevents
+// p90 returns the 90th percentile of a list. It interpolates from the nearer neighbour, like numpy. float64() prevents
 // fused multiply-add, as in weightedMean.
 func p90(list []float64) float64 {
 	if len(list) == 0 {
@@ -152,10 +154,10 @@ func p90(list []float64) float64 {
 	return low + float64((high-low)*share)
 }
 
-// numpyRound rounds to a multiple of 1/scale like numpy.
+// numpyRound rounds v to a multiple of 1/scale in the same way as numpy.
 func numpyRound(v, scale float64) float64 { return math.RoundToEven(v*scale) / scale }
 
-// pythonRound rounds to 3 decimals like Python: to the decimal nearest to the exact binary value.
+// pythonRound rounds v to 3 decimals in the same way as Python: to the decimal nearest to the exact binary value.
 func pythonRound(v float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
 	if err != nil {
@@ -164,15 +166,15 @@ func pythonRound(v float64) float64 {
 	return rounded
 }
 
-// numbers returns the figures in the order of summaryNames.
+// numbers returns pointers to the figures in the order of summaryNames.
 func (r *TransferSummary) numbers() [len(summaryNames)]*float64 {
 	return [...]*float64{
 		&r.Transfers, &r.AvgXfer, &r.P90Xfer, &r.AvgPost, &r.P90Post, &r.AvgMB, &r.Throughput, &r.AvgDescriptors,
 	}
 }
 
-// MarshalJSON writes the figures with the names and in the order of vLLM's class, and null for a figure that is not
-// finite.
+// MarshalJSON writes the figures with the names of vLLM's class and in its order. It writes null for a figure that is
+// not finite.
 func (r TransferSummary) MarshalJSON() ([]byte, error) {
 	var out object
 	for i, figure := range r.numbers() {
@@ -185,7 +187,7 @@ func (r TransferSummary) MarshalJSON() ([]byte, error) {
 	return out.close()
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. A null is NaN, a missing figure is 0.
+// UnmarshalJSON reads the output of MarshalJSON. A null becomes NaN, and a missing figure becomes 0.
 func (r *TransferSummary) UnmarshalJSON(data []byte) error {
 	return readJSON("reduced transfers", data, r, func(figures map[string]*float64) (read TransferSummary, err error) {
 		for i, v := range read.numbers() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// streams are realistic and extreme values.
+// streams generate realistic and extreme values.
 var streams = map[string]func(rng *rand.Rand) float64{
 	"log-normal times": func(rng *rand.Rand) float64 { return math.Exp(rng.NormFloat64()*1.5 - 3) },
 	"Pareto":           func(rng *rand.Rand) float64 { return math.Pow(rng.Float64(), -1.2) },
@@ -25,13 +25,13 @@ var streams = map[string]func(rng *rand.Rand) float64{
 	"smallest numbers": func(rng *rand.Rand) float64 { return minSize * (1 + rng.Float64()) },
 }
 
-// nearestRank returns the quantile by its definition, from sorted values.
+// nearestRank returns a quantile of sorted values by its definition. The share is in thousandths.
 func nearestRank(sorted []float64, thousandths int) float64 {
 	rank := max(1, (thousandths*len(sorted)+999)/1000)
 	return sorted[rank-1]
 }
 
-// checkQuantiles compares the quantiles of a Sketch with its values' quantiles.
+// checkQuantiles fails the test unless the quantiles of a Sketch are within 1 % of the quantiles of its values.
 func checkQuantiles(t *testing.T, s *Sketch, values []float64) {
 	t.Helper()
 	sorted := slices.Sorted(slices.Values(values))
@@ -40,19 +40,19 @@ func checkQuantiles(t *testing.T, s *Sketch, values []float64) {
 		got, ok := s.Quantile(float64(q) / 1000)
 		want := nearestRank(sorted, q)
 		if !ok || !(math.Abs(got-want) <= 0.01*math.Abs(want)) {
-			t.Fatalf("quantile %d/1000 of %d values is %v, %v; want %v within 1 %%, true", q, len(values), got, ok, want)
+			t.Fatalf("quantile %d/1000 of %d values = %v, %v; want %v within 1 %%, true", q, len(values), got, ok, want)
 		}
 		if got < last {
-			t.Fatalf("quantile %d/1000 is %v, want at least the previous one, %v", q, got, last)
+			t.Fatalf("quantile %d/1000 = %v, want at least the previous quantile, %v", q, got, last)
 		}
 		last = got
 	}
 	if low, _ := s.Quantile(0); low != sorted[0] || last != sorted[len(sorted)-1] {
-		t.Fatalf("quantiles 0 and 1 are %v and %v, want %v and %v", low, last, sorted[0], sorted[len(sorted)-1])
+		t.Fatalf("quantiles 0 and 1 = %v and %v, want %v and %v", low, last, sorted[0], sorted[len(sorted)-1])
 	}
 }
 
-func TestSketch_WithinOnePercent(t *testing.T) {
+func TestSketch_QuantilesAreWithinOnePercent(t *testing.T) {
 	for name, value := range streams {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +64,7 @@ func TestSketch_WithinOnePercent(t *testing.T) {
 					must(t, s.Add(values[i]))
 				}
 				if s.Count() != uint64(n) {
-					t.Fatalf("count %d, want %d", s.Count(), n)
+					t.Fatalf("Count() = %d, want %d", s.Count(), n)
 				}
 				checkQuantiles(t, &s, values)
 				checkQuantiles(t, reread(t, &s, &Sketch{}), values)
@@ -73,8 +73,8 @@ func TestSketch_WithinOnePercent(t *testing.T) {
 	}
 }
 
-// At the edges of each bin the error is largest.
-func TestSketch_WithinOnePercentAtTheEdges(t *testing.T) {
+// The error is largest at the edges of a bin.
+func TestSketch_ErrorAtBinEdgesIsWithinOnePercent(t *testing.T) {
 	worst := 0.0
 	for bin := binOf(minSize); bin < binOf(limit); bin++ {
 		edge := math.Exp(float64(bin) * binWidth)
@@ -86,7 +86,7 @@ func TestSketch_WithinOnePercentAtTheEdges(t *testing.T) {
 		}
 	}
 	if worst > 0.01 || worst < 0.0099 {
-		t.Errorf("the largest error is %v, want 0.0099 to 0.01", worst)
+		t.Errorf("largest error = %v, want 0.0099 to 0.01", worst)
 	}
 }
 
@@ -119,30 +119,30 @@ func TestSketch_RefusesInvalidNumbersAndCounts(t *testing.T) {
 	inf := math.Inf(1)
 	for v, n := range map[float64]uint64{math.NaN(): 1, 1.1e100: 1, inf: 1, -inf: 1, 5: 2, 6: math.MaxUint64} {
 		if err := s.AddN(v, n); !errors.Is(err, ErrNotFinite) {
-			t.Errorf("AddN(%v, %d): %v, want %v", v, n, err, ErrNotFinite)
+			t.Errorf("AddN(%v, %d): error %v, want %v", v, n, err, ErrNotFinite)
 		}
 	}
 	var two Sketch
 	must(t, two.AddN(3, 2))
 	if err := s.Merge(&two); !errors.Is(err, ErrNotFinite) {
-		t.Errorf("Merge beyond 2^53: %v, want %v", err, ErrNotFinite)
+		t.Errorf("Merge beyond 2^53: error %v, want %v", err, ErrNotFinite)
 	}
 	must(t, s.AddN(9, 0))
 	if after := jsonOf(t, &s); after != before {
-		t.Errorf("refused values changed %s to %s", before, after)
+		t.Errorf("refused values changed the Sketch from %s to %s", before, after)
 	}
 }
 
-// Order and grouping do not matter, even if bins were dropped.
+// The order and grouping of merges do not matter, even if small sizes were moved to the smallest bin.
 func TestSketch_MergeIsExact(t *testing.T) {
 	for name, value := range streams {
-		rng := rand.New(rand.NewPCG(3, 4)) // maps have no order: a generator per stream
+		rng := rand.New(rand.NewPCG(3, 4)) // the order of maps is random, so use a new generator for each stream
 		var all Sketch
 		parts := make([]Sketch, 3)
 		for i := range 3000 {
 			v := value(rng)
 			if name == "17 decades" {
-				v = math.Pow(v, 3) // 51 decades: bins are dropped
+				v = math.Pow(v, 3) // 51 decades, more than the bins span
 			}
 			must(t, all.Add(v))
 			must(t, parts[i%3].Add(v))
@@ -162,8 +162,8 @@ func TestSketch_MergeIsExact(t *testing.T) {
 	}
 }
 
-// Sizes far below the largest count in the smallest kept bin: quantiles among the others stay exact, and the memory
-// stays bounded.
+// Sizes far below the largest are counted in the smallest bin. Quantiles of the other values remain accurate, and the
+// memory remains bounded.
 func TestSketch_FarSmallerSizesShareSmallestBin(t *testing.T) {
 	var s Sketch
 	var large []float64
@@ -184,30 +184,30 @@ func TestSketch_FarSmallerSizesShareSmallestBin(t *testing.T) {
 		got, _ := s.Quantile(q)
 		want := large[int(math.Ceil(q*15000))-10001]
 		if math.Abs(got-want) > 0.01*want {
-			t.Errorf("quantile %v is %v, want %v", q, got, want)
+			t.Errorf("Quantile(%v) = %v, want %v within 1 %%", q, got, want)
 		}
 	}
 	if low, _ := s.Quantile(0.5); low > 1 {
-		t.Errorf("median %v, want at most 1: it is among the smallest sizes", low)
+		t.Errorf("median = %v, want at most 1, because it is among the smallest sizes", low)
 	}
 	if n := len(s.positive.counts); n != maxBins {
-		t.Errorf("the Sketch keeps %d bins, want %d", n, maxBins)
+		t.Errorf("the Sketch has %d bins, want %d", n, maxBins)
 	}
 	read := reread(t, &s, &Sketch{})
 	same(t, read, &s)
 	if got, want := read.Bytes(), s.Bytes(); got != want {
-		t.Errorf("%d bytes after reading, want %d as before", got, want)
+		t.Errorf("Bytes() after reading = %d, want %d as before", got, want)
 	}
 }
 
-// The memory documented for Sketch.
+// A Sketch takes no more memory than its documentation promises.
 func TestSketch_FitsItsMemoryBudget(t *testing.T) {
 	for _, c := range []struct {
 		decades float64
 		most    int64
 	}{{0, 600}, {3, 3600}, {8, 8900}, {100, 17000}} {
 		rng := rand.New(rand.NewPCG(7, 8))
-		const sketches = 100 // many, so that other things on the heap do not matter
+		const sketches = 100 // so many that other data on the heap does not matter
 		bytes := heapOf(t, func() any {
 			list := make([]Sketch, sketches)
 			for i := range list {
@@ -217,9 +217,9 @@ func TestSketch_FitsItsMemoryBudget(t *testing.T) {
 			}
 			return list
 		}) / sketches
-		t.Logf("%v decades: %d bytes", c.decades, bytes)
+		t.Logf("Sketch over %v decades: %d bytes", c.decades, bytes)
 		if bytes > c.most {
-			t.Errorf("%v decades: %d bytes, want at most %d", c.decades, bytes, c.most)
+			t.Errorf("Sketch over %v decades takes %d bytes, want at most %d", c.decades, bytes, c.most)
 		}
 	}
 }
@@ -235,6 +235,6 @@ func TestSketch_JSONRoundTrips(t *testing.T) {
 	same(t, reread(t, &s, &Sketch{}), &s)
 	must(t, json.Unmarshal([]byte(`null`), &s))
 	if s.Count() != 6 {
-		t.Errorf("null changed the Sketch to %s, want a count of 6", jsonOf(t, &s))
+		t.Errorf("Sketch after reading null = %s, want 6 values as before", jsonOf(t, &s))
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// TimeStats describes the times of an operation. It is the class TimeStats of ProxyStore 1.1.0, and gives the same bits
-// for the same times. The class of ProxyStore 0.4 computes the same, without Last and LastAt, but with a size. The zero
-// value is empty and ready to use.
+// TimeStats describes the times of an operation. It corresponds to the class TimeStats of ProxyStore 1.1.0, and has the
+// same results, bit for bit, for the same times. The class of ProxyStore 0.4 has a size but no Last and LastAt. The
+// zero value is empty and ready to use.
 type TimeStats struct {
-	Count         float64 // number of times; a fraction only with sampling
+	Count         float64 // number of times; not whole only with sampling
 	Avg, Min, Max float64 // milliseconds
-	Last          float64 // milliseconds; the most recent time
-	LastAt        float64 // Unix seconds of Last
-	SizeBytes     float64 // of the object that the operation last handled
+	Last          float64 // the most recent time, in milliseconds
+	LastAt        float64 // when Last was recorded, in Unix seconds
+	SizeBytes     float64 // size of the object that the operation last handled
 	HasSize       bool    // whether SizeBytes is known
 }
 
@@ -29,14 +29,14 @@ func (s TimeStats) Total() float64 { return s.Avg * s.Count }
 // negative or not finite. It does not allocate.
 func (s *TimeStats) Add(ms float64, at time.Time) error { return s.AddN(ms, 1, at) }
 
-// AddN counts n equal times. A sampled event with the rate r stands for n = 1/r events, which need not be whole.
-// Besides the errors of Add, it returns ErrNotFinite if n is below 1 or not finite.
+// AddN counts n equal times. n need not be whole: an event sampled at the rate r stands for n = 1/r events. In addition
+// to the errors of Add, it returns ErrNotFinite if n is below 1 or not finite.
 func (s *TimeStats) AddN(ms, n float64, at time.Time) error {
 	if !isSize(ms) || !(n >= 1 && n <= limit) {
 		return ErrNotFinite
 	}
 
-	ms = math.Abs(ms) // −0 is 0
+	ms = math.Abs(ms) // −0 becomes 0
 	if s.Empty() {
 		s.Min = ms
 	}
@@ -48,9 +48,9 @@ func (s *TimeStats) AddN(ms, n float64, at time.Time) error {
 	return nil
 }
 
-// SetSize sets the size of the object of the last operation; before the first Add it changes nothing. It returns
-// [ErrNotFinite] for a size that is negative or not finite. ProxyStore 0.4 drops the size when the next operation has
-// none, and in a sum. Here the last known size stays.
+// SetSize sets the size of the object of the last operation, in bytes. Before the first Add, it changes nothing. It
+// returns [ErrNotFinite] for a size that is negative or not finite. The last known size is kept, whereas ProxyStore 0.4
+// drops it in a sum and when the next operation has no size.
 func (s *TimeStats) SetSize(bytes float64) error {
 	switch {
 	case !isSize(bytes):
@@ -62,11 +62,12 @@ func (s *TimeStats) SetSize(bytes float64) error {
 	return nil
 }
 
-// Merge returns the statistics of s and o together. Last is from the operand with the later LastAt, or from o if they
-// are equal. The size is from the same operand or, if that has none, from the other operand.
+// Merge returns the statistics of s and o together. Last is from the operand with the later LastAt, or from o if both
+// are equal. The size is from the same operand or, if its size is unknown, from the other operand.
 //
-// An empty TimeStats changes nothing. ProxyStore's own sum of x and an empty TimeStats may differ from x in the last
-// bit, because it multiplies and divides by the count, and its sum of two empty TimeStats is a ZeroDivisionError.
+// An empty TimeStats changes nothing. In ProxyStore, the sum of x and an empty TimeStats may differ from x in the last
+// bit, because the mean is multiplied and divided by the count, and the sum of two empty TimeStats raises a
+// ZeroDivisionError.
 func (s TimeStats) Merge(o TimeStats) TimeStats {
 	switch {
 	case s.Empty():
@@ -90,18 +91,18 @@ func (s TimeStats) Merge(o TimeStats) TimeStats {
 }
 
 // weightedMean returns the mean of n values with mean a and m values with mean b. float64() prevents fused
-// multiply-add: the bits must be Python's on every machine.
+// multiply-add, so that the result equals Python's bit for bit on every machine.
 func weightedMean(a, n, b, m float64) float64 {
 	return (float64(a*n) + float64(b*m)) / (n + m)
 }
 
-// unixSeconds returns a time like Python's time.time().
+// unixSeconds returns a time in Unix seconds, like Python's time.time().
 func unixSeconds(at time.Time) float64 {
 	return float64(at.Unix()) + float64(at.Nanosecond())/1e9
 }
 
-// timeStatsJSON is a TimeStats with the names of ProxyStore. Floats have the shortest form that reads back to the same
-// bits.
+// timeStatsJSON is the JSON form of a TimeStats, with the names of ProxyStore. Floats have the shortest form that is
+// read back as the same bits.
 type timeStatsJSON struct {
 	Count  *float64 `json:"count,omitempty"`
 	Calls  *float64 `json:"calls,omitempty"` // the count in ProxyStore 0.4
@@ -127,8 +128,9 @@ func (s TimeStats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON, bit for bit, and of ProxyStore's as_dict: "calls" is the count, as in
-// version 0.4, and a size of null is unknown. An impossible TimeStats is an error. Unknown keys are ignored.
+// UnmarshalJSON reads the output of MarshalJSON without loss of precision, and the output of ProxyStore's as_dict. As
+// in ProxyStore 0.4, "calls" may be the count, and a size of null means unknown. It returns an error for an impossible
+// TimeStats, and ignores unknown keys.
 func (s *TimeStats) UnmarshalJSON(data []byte) error {
 	return readJSON("time stats", data, s, timeStatsJSON.timeStats)
 }
@@ -144,7 +146,7 @@ func (w timeStatsJSON) timeStats() (s TimeStats, err error) {
 	}
 
 	s = TimeStats{Count: *count, Avg: *w.Avg, Min: *w.Min, Max: *w.Max, Last: w.Last, LastAt: w.LastAt}
-	slack := max(1e-6*s.Max, 1e-300) // rounding may put a mean slightly outside its range; products may underflow
+	slack := max(1e-6*s.Max, 1e-300) // rounding may move the mean slightly outside its range, and products may underflow
 	if !isSize(s.Min) || !isSize(s.Max) || s.Min > s.Max || !(s.Avg >= max(0, s.Min-slack)) ||
 		!(s.Avg <= s.Max+slack) || !isSize(s.Last) || !inRange(s.LastAt) {
 		return TimeStats{}, ErrMalformed

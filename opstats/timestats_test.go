@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-func TestTimeStats_Add(t *testing.T) {
+func TestTimeStats_AddComputesSameMeanAsProxyStore(t *testing.T) {
 	s := statsOf(t, 1, 3)
 	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3, Last: 3, LastAt: 100})
 	if s.Empty() || s.Total() != 4 {
-		t.Errorf("Empty %v, Total %v; want false, 4", s.Empty(), s.Total())
+		t.Errorf("Empty() = %v, Total() = %v; want false, 4", s.Empty(), s.Total())
 	}
 
 	tenths := statsOf(t, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)
 	if tenths.Avg != 0.09999999999999999 {
-		t.Errorf("ten times 0.1 have the mean %v, want ProxyStore's 0.09999999999999999", tenths.Avg)
+		t.Errorf("mean of ten times 0.1 = %v, want ProxyStore's 0.09999999999999999", tenths.Avg)
 	}
 
 	must(t, s.Add(math.Copysign(0, -1), unix(101)))
 	if s.Min != 0 || math.Signbit(s.Min) || math.Signbit(s.Last) {
-		t.Errorf("Add(-0) gives %+v, want Min and Last 0 without a sign", s)
+		t.Errorf("after Add(-0): %+v, want Min and Last 0 without a sign", s)
 	}
 }
 
-// A sampled event stands for several, which need not be a whole number.
+// A sampled event stands for several events, and their number need not be whole.
 func TestTimeStats_AddNCountsFractions(t *testing.T) {
 	var s TimeStats
 	must(t, s.AddN(10, 2.5, unix(1)))
@@ -48,12 +48,12 @@ func TestTimeStats_RefusesInvalidTimesSizesAndCounts(t *testing.T) {
 	}
 	for _, n := range []float64{0, 0.999, -1, nan, inf} {
 		if err := s.AddN(1, n, unix(1)); !errors.Is(err, ErrNotFinite) || s != before {
-			t.Errorf("AddN of %v times: error %v, %+v; want %v, %+v", n, err, s, ErrNotFinite, before)
+			t.Errorf("AddN(1, %v): error %v, %+v; want %v, %+v", n, err, s, ErrNotFinite, before)
 		}
 	}
 }
 
-// Sums do not overflow, with any times and counts.
+// Sums do not overflow, whatever the times and counts are.
 func TestTimeStats_StaysFinite(t *testing.T) {
 	var s TimeStats
 	for range 100 {
@@ -64,27 +64,27 @@ func TestTimeStats_StaysFinite(t *testing.T) {
 	m = m.Merge(hostile.Merge(hostile))
 	for _, v := range []float64{m.Avg, m.Total(), m.Count, m.LastAt} {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			t.Fatalf("merged statistics %+v, want finite numbers", m)
+			t.Fatalf("merged TimeStats = %+v, want finite numbers", m)
 		}
 	}
 	reread(t, &m, &TimeStats{})
 }
 
-func TestTimeStats_Merge(t *testing.T) {
+func TestTimeStats_MergeKeepsLaterTimeAsLast(t *testing.T) {
 	a, b := statsOf(t, 1, 3), statsOf(t, 6)
 	same(t, a.Merge(b), TimeStats{Count: 3, Avg: 10.0 / 3, Min: 1, Max: 6, Last: 6, LastAt: 100})
 	same(t, b.Merge(a), TimeStats{Count: 3, Avg: 10.0 / 3, Min: 1, Max: 6, Last: 3, LastAt: 100})
 
 	a.LastAt = 100.5
 	if got := a.Merge(b); got.Last != 3 || got.LastAt != 100.5 {
-		t.Errorf("a.Merge(b) = %+v, want Last 3, LastAt 100.5: a is later", got)
+		t.Errorf("a.Merge(b) = %+v, want Last 3 and LastAt 100.5 from a, which is later", got)
 	}
 	if got := b.Merge(a); got.Last != 3 || got.LastAt != 100.5 {
-		t.Errorf("b.Merge(a) = %+v, want Last 3, LastAt 100.5: a is later", got)
+		t.Errorf("b.Merge(a) = %+v, want Last 3 and LastAt 100.5 from a, which is later", got)
 	}
 }
 
-// An empty one changes nothing, not even the last bit, and not the last time of one from 1969.
+// Merging with an empty TimeStats changes nothing, not even the last bit of the mean, or a last time from 1969.
 func TestTimeStats_MergeWithEmptyChangesNothing(t *testing.T) {
 	var empty TimeStats
 	same(t, empty.Merge(empty), empty)
@@ -95,10 +95,10 @@ func TestTimeStats_MergeWithEmptyChangesNothing(t *testing.T) {
 	}
 }
 
-// The last known size stays: after an operation without a size, in a sum, and in a sum with one of unknown size.
+// The last known size is kept after an operation without a size, and in a sum with a TimeStats without a size.
 func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 	var s TimeStats
-	must(t, s.SetSize(3)) // no operation yet
+	must(t, s.SetSize(3)) // there is no operation yet
 	same(t, s, TimeStats{})
 
 	for _, size := range []float64{5, -1, 7} {
@@ -107,7 +107,7 @@ func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 			must(t, s.SetSize(size))
 		}
 		if want := max(size, 5); s.SizeBytes != want || !s.HasSize {
-			t.Errorf("size %v, known %v; want %v, true", s.SizeBytes, s.HasSize, want)
+			t.Errorf("SizeBytes = %v, HasSize = %v; want %v, true", s.SizeBytes, s.HasSize, want)
 		}
 	}
 
@@ -120,7 +120,7 @@ func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 		sized bool
 	}{{s, none, 7, true}, {none, s, 7, true}, {s, zero, 0, true}, {zero, s, 7, true}, {none, none, 0, false}} {
 		if m := c.a.Merge(c.b); m.SizeBytes != c.size || m.HasSize != c.sized {
-			t.Errorf("%+v merged with %+v is %+v, want size %v, known %v", c.a, c.b, m, c.size, c.sized)
+			t.Errorf("%+v merged with %+v = %+v, want SizeBytes %v, HasSize %v", c.a, c.b, m, c.size, c.sized)
 		}
 	}
 }
@@ -144,21 +144,21 @@ func TestTimeStats_JSONRoundTrips(t *testing.T) {
 	}
 }
 
-// ProxyStore 0.4 has other fields in its TimeStats, and an unknown size.
+// The TimeStats of ProxyStore 0.4 has different fields, and a size that may be null.
 func TestTimeStats_ReadsJSONOfProxyStore04(t *testing.T) {
 	var s TimeStats
 	must(t, json.Unmarshal([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`), &s))
 	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3})
 }
 
-// A timestamp from a float64 is the same float64 in the statistics.
+// A timestamp that was converted from a float64 is the same float64 in LastAt.
 func TestTimeStats_KeepsTimestampsExactly(t *testing.T) {
 	for i := range 100000 {
 		want := 1.7e9 + float64(i)*1234.567891
 		var s TimeStats
 		must(t, s.Add(1, unix(want)))
 		if s.LastAt != want {
-			t.Fatalf("LastAt is %v, want %v", s.LastAt, want)
+			t.Fatalf("LastAt = %v, want %v", s.LastAt, want)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// The lists of a [Transfers], by their names in the data of vLLM's class. The first four have one number per transfer.
+// The names of the lists of a [Transfers] in the data of vLLM's class. The first four lists have one number per
+// transfer.
 const (
 	TransferDuration       = "transfer_duration" // seconds
 	PostDuration           = "post_duration"     // seconds
@@ -22,13 +23,13 @@ const (
 	NumKVExpiredReqs       = "num_kv_expired_reqs"
 )
 
-// listNames lists the known lists in the order of the class.
+// listNames has the names of the known lists in the order of the class.
 var listNames = [...]string{
 	TransferDuration, PostDuration, BytesTransferred, NumDescriptors,
 	NumFailedTransfers, NumFailedNotifications, NumKVExpiredReqs,
 }
 
-// perTransfer is the number of lists, the first of listNames, with one number per transfer.
+// perTransfer is the number of lists with one number per transfer. They come first in listNames.
 const perTransfer = 4
 
 // isKnown reports whether the class has a list with the given name.
@@ -37,10 +38,11 @@ func isKnown(name string) bool { return slices.Contains(listNames[:], name) }
 // The limits of unknown lists.
 const (
 	maxUnknownLists = 32  // number of lists
-	maxListName     = 200 // bytes of a name
+	maxListName     = 200 // length of a name in bytes
 )
 
-// MaxDescriptors is the largest number of descriptors of one transfer. vLLM's class converts them to 32-bit numbers.
+// MaxDescriptors is the maximum number of descriptors of one transfer. vLLM's class converts the numbers to 32-bit
+// integers.
 const MaxDescriptors = math.MaxUint32
 
 // A Transfer is one transfer of KV cache.
@@ -49,35 +51,35 @@ type Transfer struct {
 	PostMicros  float64 // duration of posting in microseconds
 	Bytes       float64
 	Descriptors float64   // at most MaxDescriptors
-	End         time.Time // zero if unknown
+	End         time.Time // zero = unknown
 }
 
-// Transfers has the statistics of KV cache transfers. It is vLLM's class NixlKVConnectorStats with the methods Record,
-// RecordFailedTransfer and so on, CloneAndReset, Empty, Aggregate and Reduce. Its JSON is the class's data: seven
-// lists. The zero value is empty and ready to use.
+// Transfers holds the statistics of KV cache transfers. It corresponds to vLLM's class NixlKVConnectorStats, with the
+// methods Record, RecordFailedTransfer and so on, CloneAndReset, Empty, Aggregate and Reduce. Its JSON is the data of
+// the class, which is seven lists. The zero value is empty and ready to use.
 //
-// It is lenient where versions of vLLM differ. A missing list is empty. An unknown list is kept (up to 32), and its
-// entries make the statistics not empty, because they may be failures of a newer version.
+// It tolerates the differences between versions of vLLM. A missing list is treated as empty. Up to 32 unknown lists are
+// kept, and the statistics are not empty if such a list has entries, because they may be failures in a newer version.
 //
-// The lists grow with the job. Condense replaces them with exact sums and a [Sketch] for each P90.
+// The lists grow with the job. Condense replaces them with exact sums, and with a [Sketch] for each P90.
 type Transfers struct {
 	lists     map[string]list
 	condensed bool
 	times     span
 }
 
-// A list has the numbers of a list of the class or, once condensed, their count and sum.
+// A list holds the numbers of a list of the class or, once condensed, their count and sum.
 type list struct {
 	values []float64
 	sum    tally
-	sketch *Sketch // of a condensed list with a P90 in Reduce
+	sketch *Sketch // only for a condensed list with a P90 in Reduce
 }
 
-// len returns the length of the list, also of a condensed one.
+// len returns the length of the list, whether it was condensed or not.
 func (l list) len() int64 { return l.sum.N + int64(len(l.values)) }
 
-// A tally is the length and the sum of a list. Rest is the rounding error of Sum, so that Sum and Rest together are the
-// sum with one rounding (Neumaier's method).
+// A tally is the length and the sum of a list. Rest is the rounding error of Sum, so Sum + Rest is the exact sum,
+// rounded once (Neumaier's method).
 type tally struct {
 	N    int64   `json:"n"`
 	Sum  float64 `json:"sum"`
@@ -108,7 +110,7 @@ func (t *Transfers) Record(x Transfer) error {
 
 	row := [perTransfer]float64{x.XferMicros / 1e6, x.PostMicros / 1e6, x.Bytes, x.Descriptors}
 	for i, v := range row {
-		t.append(listNames[i], math.Abs(v)) // −0 is 0
+		t.append(listNames[i], math.Abs(v)) // −0 becomes 0
 	}
 	if !x.End.IsZero() {
 		t.times.add(x.End, row[0])
@@ -123,10 +125,10 @@ func (t *Transfers) RecordFailedTransfer() { t.append(NumFailedTransfers, 1) }
 // RecordFailedNotification counts a failed notification.
 func (t *Transfers) RecordFailedNotification() { t.append(NumFailedNotifications, 1) }
 
-// RecordKVExpired counts a request with blocks that were not fetched in time.
+// RecordKVExpired counts a request with KV cache blocks that were not fetched in time.
 func (t *Transfers) RecordKVExpired() { t.append(NumKVExpiredReqs, 1) }
 
-// append adds a number to a list, or to its condensed form.
+// append adds a number to the list with the given name, or to its condensed form.
 func (t *Transfers) append(name string, v float64) {
 	if !t.condensed {
 		t.extend(name, v)
@@ -134,18 +136,18 @@ func (t *Transfers) append(name string, v float64) {
 	}
 
 	if name == NumDescriptors {
-		v = math.Trunc(v) // like Reduce
+		v = math.Trunc(v) // as in Reduce
 	}
 	l := t.lists[name]
 	l.sum.add(v, 1)
 	if l.sketch != nil {
-		_ = l.sketch.Add(v) // cannot fail: v is finite, and no job has 2^53 transfers
+		_ = l.sketch.Add(v) // cannot fail, because v is finite and no job has 2^53 transfers
 	}
 	t.lists[name] = l
 }
 
-// extend appends to a list. From 16384 numbers on it allocates in steps of that many, because append would leave up to
-// a quarter of the memory unused.
+// extend appends numbers to a list. Above 16384 numbers, it allocates in steps of 16384, because append would leave up
+// to a quarter of the memory unused.
 func (t *Transfers) extend(name string, more ...float64) {
 	const step = 16384
 	values := t.lists[name].values
@@ -159,7 +161,7 @@ func (t *Transfers) extend(name string, more ...float64) {
 }
 
 // Condense replaces the lists with their lengths and sums, and the lists with a P90 in Reduce with a [Sketch] of a few
-// KiB. Later entries are condensed at once, until CloneAndReset.
+// KiB. Until the next CloneAndReset, later entries are condensed as they are added.
 func (t *Transfers) Condense() {
 	if t.condensed {
 		return
@@ -178,10 +180,11 @@ func (t *Transfers) Condense() {
 	}
 }
 
-// MaxUncondensed is the largest number of transfers that perfagent keeps in lists, over all Transfers. They take 4 MiB.
+// MaxUncondensed is the maximum number of transfers that perfagent keeps in lists, for all Transfers together. They
+// take 4 MiB.
 const MaxUncondensed = 131072
 
-// CloneAndReset returns the contents of t, and leaves t empty.
+// CloneAndReset returns the contents of t and makes t empty.
 func (t *Transfers) CloneAndReset() *Transfers {
 	c := *t
 	*t = Transfers{}
@@ -217,7 +220,7 @@ func (t *Transfers) Empty() bool {
 // Len returns the number of transfers.
 func (t *Transfers) Len() int64 { return t.lists[TransferDuration].len() }
 
-// Uncondensed returns the number of transfers in the lists. A transfer is four numbers and takes 32 bytes; four
+// Uncondensed returns the number of transfers in the lists. A transfer is four numbers, which take 32 bytes. Four
 // failures, or four entries of unknown lists, count as one transfer.
 func (t *Transfers) Uncondensed() int {
 	n := 0
@@ -228,7 +231,8 @@ func (t *Transfers) Uncondensed() int {
 	return n / perTransfer
 }
 
-// Sum returns the length and the sum of a list, even if it was condensed. Both are 0 for a missing list.
+// Sum returns the length and the sum of the list with the given name, whether it was condensed or not. Both are 0 if
+// there is no such list.
 func (t *Transfers) Sum(name string) (n int64, sum float64) {
 	l := t.lists[name]
 	if !t.condensed {
@@ -242,8 +246,8 @@ func (t *Transfers) UnknownLists() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.lists)), isKnown)
 }
 
-// Aggregate appends the lists of o and does not change their numbers; an empty o changes nothing. It returns [ErrFull]
-// if there are too many unknown lists: the excess lists are lost, everything else was added.
+// Aggregate appends the lists of o, which it does not change. An empty o changes nothing. If there are too many unknown
+// lists, it returns [ErrFull]; the excess lists are then lost, but everything else was added.
 func (t *Transfers) Aggregate(o *Transfers) (err error) {
 	if o.Empty() {
 		return nil
@@ -273,7 +277,7 @@ func (t *Transfers) Aggregate(o *Transfers) (err error) {
 		l.sum.add(more.sum.Sum, more.sum.N)
 		l.sum.Rest = bounded(l.sum.Rest + more.sum.Rest)
 		if l.sketch != nil {
-			_ = l.sketch.Merge(more.sketch) // cannot fail: no job has 2^53 transfers
+			_ = l.sketch.Merge(more.sketch) // cannot fail, because no job has 2^53 transfers
 		}
 		t.lists[name] = l
 	}
@@ -281,21 +285,21 @@ func (t *Transfers) Aggregate(o *Transfers) (err error) {
 	return err
 }
 
-// A span is the time from the start of the first transfer to the end of the last one, over transfers with a known end.
-// Nanoseconds since 1970 are exact, unlike Unix seconds in a float64.
+// A span is the time from the start of the first transfer to the end of the last one, for the transfers with a known
+// end. The times are nanoseconds since 1970, which are exact, unlike Unix seconds in a float64.
 type span struct {
 	first, last int64
 	n           int64 // number of transfers
 }
 
-// The end of a transfer lies in the years 1970 to 2199. Differences of nanoseconds then fit an int64, even if a long
-// duration is subtracted from an end.
+// The end of a transfer must be in the years 1970 to 2199. Nanoseconds then fit in an int64, even if a long duration is
+// subtracted from an end.
 const (
 	maxEnd      = 7258118400           // Unix seconds
-	maxDuration = 30 * 365 * 24 * 3600 // seconds; longer durations count as this
+	maxDuration = 30 * 365 * 24 * 3600 // seconds; longer durations are reduced to this
 )
 
-// plausible reports whether a transfer may have ended at end.
+// plausible reports whether end is in the range for the end of a transfer.
 func plausible(end time.Time) bool { return end.Unix() >= 0 && end.Unix() < maxEnd }
 
 // add extends the span by a transfer with a plausible end and the given duration.
@@ -325,9 +329,9 @@ func (t *Transfers) Span() (first, last time.Time, ok bool) {
 	return time.Unix(0, t.times.first).UTC(), time.Unix(0, t.times.last).UTC(), true
 }
 
-// WallThroughput returns the transferred MiB per second of the span, in which transfers may overlap. It reports false
-// if there is no span or it has no length. The throughput of Reduce divides by the sum of all durations instead, which
-// understates concurrent transfers.
+// WallThroughput returns the number of MiB transferred per second of the span, in which transfers may overlap. It
+// reports false if the span is unknown or empty. The throughput in Reduce is instead relative to the sum of all
+// durations, which understates concurrent transfers.
 func (t *Transfers) WallThroughput() (mbPerSecond float64, ok bool) {
 	if _, _, known := t.Span(); !known || t.times.first == t.times.last {
 		return 0, false
@@ -338,19 +342,19 @@ func (t *Transfers) WallThroughput() (mbPerSecond float64, ok bool) {
 	return bytes / (1 << 20) / seconds, true
 }
 
-// ownMember is the member of a Transfers' JSON that vLLM's class does not have. It contains the state outside the
-// lists.
+// ownMember is the name of the JSON member that vLLM's class does not have. It contains the state outside the lists.
 const ownMember = "perfagent"
 
 // stateJSON is the value of the member "perfagent".
 type stateJSON struct {
 	Span     []int64            `json:"span,omitempty"`     // first and last nanosecond, number of transfers
 	Lists    map[string]tally   `json:"lists,omitempty"`    // condensed lists
-	Sketches map[string]*Sketch `json:"sketches,omitempty"` // of the lists with a P90
+	Sketches map[string]*Sketch `json:"sketches,omitempty"` // for the lists with a P90
 }
 
-// MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the unknown
-// lists. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
+// MarshalJSON writes the data of vLLM's class: an object with the seven lists, in the order of the class, and then the
+// unknown lists. If ends of transfers are known or the lists were condensed, the object has an additional member,
+// "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	var own stateJSON
 	if t.times.n > 0 {
@@ -371,7 +375,7 @@ func (t *Transfers) MarshalJSON() ([]byte, error) {
 
 	var out object
 	for _, name := range names {
-		out.add(name, append([]float64{}, t.lists[name].values...)) // not null
+		out.add(name, append([]float64{}, t.lists[name].values...)) // an empty list instead of null
 	}
 	if t.times.n > 0 || t.condensed {
 		out.add(ownMember, own)
@@ -379,13 +383,13 @@ func (t *Transfers) MarshalJSON() ([]byte, error) {
 	return out.close()
 }
 
-// An object is the beginning of a JSON object with members in a fixed order.
+// An object builds a JSON object with its members in a fixed order.
 type object struct {
 	text []byte
 	err  error
 }
 
-// add adds a member.
+// add adds a member, and records the first error.
 func (o *object) add(name string, value any) {
 	quoted, err := json.Marshal(name)
 	text, err2 := json.Marshal(value)
@@ -393,7 +397,7 @@ func (o *object) add(name string, value any) {
 	o.text = append(append(append(append(o.text, ','), quoted...), ':'), text...)
 }
 
-// close returns the whole object, which has members.
+// close returns the complete object, which must have at least one member.
 func (o *object) close() ([]byte, error) {
 	o.text[0] = '{'
 	return append(o.text, '}'), o.err
@@ -404,13 +408,13 @@ func (t *Transfers) UnmarshalJSON(data []byte) error {
 	return t.read(data, true)
 }
 
-// ReadData reads the data of vLLM's class of any version. A missing list is empty, an unknown list is kept. These are
-// errors: a value that is not a list of numbers, the first four lists of different lengths, a negative number in one of
-// the seven known lists, descriptors above MaxDescriptors, numbers beyond 1e100, more than 32 unknown lists, and a name
-// of more than 200 bytes.
+// ReadData reads the data of any version of vLLM's class. A missing list is treated as empty, and an unknown list is
+// kept. It returns an error if a value is not a list of numbers, the first four lists have different lengths, one of
+// the seven known lists has a negative number, a number of descriptors is above MaxDescriptors, a number is beyond
+// 1e100, there are more than 32 unknown lists, or a name has more than 200 bytes.
 func (t *Transfers) ReadData(data []byte) error { return t.read(data, false) }
 
-// read reads lists and, if own, the state outside them, which only perfagent writes.
+// read reads the lists and, if own is true, the state outside the lists, which only perfagent writes.
 func (t *Transfers) read(data []byte, own bool) error {
 	return readJSON("transfers", data, t, func(members map[string]json.RawMessage) (read Transfers, err error) {
 		var state stateJSON
@@ -425,7 +429,7 @@ func (t *Transfers) read(data []byte, own bool) error {
 	})
 }
 
-// setState adds the state outside the lists. It reports false if a number is too large or has the wrong sign.
+// setState sets the state outside the lists. It reports false if a number is too large or has the wrong sign.
 func (t *Transfers) setState(w stateJSON) bool {
 	if len(w.Span) == 3 {
 		t.times = span{w.Span[0], w.Span[1], w.Span[2]}
@@ -453,7 +457,8 @@ func (t *Transfers) setState(w stateJSON) bool {
 	return true
 }
 
-// readLists reads the lists into empty Transfers. It reports false if they are impossible, or do not fit together.
+// readLists reads the lists into an empty Transfers. It reports false if a list is impossible or the lists do not fit
+// together.
 func (t *Transfers) readLists(members map[string]json.RawMessage) bool {
 	t.lists = make(map[string]list, len(members))
 	for name, raw := range members {
@@ -478,8 +483,9 @@ func (t *Transfers) readLists(members map[string]json.RawMessage) bool {
 	return len(t.UnknownLists()) <= maxUnknownLists
 }
 
-// numbers returns the numbers of a list. It parses the text itself, in a third of the time that encoding/json needs.
-// The text is known to be valid JSON, so forms that only ParseFloat accepts (Inf, hexadecimal) cannot occur.
+// numbers returns the numbers of a JSON list. It parses the text itself, which takes a third of the time of
+// encoding/json. The text is known to be valid JSON, so it cannot contain numbers that only ParseFloat accepts (Inf,
+// hexadecimal).
 func numbers(raw json.RawMessage) (values []float64, ok bool) {
 	inner, isList := bytes.CutPrefix(raw, []byte{'['})
 	inner = bytes.TrimSpace(bytes.TrimSuffix(inner, []byte{']'}))

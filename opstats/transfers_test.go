@@ -24,7 +24,7 @@ func transfersOf(t testing.TB, duration, post, bytes, descriptor []float64) *Tra
 	return &read
 }
 
-// scaled returns 1 to n, each times a factor.
+// scaled returns the numbers from 1 to n, each multiplied by factor.
 func scaled(n int, factor float64) []float64 {
 	list := make([]float64, n)
 	for i := range list {
@@ -72,7 +72,7 @@ func TestTransfers_ReduceEqualsVLLM(t *testing.T) {
 		{micros(2, 3), micros(2, 3), []float64{0, 0}, []float64{1, 1}, TransferSummary{2, 0.002, 0.003, 0.002, 0.003, 0, 0, 1}},
 	} {
 		got := transfersOf(t, c.duration, c.post, c.bytes, c.descriptor).Reduce()
-		if fmt.Sprint(got) != fmt.Sprint(c.want) { // so that NaN is NaN
+		if fmt.Sprint(got) != fmt.Sprint(c.want) { // compared as text, so that NaN equals NaN
 			t.Errorf("Reduce with durations %v:\ngot  %v\nwant %v", c.duration, got, c.want)
 		}
 	}
@@ -92,14 +92,14 @@ func TestTransferSummary_JSONRoundTrips(t *testing.T) {
 	}
 }
 
-// All halves of a thousandth of a millisecond, where numpy and Python round differently.
+// numpy and Python round numbers differently that are half-way between two thousandths.
 func TestNumpyRoundAndPythonRound_DifferAtHalves(t *testing.T) {
 	for v, want := range map[float64][2]float64{ // numpy, Python
 		0.0005: {0, 0.001}, 0.0025: {0.002, 0.003}, 0.0015: {0.002, 0.002}, 2.5: {2.5, 2.5}, 1e22: {1e22, 1e22},
 		0.0625: {0.062, 0.062}, 0.1875: {0.188, 0.188}, math.Inf(1): {math.Inf(1), math.Inf(1)},
 	} {
 		if n, p := numpyRound(v, 1000), pythonRound(v); n != want[0] || p != want[1] {
-			t.Errorf("%v is rounded to %v like numpy and %v like Python, want %v", v, n, p, want)
+			t.Errorf("numpyRound and pythonRound of %v = %v and %v, want %v", v, n, p, want)
 		}
 	}
 }
@@ -107,19 +107,19 @@ func TestNumpyRoundAndPythonRound_DifferAtHalves(t *testing.T) {
 func TestTransfers_RecordAppendsToLists(t *testing.T) {
 	var a Transfers
 	if !a.Empty() || a.Len() != 0 {
-		t.Errorf("new Transfers: Empty %v, Len %d; want true, 0", a.Empty(), a.Len())
+		t.Errorf("new Transfers: Empty() = %v, Len() = %d; want true, 0", a.Empty(), a.Len())
 	}
 	must(t, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56}))
 	same(t, jsonOf(t, &a), `{"transfer_duration":[0.009862],"post_duration":[0.005693],"bytes_transferred":[73400320],`+
 		`"num_descriptors":[56],"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[]}`)
 	if a.Empty() || a.Len() != 1 {
-		t.Errorf("after one Record: Empty %v, Len %d; want false, 1", a.Empty(), a.Len())
+		t.Errorf("after one Record: Empty() = %v, Len() = %d; want false, 1", a.Empty(), a.Len())
 	}
 	reread(t, &a, &Transfers{})
 }
 
-// An interval with failures only is not empty.
-func TestTransfers_FailuresAloneAreNotEmpty(t *testing.T) {
+// An interval that has only failures is not empty.
+func TestTransfers_OnlyFailuresAreNotEmpty(t *testing.T) {
 	for list, record := range map[string]func(*Transfers){
 		NumFailedTransfers:     (*Transfers).RecordFailedTransfer,
 		NumFailedNotifications: (*Transfers).RecordFailedNotification,
@@ -131,10 +131,10 @@ func TestTransfers_FailuresAloneAreNotEmpty(t *testing.T) {
 		must(t, all.Aggregate(&a))
 		must(t, all.Aggregate(&Transfers{}))
 		if n, sum := all.Sum(list); all.Empty() || all.Len() != 0 || n != 2 || sum != 2 {
-			t.Errorf("%s recorded twice: sum %v of %d, %s; want 2 of 2, not empty, no transfers", list, sum, n, jsonOf(t, &all))
+			t.Errorf("%s recorded twice: sum %v of %d entries, %s; want sum 2 of 2 entries, not empty, no transfers", list, sum, n, jsonOf(t, &all))
 		}
 		if got := jsonOf(t, &all); !strings.Contains(got, `"`+list+`":[1,1]`) || strings.Count(got, "[]") != 6 {
-			t.Errorf("%s recorded twice is written as %s, want only that list, as [1,1]", list, got)
+			t.Errorf("%s recorded twice: JSON = %s, want only that list with entries, [1,1]", list, got)
 		}
 		same(t, all.Reduce(), TransferSummary{})
 	}
@@ -171,8 +171,8 @@ func TestTransfers_RecordRefusesInvalidTransfers(t *testing.T) {
 	must(t, a.Record(Transfer{Descriptors: MaxDescriptors, End: far.Add(-1)}))
 }
 
-// Neither the result of CloneAndReset nor a copy changes afterwards.
-func TestTransfers_CloneAndResetHandsOverContents(t *testing.T) {
+// Neither the result of CloneAndReset nor the result of Clone changes afterwards.
+func TestTransfers_CloneAndResetReturnsIndependentContents(t *testing.T) {
 	var a Transfers
 	record := func(us float64) { must(t, a.Record(Transfer{XferMicros: us, End: unix(us)})) }
 	record(1)
@@ -185,14 +185,14 @@ func TestTransfers_CloneAndResetHandsOverContents(t *testing.T) {
 	handed := a.CloneAndReset()
 	handedJSON := jsonOf(t, handed)
 	if !a.Empty() || jsonOf(t, &a) != jsonOf(t, &Transfers{}) {
-		t.Errorf("after CloneAndReset: %s, want empty lists", jsonOf(t, &a))
+		t.Errorf("Transfers after CloneAndReset = %s, want empty lists", jsonOf(t, &a))
 	}
 	for range 100 {
 		record(9)
 		must(t, kept.Record(Transfer{XferMicros: 8, End: unix(8)}))
 	}
 	if got := jsonOf(t, handed); got != handedJSON || handed.Len() != 3 {
-		t.Errorf("the result of CloneAndReset became %s (%d transfers), want %s (3)", got, handed.Len(), handedJSON)
+		t.Errorf("the result of CloneAndReset changed to %s (%d transfers), want %s (3)", got, handed.Len(), handedJSON)
 	}
 
 	var b Transfers
@@ -211,8 +211,8 @@ func TestTransfers_CloneAndResetHandsOverContents(t *testing.T) {
 	}
 }
 
-// Three workers send their data each second, as JSON; the scheduler aggregates it. The result equals one list of all
-// transfers.
+// Three workers send their data as JSON once per second, and the scheduler aggregates it. The result equals one list of
+// all transfers.
 func TestTransfers_AggregatedRanksEqualOneList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var ranks [3]Transfers
@@ -241,25 +241,25 @@ func TestTransfers_AggregatedRanksEqualOneList(t *testing.T) {
 	same(t, jsonOf(t, &all), jsonOf(t, &one))
 	same(t, all.Reduce(), one.Reduce())
 	if all.Len() < 200 {
-		t.Errorf("%d transfers, want at least 200", all.Len())
+		t.Errorf("Len() = %d, want at least 200", all.Len())
 	}
 }
 
-// Versions of vLLM have different lists. The class raises KeyError for a list that the other side lacks.
+// Versions of vLLM have different lists. vLLM's class would raise a KeyError for a list that is missing on one side.
 func TestTransfers_KeepsListsOfOtherVersions(t *testing.T) {
 	var newer, all Transfers
 	must(t, json.Unmarshal([]byte(`{"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`), &newer))
 	if newer.Empty() {
-		t.Error("Empty() = true with failures in a list that only a newer version has, want false")
+		t.Error("Empty() = true with failures in a list of a newer version, want false")
 	}
 	must(t, all.Aggregate(&newer))
 	must(t, all.Aggregate(&newer))
 	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
 	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
-		t.Errorf("num_failed_handshakes: %d entries, sum %v; want 6, 5", n, sum)
+		t.Errorf("num_failed_handshakes: %d entries with sum %v, want 6 with sum 5", n, sum)
 	}
 	if n, sum := all.Sum("unheard_of"); n != 0 || sum != 0 {
-		t.Errorf("a missing list has %d entries, sum %v; want 0, 0", n, sum)
+		t.Errorf("missing list: %d entries with sum %v, want 0 with sum 0", n, sum)
 	}
 	same(t, jsonOf(t, &newer), `{"transfer_duration":[],"post_duration":[],"bytes_transferred":[],"num_descriptors":[],`+
 		`"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[],`+
@@ -268,12 +268,12 @@ func TestTransfers_KeepsListsOfOtherVersions(t *testing.T) {
 	all.Condense()
 	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
 	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
-		t.Errorf("condensed num_failed_handshakes: %d entries, sum %v; want 6, 5", n, sum)
+		t.Errorf("condensed num_failed_handshakes: %d entries with sum %v, want 6 with sum 5", n, sum)
 	}
 	reread(t, &all, &Transfers{})
 }
 
-// Unknown lists are kept up to a limit. Transfers are kept even if they come with too many.
+// Unknown lists are kept up to a limit. Known lists are kept even if they arrive with too many unknown lists.
 func TestTransfers_LimitsUnknownLists(t *testing.T) {
 	for _, condense := range []bool{false, true} {
 		var all Transfers
@@ -281,14 +281,14 @@ func TestTransfers_LimitsUnknownLists(t *testing.T) {
 			var x Transfers
 			must(t, json.Unmarshal(fmt.Appendf(nil, `{"num_failed_transfers":[1],"new_%02d":[1]}`, i), &x))
 			if err := all.Aggregate(&x); (i < maxUnknownLists) != (err == nil) || err != nil && !errors.Is(err, ErrFull) {
-				t.Errorf("Aggregate with unknown list %d: error %v, want %v from list %d on", i, err, ErrFull, maxUnknownLists)
+				t.Errorf("Aggregate with unknown list %d: error %v, want %v only from list %d on", i, err, ErrFull, maxUnknownLists)
 			}
 			if condense {
 				all.Condense()
 			}
 		}
 		if n, _ := all.Sum(NumFailedTransfers); n != maxUnknownLists+3 || len(all.UnknownLists()) != maxUnknownLists {
-			t.Errorf("%d failed transfers, %d unknown lists; want %d, %d", n, len(all.UnknownLists()), maxUnknownLists+3,
+			t.Errorf("got %d failed transfers, %d unknown lists; want %d, %d", n, len(all.UnknownLists()), maxUnknownLists+3,
 				maxUnknownLists)
 		}
 		reread(t, &all, &Transfers{})
@@ -301,60 +301,60 @@ func TestTransfers_SpanNeedsEveryEnd(t *testing.T) {
 	must(t, a.Record(Transfer{XferMicros: 9862, Bytes: 70 * mib, End: end}))
 	r := a.Reduce()
 	if rate, ok := a.WallThroughput(); !ok || math.Abs(rate-r.Throughput) > 0.001 {
-		t.Errorf("WallThroughput of one transfer is %v, %v; want %v, true", rate, ok, r.Throughput)
+		t.Errorf("WallThroughput of one transfer = %v, %v; want %v, true", rate, ok, r.Throughput)
 	}
 
-	// Four concurrent transfers: the class's rate is a quarter of the wall clock's.
+	// For four concurrent transfers, the throughput of vLLM's class is about a quarter of the wall throughput.
 	var b Transfers
 	for i := range 4 {
 		must(t, b.Record(Transfer{XferMicros: 1e6, Bytes: mib, End: end.Add(time.Duration(i) * time.Millisecond)}))
 	}
 	first, last, ok := b.Span()
 	if !ok || !first.Equal(end.Add(-time.Second)) || !last.Equal(end.Add(3*time.Millisecond)) {
-		t.Errorf("Span is %v to %v, %v; want from 1 s before %v to 3 ms after it", first, last, ok, end)
+		t.Errorf("Span = %v to %v, %v; want from 1 s before %v to 3 ms after it", first, last, ok, end)
 	}
 	if rate, _ := b.WallThroughput(); math.Abs(rate-4/1.003) > 1e-9 || b.Reduce().Throughput != 1 {
-		t.Errorf("wall throughput %v and throughput %v, want %v and 1", rate, b.Reduce().Throughput, 4/1.003)
+		t.Errorf("wall throughput = %v, throughput = %v; want %v, 1", rate, b.Reduce().Throughput, 4/1.003)
 	}
 
-	// Span survives operations that keep every transfer's end, and is lost with the first transfer without one.
+	// The span is kept by operations that keep the ends of all transfers, and is unknown once a transfer has no end.
 	back := reread(t, &b, &Transfers{})
 	must(t, back.Aggregate(&a))
 	back.Condense()
 	back = reread(t, back.CloneAndReset(), &Transfers{})
 	if first, last, ok = back.Span(); !ok || last.Sub(first) != time.Second+3*time.Millisecond || back.Len() != 5 {
-		t.Errorf("after condensing and rereading: Span %v to %v, %v, %d transfers; want 1.003 s, 5", first, last, ok,
+		t.Errorf("after condensing and rereading: Span = %v to %v, %v, %d transfers; want a span of 1.003 s, 5 transfers", first, last, ok,
 			back.Len())
 	}
 	must(t, back.Aggregate(transfersOf(t, []float64{1}, []float64{1}, []float64{1}, []float64{1})))
 	_, _, span := back.Span()
 	if _, rate := back.WallThroughput(); span || rate {
-		t.Errorf("with a transfer without an end: Span %v, WallThroughput %v; want false, false", span, rate)
+		t.Errorf("with a transfer without an end: Span known = %v, WallThroughput known = %v; want false, false", span, rate)
 	}
 }
 
 func TestTransfers_HaveNoSpanWithoutTransfers(t *testing.T) {
 	var a Transfers
 	if _, _, ok := a.Span(); ok {
-		t.Error("Span of no transfers = true, want false")
+		t.Error("Span without transfers returned true, want false")
 	}
-	must(t, a.Record(Transfer{End: unix(5)})) // took no time
+	must(t, a.Record(Transfer{End: unix(5)})) // the transfer took no time
 	if rate, ok := a.WallThroughput(); ok {
 		t.Errorf("WallThroughput of a transfer without duration = %v, true; want false", rate)
 	}
 	must(t, a.Record(Transfer{XferMicros: 1e99, End: unix(5)})) // longer than an int64 of nanoseconds
 	if first, _, ok := a.Span(); !ok || first.Year() != 1940 {
-		t.Errorf("Span of a huge duration begins at %v, %v; want in 1940", first, ok)
+		t.Errorf("Span of a huge duration begins at %v, %v; want a time in 1940, true", first, ok)
 	}
 	reread(t, &a, &Transfers{})
 }
 
-// After Condense the sums are exact, and the P90 are within 1 % of the nearest-rank value.
+// After Condense, the sums are exact, and the P90 values are within 1 % of the nearest-rank value.
 func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	var exact, early, late Transfers
 	if early.Condense(); !early.Empty() {
-		t.Error("condensing makes something of nothing")
+		t.Error("empty Transfers are not empty after Condense")
 	}
 	for range 50000 {
 		x := Transfer{
@@ -366,7 +366,7 @@ func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 		}
 	}
 	if late.Condense(); late.Uncondensed() != 0 || early.Uncondensed() != 0 || exact.Uncondensed() != 50000 {
-		t.Errorf("uncondensed: late %d, early %d, exact %d; want 0, 0, 50000", late.Uncondensed(), early.Uncondensed(),
+		t.Errorf("Uncondensed(): late %d, early %d, exact %d; want 0, 0, 50000", late.Uncondensed(), early.Uncondensed(),
 			exact.Uncondensed())
 	}
 	late.RecordFailedTransfer()
@@ -381,19 +381,19 @@ func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 	}{{&got.P90Xfer, &want.P90Xfer, exact.lists[TransferDuration].values}, {&got.P90Post, &want.P90Post, exact.lists[PostDuration].values}} {
 		rank := nearestRank(slices.Sorted(slices.Values(p.list)), 900) * 1000
 		if math.Abs(*p.got-rank) > 0.01*rank+0.0005 {
-			t.Errorf("P90 %v, want %v within 1 %%", *p.got, rank)
+			t.Errorf("P90 = %v, want %v within 1 %%", *p.got, rank)
 		}
 		*p.got = *p.want
 	}
 	same(t, got, want)
 	same(t, late.Estimated(), []string{"P90 xfer time (ms)", "P90 post time (ms)"})
 	if exact.Estimated() != nil {
-		t.Errorf("Estimated() = %q of lists, want none", exact.Estimated())
+		t.Errorf("Estimated() = %q while lists are kept, want none", exact.Estimated())
 	}
 	reread(t, &late, &Transfers{})
 }
 
-// A sum that naive addition gets wrong in any order.
+// Naive addition would get this sum wrong.
 func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 	var a Transfers
 	a.Condense()
@@ -402,16 +402,16 @@ func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 		must(t, a.Record(Transfer{XferMicros: 1e6}))
 	}
 	if _, sum := a.Sum(TransferDuration); sum != 1e16+100000 {
-		t.Errorf("condensed sum %v, want the exact %v", sum, 1e16+100000)
+		t.Errorf("condensed sum = %v, want the exact sum %v", sum, 1e16+100000)
 	}
-	// The length and the sum of the list survive.
+	// The length and the sum of the list are preserved.
 	if n, sum := reread(t, &a, &Transfers{}).Sum(TransferDuration); n != 100001 || sum != 1e16+100000 {
-		t.Errorf("after rereading: sum %v of %d entries, want %v of 100001", sum, n, 1e16+100000)
+		t.Errorf("after rereading: sum %v of %d entries, want sum %v of 100001 entries", sum, n, 1e16+100000)
 	}
 }
 
-// The counts are the same whether either side is condensed or not.
-func TestTransfers_AggregateEqualsWhetherCondensedOrNot(t *testing.T) {
+// The result of Aggregate is the same whether either side is condensed or not.
+func TestTransfers_AggregateIsSameIfCondensed(t *testing.T) {
 	part := func(condense bool) *Transfers {
 		var a Transfers
 		must(t, json.Unmarshal([]byte(`{"new":[2]}`), &a))
@@ -431,16 +431,16 @@ func TestTransfers_AggregateEqualsWhetherCondensedOrNot(t *testing.T) {
 		same(t, a.Reduce(), TransferSummary{4, 1, a.Reduce().P90Xfer, 0, 0, 1, 1000, 1})
 		for list, want := range map[string]float64{"new": 8, NumFailedNotifications: 4, NumFailedTransfers: 0} {
 			if _, sum := a.Sum(list); sum != want {
-				t.Errorf("condensed %v: sum of %s is %v, want %v", c, list, sum, want)
+				t.Errorf("condensed %v: sum of %s = %v, want %v", c, list, sum, want)
 			}
 		}
 		if _, _, ok := a.Span(); !ok || jsonOf(t, b) != before {
-			t.Errorf("condensed %v: Span %v, argument %s; want true, and unchanged %s", c, ok, jsonOf(t, b), before)
+			t.Errorf("condensed %v: Span known = %v, argument %s; want true, unchanged %s", c, ok, jsonOf(t, b), before)
 		}
 	}
 }
 
-// The memory documented for MaxUncondensed.
+// The lists take no more memory than the documentation of MaxUncondensed promises.
 func TestTransfers_FitTheirMemoryBudget(t *testing.T) {
 	const n = MaxUncondensed
 	bytes := heapOf(t, func() any {
@@ -450,9 +450,9 @@ func TestTransfers_FitTheirMemoryBudget(t *testing.T) {
 		}
 		return &a
 	})
-	t.Logf("%d transfers: %.2f MiB", n, float64(bytes)/mib)
+	t.Logf("lists of %d transfers: %.2f MiB", n, float64(bytes)/mib)
 	if bytes > 4*mib+50000 {
-		t.Errorf("lists take %d bytes, want at most 4 MiB", bytes)
+		t.Errorf("size of the lists = %d bytes, want at most 4 MiB", bytes)
 	}
 
 	condensed := heapOf(t, func() any {
@@ -464,6 +464,6 @@ func TestTransfers_FitTheirMemoryBudget(t *testing.T) {
 		return &a
 	})
 	if condensed > 10000 {
-		t.Errorf("condensed transfers take %d bytes, want at most 10000", condensed)
+		t.Errorf("size of condensed transfers = %d bytes, want at most 10000", condensed)
 	}
 }

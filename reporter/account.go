@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// withAccount returns a copy of job, which has only the numbers of wait4(2), and adds the counters of the job's control
-// group or processes. It returns nil if job is nil.
+// withAccount returns a copy of job, which has only the numbers from wait4(2), with the counters of the job's control
+// group or processes added. It returns nil if job is nil.
 func withAccount(job *Job, rec *collector.Recording) *Job {
 	if job == nil {
 		return nil
@@ -24,7 +24,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	if a.Source == host.JobFromTree && a.UnownedMB >= leastUnowned {
 		j.UnownedMB = float64(a.UnownedMB)
 	}
-	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // the job ended before it was read: wait4's own peak
+	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // the job ended before its memory was read: the peak is from wait4
 		j.MemoryKind = host.MemoryRSS
 	}
 	if a.Source != host.JobFromTree && a.PeakMB.Known() {
@@ -33,26 +33,26 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	return &j
 }
 
-// leastUnowned is the least growth of a node's shared memory that is reported, in MiB: other processes cause small
-// changes.
+// leastUnowned is the smallest growth of a node's shared memory that is reported, in MiB. Other processes often cause
+// smaller changes.
 const leastUnowned = 4
 
-// wholeCPU returns all CPU time of the job in seconds. wait4 gives the exact time of ended processes, except for
-// children of parents that ignore SIGCHLD; the time of running processes is added. A control group counts all CPU time,
-// except for processes that left the group.
+// wholeCPU returns the total CPU time of the job in seconds: the time of ended processes from wait4 plus the time of
+// running processes, or the time in the account if that is greater. wait4 misses the children of parents that ignore
+// SIGCHLD, and a control group misses processes that left it.
 func wholeCPU(j *Job, a *collector.Account) float64 {
 	ended := j.UserSeconds + j.SystemSeconds
 	if a.Source == host.JobFromTree && a.LivingCPUSeconds.Known() {
 		ended += float64(a.LivingCPUSeconds)
 	}
-	if a.CPUSeconds.Known() { // in a tree, it includes what was seen of children that no process waited for
+	if a.CPUSeconds.Known() { // for a process tree, it includes the sampled time of children that no process waited for
 		return max(ended, float64(a.CPUSeconds))
 	}
 	return ended
 }
 
-// leftGroup returns a remark if the job used much CPU time that its control group did not count and that became known
-// too late for the samples. Otherwise it returns "".
+// leftGroup returns a remark if the job used much CPU time that its control group did not count and that was found too
+// late to be in the samples. Otherwise it returns "".
 func leftGroup(j *Job, rec *collector.Recording) string {
 	late := rec.Account.LateCPUSeconds
 	if j == nil || late < 0.1*j.CPUSeconds+0.1 {
@@ -62,17 +62,17 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 		"which is missing from the samples; --cgroup off follows these processes", text.Seconds(late))
 }
 
-// peakMemory returns the peak memory of the whole job in MiB; 0 if unknown. Nothing is measured between samples, so it
-// is the greatest value that was certainly reached: the highest sample, the largest process (wait4), or the kernel's
-// peak of the job's control group. The last is reduced by the highest page cache and the highest memory of perfagent
-// seen in the group, and by unseen page cache (see unseenCache).
+// peakMemory returns the peak memory of the whole job in MiB; 0 if unknown. Because nothing is measured between
+// samples, the peak is the greatest value known to have been reached: the highest sample, the largest process (wait4),
+// or the kernel's peak of the job's control group. The kernel's peak is reduced by the highest sampled page cache and
+// the highest sampled memory of perfagent in the group, and by a bound on the unsampled page cache (see unseenCache).
 func peakMemory(j *Job, rec *collector.Recording) float64 {
 	a, peak := &rec.Account, 0.0
 	if v, ok := rec.Summaries[collector.JobMemory].Max(); ok {
 		peak = v
 	}
 	if largest := j.MaxRSSMB; !j.MaxRSSAtMost {
-		if a.Source != host.JobFromTree && !a.OutsideGroup && a.PeakMB > 0 { // wait4 counts pages of files, too
+		if a.Source != host.JobFromTree && !a.OutsideGroup && a.PeakMB > 0 { // wait4 also counts file-backed pages
 			largest = min(largest, float64(a.PeakMB))
 		}
 		peak = max(peak, largest)
@@ -86,12 +86,12 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 
 // unseenCache returns an upper bound, in MiB, of the page cache that came and went between two samples: the job's reads
 // from storage plus its writes to files. It is NaN if these are unknown, and 0 after a kill at the limit, because the
-// kernel reclaims all the page cache that it can before it kills.
+// kernel reclaims all the page cache that it can before it kills a process.
 func unseenCache(j *Job, a *collector.Account) float64 {
 	switch {
 	case a.FullAtKillMB.Known() && LimitKills(a, j) > 0:
 		return 0
-	case j.Attached: // these bytes are not known
+	case j.Attached: // the bytes that it read and wrote are unknown
 		return math.NaN()
 	}
 	return j.BlockReadMB + j.BlockWriteMB
@@ -139,8 +139,9 @@ func newGPUs(rec *collector.Recording) []GPU {
 }
 
 // LimitKills returns the number of processes that the kernel provably killed because the group that sets the job's
-// memory limit was full. It does not count kills because another group was full (one that the job created below, or one
-// above that other processes filled) or because the host was, nor kills of foreign processes in the same group.
+// memory limit was full. It does not count kills that happened because the host or another group was full (a group that
+// the job created below, or a group above that other processes filled), nor kills of processes in the same group that
+// are not part of the job.
 func LimitKills(a *collector.Account, j *Job) float64 {
 	here, elsewhere := 0.0, false
 	for _, v := range a.Victims {
@@ -154,7 +155,7 @@ func LimitKills(a *collector.Account, j *Job) float64 {
 	}
 
 	switch kills := GroupKills(a); {
-	case elsewhere: // a kill without a log entry may belong to either limit
+	case elsewhere: // a kill without a log entry may be due to either limit
 		return here
 	case here > 0 || LimitProved(a, j):
 		return max(here, kills)
@@ -164,8 +165,8 @@ func LimitKills(a *collector.Account, j *Job) float64 {
 	return 0
 }
 
-// GroupKills returns the number of processes that the kernel killed in the job's control group, without victims known
-// to be foreign.
+// GroupKills returns the number of processes that the kernel killed in the job's control group, except victims known
+// not to be part of the job.
 func GroupKills(a *collector.Account) float64 {
 	kills := 0.0
 	if a.OOMKills.Known() {
@@ -179,9 +180,9 @@ func GroupKills(a *collector.Account) float64 {
 	return max(0, kills)
 }
 
-// LimitProved reports whether it is certain, even without the kernel's log, that the newest kill in the group was for
-// the job's memory limit. If the kernel does not count events at the limit, a process that peaked near the limit proves
-// it, provided that the host had free memory.
+// LimitProved reports whether it is certain, even without the kernel's log, that the newest kill in the group was due
+// to the job's memory limit. If the kernel does not count events at the limit, a process that peaked near the limit is
+// proof, provided that the host had free memory.
 func LimitProved(a *collector.Account, j *Job) bool {
 	k := a.LastOOMKill
 	switch {
@@ -200,8 +201,9 @@ func LimitProved(a *collector.Account, j *Job) bool {
 	return k.AvailablePct >= collector.HostAvailablePct && 100*j.MaxRSSMB >= collector.LimitUnreclaimablePct*float64(limit)
 }
 
-// HitLimit reports whether v was killed for the job's memory limit, and whether that is known. The kernel log has paths
-// as the host sees them. If the job's group has a different path there, the two cannot be compared.
+// HitLimit reports whether v was killed because of the job's memory limit, and whether the cause is known. Paths in the
+// kernel log are relative to the host's root group. If perfagent knows the job's group under a different path, the two
+// cannot be compared.
 func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 	switch {
 	case v.Host:
@@ -211,15 +213,15 @@ func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 	case v.LimitGroup == a.Limits.MemoryGroup:
 		return true, true
 	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.InnerMemoryGroup, v.LimitGroup):
-		return true, true // job and step of a scheduler have the same limit
+		return true, true // a scheduler's job and step have the same limit
 	case a.Limits.MemoryGroup == "": // the limit is set above the visible groups
 		return false, InGroup(v.LimitGroup, a.MemoryPath) && v.LimitGroup != a.MemoryPath
 	}
 	return false, InGroup(v.Group, a.MemoryPath)
 }
 
-// InGroup reports whether the control group is the group of, or is below it. It returns false if of is the root, which
-// contains everything.
+// InGroup reports whether the control group is of itself or a descendant of it. It returns false if of is "" or the
+// root, which contains every group.
 func InGroup(group, of string) bool {
 	return of != "" && of != "/" && (group == of || strings.HasPrefix(group, of+"/"))
 }

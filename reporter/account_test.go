@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// accountReport returns the node of a job of 10 s, after change has modified its Account.
+// accountReport returns the node of a job of 10 s, after change has modified its Account and Job.
 func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.Job)) *reporter.Node {
 	t.Helper()
 	in := reportertest.JobInput(10, 0, 0, "")
@@ -26,8 +26,8 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.J
 	return r.Nodes[r.NodeNames()[0]]
 }
 
-// The kernel's own peak of the limiting group counts where it is above the samples.
-func TestNew_MemoryLimitShareIncludesTheKernelsPeak(t *testing.T) {
+// The kernel's own peak of the limiting group is used if it is above the samples.
+func TestNew_MemoryLimitShareIncludesKernelPeak(t *testing.T) {
 	for _, c := range []struct {
 		reached     series.Optional
 		read, wrote float64 // MiB
@@ -47,7 +47,7 @@ func TestNew_MemoryLimitShareIncludesTheKernelsPeak(t *testing.T) {
 		})
 		got, ok := n.Metrics[reporter.MetricLimitMemory]
 		if ok != (c.want > 0) || ok && got != c.want {
-			t.Errorf("%+v: %v %% of the limit (known: %v), want %v (0 = unknown)", c, got, ok, c.want)
+			t.Errorf("%+v: share of the memory limit = %v %% (present: %v), want %v (0 = absent)", c, got, ok, c.want)
 		}
 	}
 }
@@ -59,66 +59,62 @@ func TestNew_JobCPUIncludesEndedAndRunningProcesses(t *testing.T) {
 		user, want, late float64
 		said             bool
 	}{
-		{"all has ended", host.JobFromTree, 5, 0, 5, 5, 0, false},
-		{"a daemon goes on", host.JobFromTree, 5.9, 1, 5, 6, 0, false},
-		{"children of which nobody has the account", host.JobFromTree, 5, 0, 0.2, 5, 0, false},
-		{"not looked at", host.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0, false},
-		{"a group has short children", host.JobFromCreated, 7, series.Unknown(), 5, 7, 0, false},
-		{"left the group, and was followed", host.JobFromGroup, 5, series.Unknown(), 5, 5, 0.5, false},
-		{"left the group unseen", host.JobFromGroup, 5, series.Unknown(), 5, 5, 4, true},
+		{"all processes ended", host.JobFromTree, 5, 0, 5, 5, 0, false},
+		{"daemon still running", host.JobFromTree, 5.9, 1, 5, 6, 0, false},
+		{"children that no process waited for", host.JobFromTree, 5, 0, 0.2, 5, 0, false},
+		{"never sampled", host.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0, false},
+		{"group with short-lived children", host.JobFromCreated, 7, series.Unknown(), 5, 7, 0, false},
+		{"left the group, but was followed", host.JobFromGroup, 5, series.Unknown(), 5, 5, 0.5, false},
+		{"left the group unnoticed", host.JobFromGroup, 5, series.Unknown(), 5, 5, 4, true},
 	} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.LateCPUSeconds = c.late
 			a.Source, a.CPUSeconds, a.LivingCPUSeconds, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
 		})
-		if n.Job.CPUSeconds != c.want {
-			t.Errorf("%s: the job used %v s of CPU, want %v", c.name, n.Job.CPUSeconds, c.want)
-		}
+		wantEqual(t, n.Job.CPUSeconds, c.want, "%s: the job used", c.name)
 		said := false
 		for _, m := range n.Missing {
 			said = said || m.Code == reporter.JobOutside && strings.Contains(m.Why, "used 4.0 s of CPU that its control group did not count")
 		}
-		if said != c.said {
-			t.Errorf("%s: a Missing reports that the job left its group: %v, want %v", c.name, said, c.said)
-		}
+		wantEqual(t, said, c.said, "%s: reported that processes left the group", c.name)
 	}
 }
 
-// A limit that was lowered during the run was not exceeded before.
-func TestNew_ChangingCPULimitCountsWithItsMean(t *testing.T) {
+// A CPU limit that was lowered during the run was not exceeded before the change.
+func TestNew_UsesMeanOfChangingCPULimit(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, j.SystemSeconds, a.CPUSeconds, a.Limits.CPUs = 5, 0, 5, 0.2
 		a.LimitCPUSeconds = 1e9
 	})
 	if v := n.Metrics[reporter.MetricLimitCPU]; !(v > 0 && v < 1) {
-		t.Errorf("%v %% of the CPU limit, want more than 0 and less than 1: the limit was high nearly all the time", v)
+		t.Errorf("used %v %% of the CPU limit, want more than 0 and less than 1, because the limit was high most of the time", v)
 	}
 	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2
 	})
 	if v := n.Metrics[reporter.MetricLimitCPU]; v != 100 {
-		t.Errorf("%v %% of the CPU limit, want 100, the maximum", v)
+		t.Errorf("used %v %% of the CPU limit, want 100, the maximum", v)
 	}
 }
 
-func TestNew_PeakMemoryIsAtMostTheGroups(t *testing.T) {
+func TestNew_PeakMemoryIsAtMostGroupPeak(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		a.Source, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 97 {
-		t.Errorf("peak %v MiB, want 97, the peak of the group", n.Job.PeakMemoryMB)
+		t.Errorf("peak memory = %v MiB, want 97, the peak of the group", n.Job.PeakMemoryMB)
 	}
 
 	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		a.Source, a.OutsideGroup, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, true, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 103 {
-		t.Errorf("peak %v MiB, want 103, the peak of a process outside of the group", n.Job.PeakMemoryMB)
+		t.Errorf("peak memory = %v MiB, want 103, the peak of a process outside the group", n.Job.PeakMemoryMB)
 	}
 }
 
 // Page cache that came and went between two samples is not the job's memory.
-func TestNew_PeakMemoryExcludesUnseenCache(t *testing.T) {
+func TestNew_PeakMemoryExcludesUnsampledPageCache(t *testing.T) {
 	for _, c := range []struct {
 		read, wrote float64
 		kills       series.Optional
@@ -132,8 +128,6 @@ func TestNew_PeakMemoryExcludesUnseenCache(t *testing.T) {
 				a.FullAtKillMB, a.LastOOMKill = 160, &collector.OOMKill{AtLimit: c.proved}
 			}
 		})
-		if n.Job.PeakMemoryMB != c.want {
-			t.Errorf("%+v: peak %v MiB, want %v", c, n.Job.PeakMemoryMB, c.want)
-		}
+		wantEqual(t, n.Job.PeakMemoryMB, c.want, "%+v: peak memory", c)
 	}
 }

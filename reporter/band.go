@@ -12,15 +12,15 @@ type Band struct {
 	Max  Numbers `json:"max"`
 }
 
-// Fold combines every k neighboring points into one with their least minimum, their greatest maximum, and the mean of
-// their means, in which point i has the weight weight(i). A nil weight means equal weights. Unmeasured points are
-// ignored. The result shares no memory with b.
+// Fold combines each group of k neighboring points into one point with the least minimum, the greatest maximum, and the
+// weighted mean of the means. weight(i) is the weight of point i; a nil weight means equal weights. Unmeasured points
+// are ignored. The result shares no memory with b.
 func (b Band) Fold(k int, weight func(i int) float64) Band {
 	out := Band{
 		Min: fold(b.Min, k, func(i, j int) float64 { return extreme(b.Min[i:j], math.Min) }),
 		Max: fold(b.Max, k, b.MaxOf),
 	}
-	if k == 1 { // unchanged, to the last bit
+	if k == 1 { // the means stay exact
 		out.Mean = slices.Clone(b.Mean)
 	} else {
 		out.Mean = fold(b.Mean, k, func(i, j int) float64 {
@@ -30,11 +30,11 @@ func (b Band) Fold(k int, weight func(i int) float64) Band {
 	return out
 }
 
-// MeanOf returns the mean of points i…j−1, in which point i has the weight weight(i); NaN if none was
-// measured. A nil weight means equal weights.
+// MeanOf returns the weighted mean of points i…j−1; NaN if none was measured. weight(i) is the weight of point i; a nil
+// weight means equal weights.
 func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
 	if weight == nil {
-		each := 1 / float64(j-i) // so that no sum overflows
+		each := 1 / float64(j-i) // keeps the sum from overflowing
 		weight = func(int) float64 { return each }
 	}
 	sum, total := 0.0, 0.0
@@ -47,8 +47,8 @@ func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
 	return sum / total // NaN if nothing was measured
 }
 
-// clamped returns the value nearest to mean from least to greatest, because rounding may have moved mean out of that
-// range. If the bounds are NaN, it returns mean.
+// clamped limits mean, which rounding may have moved out of its range, to the range from least to greatest. Bounds that
+// are NaN do not limit it.
 func clamped(mean, least, greatest float64) float64 {
 	if mean < least {
 		return least
@@ -77,7 +77,7 @@ func extreme(list []float64, join func(a, b float64) float64) float64 {
 	return out
 }
 
-// fold replaces every k neighboring items i…j−1 of list with value(i, j).
+// fold returns list with each group of k neighboring items i…j−1 replaced by value(i, j).
 func fold(list Numbers, k int, value func(i, j int) float64) Numbers {
 	out := make(Numbers, 0, (len(list)+k-1)/k)
 	for i := 0; i < len(list); i += k {

@@ -25,11 +25,11 @@ func TestBand_Fold(t *testing.T) {
 		weight func(int) float64
 		want   reporter.Band
 	}{
-		{"as it is", 1, heavy, b},
+		{"no folding", 1, heavy, b},
 		{"pairs", 2, nil, reporter.Band{Min: reporter.Numbers{0, 4, nan}, Mean: reporter.Numbers{3, 5, nan}, Max: reporter.Numbers{9, 6, nan}}},
-		{"weighted", 2, heavy, reporter.Band{Min: reporter.Numbers{0, 4, nan}, Mean: reporter.Numbers{3.5, 5, nan}, Max: reporter.Numbers{9, 6, nan}}},
-		{"an odd rest", 3, heavy, reporter.Band{Min: reporter.Numbers{0, 4}, Mean: reporter.Numbers{3.5, 5}, Max: reporter.Numbers{9, 6}}},
-		{"all", 9, heavy, reporter.Band{Min: reporter.Numbers{0}, Mean: reporter.Numbers{49.0 / 11}, Max: reporter.Numbers{9}}},
+		{"weighted pairs", 2, heavy, reporter.Band{Min: reporter.Numbers{0, 4, nan}, Mean: reporter.Numbers{3.5, 5, nan}, Max: reporter.Numbers{9, 6, nan}}},
+		{"remainder", 3, heavy, reporter.Band{Min: reporter.Numbers{0, 4}, Mean: reporter.Numbers{3.5, 5}, Max: reporter.Numbers{9, 6}}},
+		{"all points", 9, heavy, reporter.Band{Min: reporter.Numbers{0}, Mean: reporter.Numbers{49.0 / 11}, Max: reporter.Numbers{9}}},
 	} {
 		got := b.Fold(c.k, c.weight)
 		if d := cmp.Diff(c.want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-15, 0)); d != "" {
@@ -44,14 +44,14 @@ func TestBand_Fold(t *testing.T) {
 	}
 }
 
-// No sum of representable numbers overflows.
+// The mean of representable numbers does not overflow.
 func TestBand_MeanOfHugeNumbersIsFinite(t *testing.T) {
 	t.Parallel()
 	b := reporter.Band{Mean: reporter.Numbers{math.MaxFloat64, math.MaxFloat64}}
 	if got := b.MeanOf(0, 2, nil); got != math.MaxFloat64 {
-		t.Errorf("mean of two times MaxFloat64 is %v, want MaxFloat64", got)
+		t.Errorf("mean of MaxFloat64 and MaxFloat64 = %v, want MaxFloat64", got)
 	}
 	if got := b.MeanOf(1, 1, nil); !math.IsNaN(got) {
-		t.Errorf("mean of no points is %v, want NaN", got)
+		t.Errorf("mean of no points = %v, want NaN", got)
 	}
 }

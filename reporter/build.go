@@ -25,14 +25,13 @@ type Input struct {
 	Recording *collector.Recording
 	Job       *Job // nil for a sidecar
 	Agent     Agent
-	// Missing has what the caller knows to be missing (a journal that could not be
-	// written, for example).
+	// Missing lists losses that only the caller can report, such as a journal that could not be written.
 	Missing []Missing
 	// Push is the state of the push; the zero value means off.
 	Push PushState
 }
 
-// New returns the Report of one node, without a verdict and findings. Programs use diagnosis.New, which adds them.
+// New returns the Report of one node, without a verdict or findings. Programs use diagnosis.New, which adds them.
 func New(in Input) *Report {
 	rec := in.Recording
 	run := in.Run
@@ -195,8 +194,8 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	return slices.Concat(out, processesMissing(rec, job), marksMissing(rec))
 }
 
-// readingsOf returns the number of Readings in which the source was read. The first Reading, the baseline, has only
-// counters, and it has the job's only if the job was already running.
+// readingsOf returns the number of Readings in which the source was read. The first Reading, the baseline, contains
+// only counters, and the job's counters only if the job was already running.
 func readingsOf(source string, rec *collector.Recording) int64 {
 	switch source {
 	case host.SourceMemory, host.SourceDisk, host.SourceLoad:
@@ -262,7 +261,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	samples := Samples{}
 	envelope := make(Envelope, rec.NumColumns())
 	for c := range rec.NumColumns() {
-		// The first columns always belong in a report, a later one only if it was ever measured, so that a node without
+		// Some columns are in every report. The others are included only if they were measured, so that a node without
 		// GPUs or control groups has no lists of nulls.
 		if !c.Info().Always && rec.Summaries[c].Count() == 0 {
 			continue
@@ -301,8 +300,9 @@ func addTimelines(envelope Envelope, operations *collector.Operations, from, to 
 	}
 }
 
-// envelopePoint drops excess digits: means are rounded to 6 decimals, rates to about a byte per second. Extremes of
-// percentages and counters stay exact, so the rounded mean is clamped to them.
+// envelopePoint returns the minimum, mean and maximum of s without excess digits: means and rates are rounded to 6
+// decimals, and times to 3. The extremes of percentages and counters stay exact, so the rounded mean is clamped to
+// them.
 func envelopePoint(c collector.Column, s series.Stat) (least, mean, greatest float64) {
 	least, mean, greatest = s.Min, s.Mean(), s.Max
 	decimals := 6

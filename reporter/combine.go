@@ -12,13 +12,14 @@ import (
 )
 
 // Combine combines the reports of a node's ranks in one launch into the report of the node. A source is the report of a
-// rank's perfagent, or what its journal has so far; the order of sources makes no difference. Combine modifies neither
-// the sources nor the data that they point to.
+// rank's perfagent, or a report built from its journal so far. The order of the sources makes no difference. Combine
+// modifies neither the sources nor the data that they point to.
 //
-// A rank that is in several sources is taken from the one that has its end. Two sources that both have its end, but
-// differ, are an error that contains both paths. docs/report.md describes how each number is combined.
+// If a rank is in several sources, Combine uses the source that records the end of the rank. If two sources record its
+// end but differ, Combine returns an error that contains both paths. docs/report.md describes how each number is
+// combined.
 //
-// The result lacks the verdict and the findings of the node. Programs use diagnosis.Combine, which adds them.
+// The result has no verdict and no findings. Programs use diagnosis.Combine, which adds them.
 func Combine(sources []SourceReport) (*Report, error) {
 	list, err := newParts(sources)
 	if err != nil {
@@ -40,8 +41,9 @@ type rankPart struct {
 	ranks []*Rank // in order, at least one; copies with envelopes on the time axis of the whole node
 
 	axis   timeAxis
-	shares []share // of its points in points of the node's axis; nil if both axes are the same
-	// offsets has, for each host counter, its growth from the start of the first host span to the start of this part's.
+	shares []share // overlaps with the points of the node's axis; nil if both axes are the same
+	// offsets holds the growth of each host counter from the start of the first host span to the start of this part's
+	// host span.
 	offsets map[collector.Column]float64
 }
 
@@ -81,7 +83,7 @@ func newPart(s SourceReport) (*rankPart, error) {
 	}
 
 	p := &rankPart{run: s.Report.Run, path: s.Path, offsets: make(map[collector.Column]float64)}
-	for p.name, p.Node = range s.Report.Nodes { // one
+	for p.name, p.Node = range s.Report.Nodes { // exactly one
 	}
 	if p.Node == nil {
 		p.Node = &Node{}
@@ -119,8 +121,8 @@ func compareParts(a, b *rankPart) int {
 	)
 }
 
-// dropDuplicateRanks drops parts with only ranks that earlier, more complete parts have. Recordings of a rank that
-// conflict are an error.
+// dropDuplicateRanks drops the parts that contain only ranks of earlier, more complete parts. Conflicting recordings of
+// a rank are an error.
 func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 	var out []*rankPart
 	taken := make(map[int]*rankPart)
@@ -150,7 +152,7 @@ func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 	return out, nil
 }
 
-// supersedes reports whether p, which has the same rank as r, has everything that r has.
+// supersedes reports whether p, which contains the same rank as r, has all the data of r.
 func supersedes(p *rankPart, r *Rank) bool {
 	if r.Incomplete != "" {
 		return true
@@ -185,14 +187,14 @@ type combiner struct {
 	parts []*rankPart // by their lowest rank
 	run   Run
 
-	// hostSeries are the spans that supply the host's time series, hostTotals the spans that supply its totals, in
-	// order of time. They differ only if no sample was taken.
+	// hostSeries are the spans that supply the host's time series, and hostTotals are the spans that supply its totals,
+	// both in order of time. They differ only if no sample was taken.
 	hostSeries, hostTotals []partSpan
 
 	spans          []axisSpan // of the time axis
 	axis           timeAxis
 	operationParts []*rankPart // parts with operations
-	nodeMissing    []Missing   // data of the parts that the combined node cannot have
+	nodeMissing    []Missing   // entries for data that could not be combined
 }
 
 // wholeRun returns the run that spans all ranks. Its exit code is from the rank that failed first.
@@ -257,7 +259,7 @@ func (c *combiner) ranks() []*Rank {
 }
 
 // exit returns the exit code and the signal of the rank that failed first. code is 0 if all ranks succeeded, and nil if
-// that is unknown.
+// it is unknown.
 func (c *combiner) exit() (code *int, signal string) {
 	ranks := c.ranks()
 	if first := firstFailed(ranks); first != nil {
@@ -275,8 +277,8 @@ type rankMissing struct {
 	ranks []int
 }
 
-// missing returns the Missing of n: from its ranks, for the host if no rank measured it, and for values that cannot be
-// combined. An entry that concerns only some ranks lists them.
+// missing returns the Missing of n: the entries of its ranks, an entry for the host if no rank measured it, and entries
+// for values that cannot be combined. An entry that concerns only some ranks lists them.
 func (c *combiner) missing(n *Node) []Missing {
 	out := c.combineMissing()
 	if len(c.hostTotals) == 0 {
@@ -294,8 +296,8 @@ func (c *combiner) missing(n *Node) []Missing {
 	return append(out, c.nodeMissing...)
 }
 
-// combineMissing merges the Missing of the ranks, except for metrics. For the host and the clock, it takes only parts
-// that supply points of the node's series.
+// combineMissing merges the Missing of the ranks, except for metrics. For the host and the clock, it uses only the
+// parts that supply points of the node's series.
 func (c *combiner) combineMissing() []Missing {
 	var list []*rankMissing
 	for _, p := range c.parts {
@@ -337,7 +339,7 @@ func addRankMissing(list []*rankMissing, p *rankPart, m Missing) []*rankMissing 
 	return list
 }
 
-// ofTheNode reports whether what, as in [Missing].What, belongs to the whole node, whichever rank reports it.
+// ofTheNode reports whether what, as in [Missing].What, concerns the whole node, no matter which rank reports it.
 func ofTheNode(what string) bool { return what == "clock" || ofHost(what) }
 
 // countsFor reports whether what, missing from p, is also missing from the node.

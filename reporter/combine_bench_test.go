@@ -10,7 +10,7 @@ import (
 )
 
 // manyRanks returns the encoded reports of n ranks with the given number of samples. Rank 0 measures the host. The
-// values differ from sample to sample, like real ones.
+// values differ from sample to sample, like real values.
 func manyRanks(t testing.TB, n, samples int) [][]byte {
 	t.Helper()
 	var out [][]byte
@@ -32,15 +32,13 @@ func decodedParts(t testing.TB, data [][]byte) []reporter.SourceReport {
 	var out []reporter.SourceReport
 	for _, part := range data {
 		r, err := reporter.Decode(part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, reporter.SourceReport{Report: r})
 	}
 	return out
 }
 
-// BenchmarkCombine combines 64 ranks of 1,000 samples: within 0.3 s.
+// BenchmarkCombine combines 64 ranks of 1,000 samples each. It must take at most 0.3 s.
 func BenchmarkCombine(b *testing.B) {
 	parts := decodedParts(b, manyRanks(b, 64, 1000))
 	b.ReportAllocs()
@@ -51,7 +49,8 @@ func BenchmarkCombine(b *testing.B) {
 	}
 }
 
-// BenchmarkCombine_ReadAndWrite does the work of the last of 64 ranks with their files: within 0.5 s.
+// BenchmarkCombine_ReadAndWrite reads the files of 64 ranks and writes the combined file, as the last rank of a node
+// does. It must take at most 0.5 s.
 func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 	data := manyRanks(b, 64, 1000)
 	size := 0
@@ -62,16 +61,14 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r, err := reporter.Combine(decodedParts(b, data))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		b.ReportMetric(float64(len(encodedReport(b, r))), "bytes-out")
 	}
 }
 
-// Combining 64 ranks takes little more memory than the result.
-func TestCombine_AllocatesLittle(t *testing.T) {
-	testenv.SkipIfShort(t, "a second of CPU for its many ranks")
+// Combining 64 ranks allocates little more memory than the result takes.
+func TestCombine_LimitsAllocations(t *testing.T) {
+	testenv.SkipIfShort(t, "a second of CPU to build 64 ranks")
 	parts := decodedParts(t, manyRanks(t, 64, 1000))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

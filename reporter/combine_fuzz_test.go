@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Combining any reports of ranks returns an error or a report that can be written and read.
+// FuzzCombine checks that Combine returns an error or a report that can be encoded and decoded.
 func FuzzCombine(f *testing.F) {
 	parts := partsOf(f, plan{Rank: 0, OnNode: 2, End: 3, CPUs: 1, HostSpan: between(0, 3), Group: "/a"},
 		plan{Rank: 1, OnNode: 2, Start: 0.5, End: 7, CPUs: 2, HostSpan: between(4, 7), Exit: 1},

@@ -19,8 +19,8 @@ type partSpan struct {
 
 func (h partSpan) seconds() float64 { return HostSpan{Start: h.start, End: h.end}.seconds() }
 
-// findHostSpans finds the spans that supply the host's series, in order of time. If two perfagents that could not see
-// each other measured the host at the same time, it takes the longer span.
+// findHostSpans finds the spans that supply the host's series, in order of time. If two perfagents measured the host at
+// the same time, because they did not find each other, it uses the longer span.
 func (c *combiner) findHostSpans() {
 	var all []partSpan
 	for _, p := range c.parts {
@@ -46,14 +46,14 @@ func (c *combiner) findHostSpans() {
 	}
 }
 
-// overlap returns for how many seconds a and b overlap. It is negative if one began after the other's end.
+// overlap returns the length of the overlap of a and b in seconds. It is negative if there is a gap between them.
 func overlap(a, b partSpan) float64 {
 	own := min(a.end.Sub(a.start.Time), b.end.Sub(b.start.Time))
 	return min(own, a.end.Sub(b.start.Time), b.end.Sub(a.start.Time)).Seconds()
 }
 
-// unsampled returns the part with the most information about the host if no part has a sample of the host: the longest
-// part that did not leave the host to another rank.
+// unsampled returns the span that supplies the host's totals if no part has a sample of the host: the run of the
+// longest part that did not leave the host to another rank. It returns nil if every part did.
 func (c *combiner) unsampled() []partSpan {
 	own := c.partsWith(func(p *rankPart) bool {
 		return !slices.ContainsFunc(p.Missing, func(m Missing) bool { return m.Code == HostByAnother })
@@ -68,7 +68,7 @@ func (c *combiner) unsampled() []partSpan {
 // compareLengths compares two parts by the lengths of their runs.
 func compareLengths(a, b *rankPart) int { return cmp.Compare(a.run.WallSeconds, b.run.WallSeconds) }
 
-// base returns the part that supplies what all parts have in common: the host and its sampling.
+// base returns the part that supplies the data common to all parts: the host and its sampling.
 func (c *combiner) base() *rankPart {
 	if len(c.hostTotals) > 0 {
 		return c.hostTotals[0].rankPart
@@ -116,7 +116,7 @@ func (c *combiner) hostMetric(m *Metric) (v float64, ok bool) {
 	case m.Aggregation == collector.Max:
 		return greatest, true
 	case m.Aggregation == collector.Mean && weight > 0:
-		return min(sum/weight, greatest), true // rounding must not take a share above 100 %
+		return min(sum/weight, greatest), true // rounding must not push a share above 100 %
 	case m.Aggregation == collector.Mean:
 		return plain / float64(count), true
 	case m.Aggregation == 0: // since boot
@@ -135,8 +135,8 @@ func (c *combiner) hostMetric(m *Metric) (v float64, ok bool) {
 	return plain, true
 }
 
-// sinceBoot returns the value that the counter of the total m had, counted since boot, when the part's perfagent began
-// to measure.
+// sinceBoot returns the value, counted since boot, of the counter of the total m when the part's perfagent began to
+// measure the host. It returns false if the value is unknown.
 func (h partSpan) sinceBoot(m *Metric) (float64, bool) {
 	boot, ok := h.Metrics["boot_"+m.Name]
 	total, known := h.Metrics[m.Name]
@@ -163,8 +163,8 @@ func devicesOf(p *rankPart, column collector.Column) []string {
 	return slices.Sorted(slices.Values(list))
 }
 
-// addCounterGap adds a Missing for counts lost between the end of one rank that measured the host and the start of the
-// next, if the gap is longer than the next rank needs to notice the end.
+// addCounterGap adds a Missing for counts that were lost after one rank stopped measuring the host and before the next
+// rank started, if these gaps are longer than the ranks need to take over.
 func (c *combiner) addCounterGap(column collector.Column) {
 	gap := 0.0
 	for i, h := range c.hostTotals[1:] {
@@ -179,7 +179,7 @@ func (c *combiner) addCounterGap(column collector.Column) {
 }
 
 // findOffsets sets the offsets of the parts that measured the host: the growth of each host counter from the start of
-// the first of them to their own start.
+// the first of these parts to the start of the part itself.
 func (c *combiner) findOffsets() {
 	if len(c.hostSeries) < 2 {
 		return
@@ -249,7 +249,7 @@ func (c *combiner) hostSummary(key string) Summary {
 		if !ok {
 			continue
 		}
-		offset, seconds := h.offsets[column], max(h.seconds(), 1e-9) // so that a lone span without a length counts
+		offset, seconds := h.offsets[column], max(h.seconds(), 1e-9) // a single span may have no length
 		q.Min, q.Max = min(q.Min, of.Min+offset), max(q.Max, of.Max+offset)
 		sum, weight = sum+(of.Mean+offset)*seconds, weight+seconds
 	}

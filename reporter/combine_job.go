@@ -11,10 +11,11 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// PeakFromRanks is the PeakMemoryFrom of a job of several ranks: the peak is their greatest sum at one time.
+// PeakFromRanks is the value of PeakMemoryFrom for a job of several ranks: the peak is their greatest sum at any one
+// time.
 const PeakFromRanks = "ranks"
 
-// wholeJob adds up the jobs of the ranks. It returns nil if there are none.
+// wholeJob adds up the jobs of the ranks. It returns nil if no rank has one.
 func (c *combiner) wholeJob() *Job {
 	out := joinedOf(c.parts, func(p *rankPart) *Job { return p.Job }, (*Job).add)
 	if out == nil {
@@ -34,7 +35,7 @@ func (c *combiner) wholeJob() *Job {
 	return out
 }
 
-// joinedOf combines the values that of returns for parts, with add. It returns nil if no part has a value.
+// joinedOf uses add to combine the values that of returns for parts. It returns nil if no part has a value.
 func joinedOf[P, T any](parts []P, of func(P) *T, add func(have, more *T)) (out *T) {
 	for _, p := range parts {
 		switch v := of(p); {
@@ -48,7 +49,7 @@ func joinedOf[P, T any](parts []P, of func(P) *T, add func(have, more *T)) (out 
 	return out
 }
 
-// add adds o, the job of another rank. It clears fields that cannot be combined.
+// add adds o, the job of another rank, to j. It clears fields that cannot be combined.
 func (j *Job) add(o *Job) {
 	if o.Start.Before(j.Start.Time) {
 		j.Start = o.Start
@@ -71,7 +72,7 @@ func (j *Job) add(o *Job) {
 	if o.MaxRSSMB > j.MaxRSSMB {
 		j.MaxRSSMB, j.MaxRSSAtMost = o.MaxRSSMB, o.MaxRSSAtMost
 	}
-	j.UnownedMB = min(j.UnownedMB, o.UnownedMB) // memory known to be one rank's is unowned to the other
+	j.UnownedMB = min(j.UnownedMB, o.UnownedMB) // each rank also counts the other's shared memory
 	j.CgroupStays = j.CgroupStays || o.CgroupStays
 	if j.Source != o.Source {
 		j.Source = ""
@@ -89,7 +90,7 @@ func (j *Job) add(o *Job) {
 	}
 }
 
-// jobMetrics combines the metrics of the job. It needs the series of n.
+// jobMetrics combines the metrics of the job. The series of n must already be set.
 func (c *combiner) jobMetrics(n *Node) {
 	for i := range metricTable {
 		m := &metricTable[i]
@@ -134,7 +135,7 @@ func (c *combiner) jobMetric(n *Node, m *Metric) (float64, error) {
 	return c.groupMetric(m)
 }
 
-// sum adds up the values of the named metric. A rank that lacks it is an error.
+// sum adds up the values of the named metric. It returns an error if a rank lacks the metric.
 func (c *combiner) sum(name string) (sum float64, err error) {
 	for _, p := range c.parts {
 		v, ok := p.Metrics[name]
@@ -182,9 +183,9 @@ func (c *combiner) peak(n *Node, m *Metric) (float64, error) {
 	return extreme(append([]float64{own}, together...), math.Max), nil
 }
 
-// groupMetric combines a metric of control groups. Ranks that share a group read the same counters, so a group counts
-// with the greatest value of its ranks or, for a share of time, with the first (see byGroup). Groups without the
-// metric's subject (a limit, a quota) are left out if other groups have it.
+// groupMetric combines a metric of control groups. Ranks that share a group read the same counters, so the value of a
+// group is the greatest value of its ranks or, for a share of time, the value of the first rank (see byGroup). Groups
+// without the limit or quota that the metric describes are left out if other groups have one.
 func (c *combiner) groupMetric(m *Metric) (float64, error) {
 	var values []float64
 	for _, set := range c.byGroup(func(p *rankPart) string { return p.groupOf(m.column) }) {
@@ -218,8 +219,8 @@ func (p *rankPart) isInapplicable(name string) bool {
 // eachAlone returns one set per part.
 func (c *combiner) eachAlone() [][]*rankPart { return slices.Collect(slices.Chunk(c.parts, 1)) }
 
-// byGroup divides the parts into sets for which group returns the same control group. In each set, the parts that
-// measured the host longest come first, then the parts that ran longest.
+// byGroup divides the parts into sets for which group returns the same control group. Each set is sorted by the time
+// for which the parts measured the host, then by the length of their runs, longest first.
 func (c *combiner) byGroup(group func(*rankPart) string) [][]*rankPart {
 	var out [][]*rankPart
 	places := make(map[string]int)
@@ -300,14 +301,14 @@ func (c *combiner) limits() *Limits {
 			out.MemoryGroup, inCommon = "", false
 		}
 	}
-	if !inCommon { // the ranges of several groups do not add up
+	if !inCommon { // the ranges of several groups cannot be added up
 		out.QuotaRange, out.MemoryRange = nil, nil
 	}
 	return &out
 }
 
-// combineLimits adds up the CPUs and the memory that the ranks may use. cpus is the number of the host's CPUs, 0 if
-// unknown.
+// combineLimits sets the CPU and memory limits of out to the limits of all ranks together. cpus is the number of the
+// host's CPUs, 0 if unknown.
 func (c *combiner) combineLimits(out *Limits, cpus int) {
 	group := func(column collector.Column, of func(*Limits) float64) series.Optional {
 		sets := c.byGroup(func(p *rankPart) string { return p.groupOf(column) })
@@ -342,14 +343,14 @@ func (c *combiner) allLimits() []*Limits {
 	return out
 }
 
-// addReclaim raises have to the greater of both.
+// addReclaim raises each field of have to its value in more if that is greater.
 func addReclaim(have, more *Reclaim) {
 	have.HighMB, have.SwapMB = max(have.HighMB, more.HighMB), max(have.SwapMB, more.SwapMB)
 	have.RefaultedMB = max(have.RefaultedMB, more.RefaultedMB)
 }
 
-// cpusMoved returns the range of the CPUs that the ranks may use together: the sum of their ranges, scaled to now, the
-// CPUs that they may use at the end. It is nil if no rank's range changed.
+// cpusMoved returns the range of the CPUs that the ranks may use together: the sum of their ranges, scaled to end at
+// now, the number of CPUs at the end of the run. It returns nil if the limit of no rank changed.
 func (c *combiner) cpusMoved(now float64) *LimitRange {
 	var sum, least, mean, most float64
 	var out *LimitRange
@@ -367,7 +368,7 @@ func (c *combiner) cpusMoved(now float64) *LimitRange {
 	return out
 }
 
-// given adds up the CPUs that the ranks were given; 0 if none has bound itself to fewer.
+// given returns the number of CPUs that the ranks were given together; 0 if no rank has bound itself to fewer.
 func (c *combiner) given() (sum float64) {
 	some := false
 	for _, l := range c.allLimits() {
@@ -380,7 +381,8 @@ func (c *combiner) given() (sum float64) {
 	return sum
 }
 
-// sumLimit adds up the limit that of returns over sets of parts that share it. It returns 0 if a set has no limit.
+// sumLimit adds up one limit over the sets of parts that share it. For each set it uses the greatest limit that of
+// returns. sumLimit returns 0 if a set has no limit.
 func (c *combiner) sumLimit(sets [][]*rankPart, of func(*Limits) float64) (sum float64) {
 	for _, set := range sets {
 		greatest := 0.0

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// maxProcesses is how many processes with the most CPU time a job's table has, and how many with the most memory.
+	// maxProcesses is the number of processes with the most CPU time in a job's table, and also the number with the
+	// most memory.
 	maxProcesses = 20
-	// maxMarks is the number of marks that a node keeps.
+	// maxMarks is the maximum number of marks that a node keeps.
 	maxMarks = 1000
 )
 
@@ -38,7 +39,7 @@ func (c *combiner) node() *Node {
 	return n
 }
 
-// singlePart returns the node of the only part, with the envelopes of the ranks and without verdict and findings.
+// singlePart returns the node of the only part, with the envelopes of the ranks and without a verdict or findings.
 func (c *combiner) singlePart() *Node {
 	p := c.parts[0]
 	n := *p.Node
@@ -97,7 +98,7 @@ func (c *combiner) identity() *Identity {
 	return common
 }
 
-// agent adds up the CPU time of the perfagents, and takes their highest memory.
+// agent returns the sum of the CPU times of the perfagents, and their highest memory.
 func (c *combiner) agent() *Agent {
 	return joinedOf(c.parts, func(p *rankPart) *Agent { return p.Agent }, func(have, more *Agent) {
 		have.CPUSeconds += more.CPUSeconds
@@ -105,7 +106,7 @@ func (c *combiner) agent() *Agent {
 	})
 }
 
-// push returns the push state of the part that has come furthest.
+// push returns the push state of the part with the most advanced push.
 func (c *combiner) push() *Push {
 	return slices.MaxFunc(c.parts, func(a, b *rankPart) int {
 		return cmp.Compare(pushProgress(a.Push),
@@ -113,7 +114,7 @@ func (c *combiner) push() *Push {
 	}).Push
 }
 
-// hostSeconds returns the seconds for which the part's perfagent measured the host.
+// hostSeconds returns the number of seconds for which the part's perfagent measured the host.
 func (p *rankPart) hostSeconds() (seconds float64) {
 	if p.Sampling == nil {
 		return 0
@@ -178,7 +179,7 @@ func (s axisSpan) within(events []ClockEvent) []ClockEvent {
 	return out
 }
 
-// gpus returns the GPUs of all parts, without duplicates. A GPU is the job's if it is any rank's.
+// gpus returns the GPUs of all parts, without duplicates. OfJob is set if any rank could see the GPU.
 func (c *combiner) gpus() []GPU {
 	var out []GPU
 	parts := slices.Clone(c.parts) // the parts that measured the host come first
@@ -228,7 +229,7 @@ func (i *GPUIdle) plus(o *GPUIdle) *GPUIdle {
 	}
 }
 
-// processes joins the process tables of the ranks, and keeps as many processes as for one job.
+// processes joins the process tables of the ranks, and cuts the result to the size of one job's table.
 func (c *combiner) processes() []Process {
 	var all []Process
 	for _, p := range c.parts {
@@ -255,9 +256,9 @@ func compareProcesses(a, b Process) int {
 		cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB), cmp.Compare(a.PID, b.PID))
 }
 
-// addMarksAndOperations adds the marks, phases and operations of the ranks. Marks go to n, in order of time; if several
-// ranks set marks, the text of each begins with its rank. Phases and operations go to n if only one rank has them.
-// Otherwise they cannot be combined, and stay with their ranks.
+// addMarksAndOperations adds the marks, phases and operations of the ranks. Marks are added to n, in order of time; if
+// several ranks set marks, the text of each mark begins with its rank. Phases and operations are added to n if only one
+// rank has them. Otherwise they cannot be combined, and stay with their ranks.
 func (c *combiner) addMarksAndOperations(n *Node) {
 	marked := c.partsWith(func(p *rankPart) bool { return len(p.Marks) > 0 })
 	for _, p := range marked {
@@ -304,7 +305,8 @@ func (c *combiner) partsWith(has func(*rankPart) bool) []*rankPart {
 	return out
 }
 
-// keepPerRank reports whether several parts have the data what, which cannot be combined. If so, it adds a Missing.
+// keepPerRank reports whether several parts have data of the kind what, which cannot be combined. If so, it adds a
+// Missing.
 func (c *combiner) keepPerRank(what string, parts []*rankPart) bool {
 	if len(parts) < 2 {
 		return false
@@ -321,7 +323,7 @@ func (p *rankPart) hasOperations() bool {
 		len(o.Attributes)+len(o.Keys) > 0
 }
 
-// ranksByName returns all ranks by rank as decimal text.
+// ranksByName returns all ranks, keyed by rank as decimal text.
 func (c *combiner) ranksByName() map[string]*Rank {
 	out := make(map[string]*Rank)
 	for _, r := range c.ranks() {
@@ -330,8 +332,8 @@ func (c *combiner) ranksByName() map[string]*Rank {
 	return out
 }
 
-// alignGPUs gives each GPU the same index in all parts, because names of metrics and sample keys contain it. Parts with
-// the common order of devices, as usual on one host, stay unchanged.
+// alignGPUs gives each GPU the same index in all parts, because names of metrics and sample keys contain the index.
+// Parts that already have the common order of devices, as is usual on one host, stay unchanged.
 func (c *combiner) alignGPUs() {
 	all := c.gpus()
 	for _, p := range c.parts {
@@ -369,8 +371,8 @@ func moved[M ~map[string]E, E any](from M, places []int) M {
 	return to
 }
 
-// movedKey returns key, the name of a GPU's metric or column, with the new index; "" if that is too large. It returns
-// other keys unchanged.
+// movedKey returns key, the name of a GPU's metric or column, with the new index; "" if the new index is too large. It
+// returns other keys unchanged.
 func movedKey(key string, places []int) string {
 	column, ok := columnOf(key)
 	i, _, gpu := column.GPU()

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// decimals is the number of decimals of computed numbers; more would only fill the file.
+// decimals is the number of decimals of computed numbers. More decimals would only make the file larger.
 const decimals = 6
 
 // A timeAxis holds the end times of a series' points in seconds since 1970, in non-decreasing order. A point begins at
@@ -22,8 +22,8 @@ type timeAxis struct {
 	ends  []float64
 }
 
-// newTimeAxis returns the time axis of a node's series. A kept sample stands for several, and has the time of the first
-// of them; the end of the point is in the envelope. The axis is empty for a node without times.
+// newTimeAxis returns the time axis of a node's series. A kept sample represents several samples and has the time of
+// the first one; the envelope has the end of the point. The axis is empty for a node without times.
 func newTimeAxis(n *Node, run *Run) timeAxis {
 	key := collector.Timestamp.Key()
 	ends := slices.Clone(n.Samples.Column(key))
@@ -61,12 +61,12 @@ func (t timeAxis) from(i int) float64 {
 
 func (t timeAxis) length(i int) float64 { return t.ends[i] - t.from(i) }
 
-// after returns the first point that ends after the time at, or the number of points if there is none.
+// after returns the index of the first point that ends after the time at, or the number of points if there is none.
 func (t timeAxis) after(at float64) int {
 	return sort.Search(len(t.ends), func(i int) bool { return t.ends[i] > at })
 }
 
-// last returns the end of the last point; -Inf without points.
+// last returns the end of the last point; -Inf if there are no points.
 func (t timeAxis) last() float64 {
 	if len(t.ends) == 0 {
 		return math.Inf(-1)
@@ -74,8 +74,8 @@ func (t timeAxis) last() float64 {
 	return t.ends[len(t.ends)-1]
 }
 
-// An axisSpan is a piece of the node's time axis: points i…j−1 of a part. hasHost reports whether these points show the
-// host.
+// An axisSpan is a piece of the node's time axis: points i…j−1 of a part. hasHost reports whether these points have
+// values of the host.
 type axisSpan struct {
 	*rankPart
 	i, j    int
@@ -112,8 +112,8 @@ func (c *combiner) newAxis() {
 	c.axis.begin = first.axis.from(first.i)
 }
 
-// extend appends the points of p that end after the axis. If hasHost is false, p only fills the rest, and a rest of
-// less than half an interval gets no point.
+// extend appends the points of p that end after the end of the axis. If hasHost is false, a remainder of less than half
+// an interval gets no point.
 func (c *combiner) extend(p *rankPart, hasHost bool) {
 	end := math.Inf(-1)
 	if n := len(c.spans); n > 0 {
@@ -149,8 +149,9 @@ func (p *rankPart) interval() float64 {
 type share struct {
 	to, from int     // indexes of the points of the axis and of the part
 	seconds  float64 // length of the overlap
-	// whole reports that the overlap is at least half of the shorter point, so that the extremes of the part's point
-	// count here. Every point has a whole share, unless the part covers less than half of it.
+	// whole reports that the overlap is at least half as long as the shorter point. Only then do the extremes of the
+	// part's point count for the point of the axis. Every point has a whole share, unless the part covers less than
+	// half of the point.
 	whole bool
 }
 
@@ -187,7 +188,7 @@ func (c *combiner) shares(of timeAxis) []share {
 // mean weighted by time. Points without a value of the part are NaN.
 func (c *combiner) onAxis(p *rankPart, b Band) Band {
 	shares, n := p.shares, len(c.axis.ends)
-	if shares == nil { // the axis of p
+	if shares == nil { // p already has the node's axis
 		return b
 	}
 	out := Band{absentNumbers(n), absentNumbers(n), absentNumbers(n)}
@@ -235,7 +236,7 @@ func pointOf(b Band, shares []share) (least, mean, greatest float64) {
 // valuesOnAxis returns the kept samples of a part on the time axis of the node: at each point, the sample with the
 // longest overlap.
 func (c *combiner) valuesOnAxis(p *rankPart, values []float64) []float64 {
-	if p.shares == nil { // the axis of p
+	if p.shares == nil { // p already has the node's axis
 		return values
 	}
 	out := absentNumbers(len(c.axis.ends))
@@ -253,8 +254,8 @@ func (c *combiner) valuesOnAxis(p *rankPart, values []float64) []float64 {
 
 func absentNumbers(n int) Numbers { return slices.Repeat(Numbers{math.NaN()}, n) }
 
-// band returns the band of key in the envelope of. It returns false if there is none that is as long as the part's
-// samples.
+// band returns the band of key in the envelope of. It returns false if there is no such band, if the part has no
+// samples, or if their lengths differ.
 func (p *rankPart) band(of Envelope, key string) (Band, bool) {
 	b, ok := of[key]
 	n := len(p.axis.ends)
@@ -315,8 +316,8 @@ func (c *combiner) addHostColumn(n *Node, column collector.Column) {
 	}
 }
 
-// joined returns the values that of returns for a column of the host, over the whole axis. ok is false if there are
-// none.
+// joined returns the values of a column of the host over the whole axis. of returns the values of a part. ok is false
+// if there are none.
 func (c *combiner) joined(column collector.Column, of func(*rankPart) []float64) (out Numbers, ok bool) {
 	out = make(Numbers, 0, len(c.axis.ends))
 	for _, s := range c.spans {
@@ -334,8 +335,8 @@ func (c *combiner) joined(column collector.Column, of func(*rankPart) []float64)
 	return out, ok
 }
 
-// addJobColumn sets a column of the job. The node's column combines the columns of the ranks. A column of a control
-// group that ranks share belongs to no rank, and is counted once.
+// addJobColumn sets a column of the job. The node's column combines the columns of the ranks. If ranks share a control
+// group, a column of the group is counted once and added to none of them.
 func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	row := column.Info()
 	sets := c.eachAlone()
@@ -375,21 +376,21 @@ func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	}
 }
 
-// addRankColumn sets the envelopes of p's ranks for key, on the time axis of the node. If p has one rank, its envelope
-// is band.
+// addRankColumn sets the envelopes of p's ranks for key, on the time axis of the node. If p has one rank, the rank's
+// envelope is band.
 func (c *combiner) addRankColumn(p *rankPart, key string, band Band) {
 	if len(p.ranks) == 1 {
 		p.ranks[0].Envelope[key] = band
 		return
 	}
-	for i, r := range p.ranks { // in a node that was combined before
+	for i, r := range p.ranks { // p was combined before
 		if own, ok := p.band(p.Ranks[strconv.Itoa(r.Rank)].Envelope, key); ok {
 			p.ranks[i].Envelope[key] = c.onAxis(p, own)
 		}
 	}
 }
 
-// or returns b, with the points of other where b has none.
+// or returns b, with its missing points taken from other.
 func (b Band) or(other Band) Band {
 	if b.Mean == nil {
 		return other
@@ -397,7 +398,7 @@ func (b Band) or(other Band) Band {
 	return Band{firstKnown(b.Min, other.Min), firstKnown(b.Mean, other.Mean), firstKnown(b.Max, other.Max)}
 }
 
-// firstKnown returns the values of a and, where a has none, of b. Both have the same length unless a is nil.
+// firstKnown returns a, with NaN replaced by the values of b. Both have the same length unless a is nil.
 func firstKnown(a, b []float64) []float64 {
 	if a == nil {
 		return b

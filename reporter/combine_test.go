@@ -35,9 +35,7 @@ func partOf(t testing.TB, p plan) reporter.SourceReport {
 func readBack(t testing.TB, data []byte) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -50,13 +48,11 @@ func partsOf(t testing.TB, plans ...plan) []reporter.SourceReport {
 	return out
 }
 
-// combined returns the node of some parts. It must be valid by the schema.
+// combined combines parts, and checks that the report conforms to the schema.
 func combined(t testing.TB, parts ...reporter.SourceReport) (*reporter.Report, *reporter.Node) {
 	t.Helper()
 	r, err := reporter.Combine(parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data := encodedReport(t, r)
 	reportertest.Validate(t, data)
 	r = readBack(t, data)
@@ -67,7 +63,7 @@ func wantMetrics(t *testing.T, got reporter.Values, want map[string]float64) {
 	t.Helper()
 	for name, v := range want {
 		if have, ok := got[name]; !ok || math.Abs(have-v) > 1e-9*max(1, math.Abs(v)) {
-			t.Errorf("%s is %v (known: %v), want %v", name, have, ok, v)
+			t.Errorf("%s = %v (present: %v), want %v", name, have, ok, v)
 		}
 	}
 }
@@ -83,8 +79,8 @@ func lackOf(n []reporter.Missing, what string) (out []reporter.Missing) {
 
 func between(from, to float64) [2]float64 { return [2]float64{from, to} }
 
-// A rank that never measured the host has one Missing for it, and no values of it.
-func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
+// A rank that never measured the host has one Missing for the host, and no values of the host.
+func TestNew_OmitsHostMeasuredByAnotherRank(t *testing.T) {
 	r := reporter.New(reportertest.RankInput(plan{Rank: 3, End: 10, CPUs: 2, Change: func(rec *collector.Recording) {
 		rec.GPUError = "nvidia-smi does not answer"
 	}}))
@@ -95,12 +91,12 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 	}
 	for _, m := range n.Missing {
 		if name, ok := reporter.SourceOf(m.What); ok && name != "job" && name != "cgroup" {
-			t.Errorf("missing has %+v of the host, want only one entry for all of it", m)
+			t.Errorf("missing has %+v, want a single entry for the whole host", m)
 		}
 	}
 	for name := range n.Metrics {
 		if m, _ := reporter.MetricByName(name); !m.OfJob() {
-			t.Errorf("metric %s = %v is of the host, want only metrics of the job", name, n.Metrics[name])
+			t.Errorf("metric %s = %v describes the host, want only metrics of the job", name, n.Metrics[name])
 		}
 	}
 	for key := range n.Envelope {
@@ -122,8 +118,9 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 	}
 }
 
-// A rank that measured the host for a part of its run has means over that part, and no counters that started late.
-func TestNew_HostMetricsCoverTheMeasuredTime(t *testing.T) {
+// If a rank measured the host for a part of its run, host means cover only that part, and no counter is reported as
+// late.
+func TestNew_HostMetricsCoverMeasuredTime(t *testing.T) {
 	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, HostSpan: between(10, 30), Change: func(rec *collector.Recording) {
 		rec.LateStarts = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
 	}}))
@@ -136,13 +133,13 @@ func TestNew_HostMetricsCoverTheMeasuredTime(t *testing.T) {
 	wantMetrics(t, n.Metrics, map[string]float64{"psi_cpu_some_avg_pct": 10})
 	for _, m := range n.Missing {
 		if m.Code == reporter.CountedLate {
-			t.Errorf("missing has %+v, want no late start: another rank counted before", m)
+			t.Errorf("missing has %+v, want no late start, because another rank counted before", m)
 		}
 	}
 }
 
-// A rank with a run too short for a sample of the host has the same Missing as a run of one rank.
-func TestNew_TooShortRankHasTheMissingOfASingleRank(t *testing.T) {
+// A rank that ran too briefly for a host sample has the same Missing as a single rank.
+func TestNew_ShortRankHasSameMissingAsSingleRank(t *testing.T) {
 	in := reportertest.RankInput(plan{Rank: 0, End: 0.001})
 	in.Recording = collector.NewRecording(in.Recording.Start, time.Second, 10)
 	alone := in
@@ -154,9 +151,10 @@ func TestNew_TooShortRankHasTheMissingOfASingleRank(t *testing.T) {
 	}
 }
 
-// Ranks at whole seconds that measure the host in turn combine to the values computed from their plans.
-func TestCombine_GivesTheValuesOfThePlans(t *testing.T) {
-	testenv.SkipIfShort(t, "plans of many shapes")
+// If the ranks start at whole seconds and measure the host in turn, Combine returns the values computed from their
+// plans.
+func TestCombine_MatchesValuesComputedFromPlans(t *testing.T) {
+	testenv.SkipIfShort(t, "a second of CPU for many random plans")
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 25 {
 		var plans []plan
@@ -219,13 +217,13 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 	}
 	wantMetrics(t, node.Metrics, want)
 	if t.Failed() {
-		t.Fatalf("round %d: the metrics above are wrong for the plans %+v", round, plans)
+		t.Fatalf("round %d: metrics differ, as reported above, for the plans %+v", round, plans)
 	}
 
 	for i, v := range node.Samples.Column(collector.DiskRead.Key()) {
 		at := node.Samples.Column(collector.Timestamp.Key())[i] - float64(reportertest.RunStart.Unix())
 		if known := !math.IsNaN(v); known && math.Abs(v-reportertest.HostRates[0]*(at-begin)) > 1e-6 {
-			t.Fatalf("round %d: the disks had read %v MiB at %v s, want %v", round, v, at,
+			t.Fatalf("round %d: disk read = %v MiB at %v s, want %v", round, v, at,
 				reportertest.HostRates[0]*(at-begin))
 		}
 	}
@@ -240,7 +238,7 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 			at -= float64(reportertest.RunStart.Unix())
 			alive := at > p.Start && at <= p.End
 			if got := band.Max[i]; alive && got != p.Memory(at) || !alive && !math.IsNaN(got) {
-				t.Fatalf("round %d: rank %d (%v to %v) has %v MiB at %v s, want %v, or NaN when it does not run", round,
+				t.Fatalf("round %d: memory of rank %d (running from %v to %v) = %v MiB at %v s, want %v, or NaN while it is not running", round,
 					p.Rank, p.Start, p.End, got, at, p.Memory(at))
 			}
 		}
@@ -248,7 +246,7 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 }
 
 // The order of the parts makes no difference, and Combine does not modify them.
-func TestCombine_OrderMakesNoDifference(t *testing.T) {
+func TestCombine_IgnoresOrderOfParts(t *testing.T) {
 	parts := partsOf(t,
 		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, HostSpan: between(0.25, 20.5)},
 		plan{Rank: 5, OnNode: 5, End: 40, CPUs: 2, HostSpan: between(22, 40)},
@@ -266,11 +264,11 @@ func TestCombine_OrderMakesNoDifference(t *testing.T) {
 		})
 		r, _ := combined(t, parts...)
 		if !bytes.Equal(encodedReport(t, r), encodedReport(t, first)) {
-			t.Fatal("Combine gives another result for another order of the parts")
+			t.Fatal("result depends on the order of the parts")
 		}
 		for i, p := range parts {
 			if !bytes.Equal(encodedReport(t, p.Report), before[i]) {
-				t.Fatalf("Combine changed the part %s", p.Path)
+				t.Fatalf("Combine modified the part %s", p.Path)
 			}
 		}
 	}
@@ -286,8 +284,8 @@ func TestCombine_Golden(t *testing.T) {
 	reportertest.CompareGolden(t, "testdata/combined.golden.json", encodedReport(t, r), *update)
 }
 
-// Combining one part returns an unchanged node, except that its rank has series, too.
-func TestCombine_OnePartOnlyGainsTheSeriesOfItsRank(t *testing.T) {
+// Combining a single part changes nothing except that the rank gets series.
+func TestCombine_SinglePartOnlyGainsRankSeries(t *testing.T) {
 	part := partOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, HostSpan: between(0.5, 20), Exit: 2})
 	r, n := combined(t, part)
 	was := part.Report.Nodes["0"]
@@ -296,13 +294,11 @@ func TestCombine_OnePartOnlyGainsTheSeriesOfItsRank(t *testing.T) {
 			"code 2", n.Ranks["7"], n.Identity, r.Run)
 	}
 	n.Ranks["7"].Envelope, n.Identity = nil, was.Identity
-	if got := encodedReport(t, r); !bytes.Equal(got, encodedReport(t, part.Report)) {
-		t.Errorf("the node is\n%s\nwant the part's\n%s", got, encodedReport(t, part.Report))
-	}
+	wantEqual(t, encodedReport(t, r), encodedReport(t, part.Report), "combined report")
 }
 
-// Ranks without an end count up to their last sample, and the run names them.
-func TestCombine_RanksWithoutAnEndCountUpToTheirLastSample(t *testing.T) {
+// Ranks without an end are counted up to their last sample, and the run lists them as incomplete.
+func TestCombine_CountsUnfinishedRanksUpToLastSample(t *testing.T) {
 	r, n := combined(t, partsOf(t,
 		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Unfinished: true, HostSpan: between(0, 20)},
 		plan{Rank: 1, OnNode: 4, End: 21, CPUs: 2, Exit: 1},
@@ -312,19 +308,19 @@ func TestCombine_RanksWithoutAnEndCountUpToTheirLastSample(t *testing.T) {
 		t.Errorf("incomplete %q, want %q…", r.Run.Incomplete, want)
 	}
 	if *r.Run.ExitCode != 1 || !n.Job.CPUAtLeast || n.Job.CPUSeconds != 142 || n.Ranks["2"].Incomplete == "" || n.Ranks["2"].Cgroup != "/job" {
-		t.Errorf("run %+v, want exit code 1; job %+v, want at least 142 s of CPU; rank 2 %+v, want it incomplete, in "+
+		t.Errorf("run %+v, want exit code 1; job %+v, want at least 142 s of CPU; rank 2 %+v, want it incomplete and in "+
 			"/job", r.Run, n.Job, n.Ranks["2"])
 	}
 	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Total != 4 {
 		t.Errorf("missing ranks %+v, want one entry with the code %s and the count 1 of 4", m, reporter.NoRecording)
 	}
 	if r, _ := combined(t, partOf(t, plan{Rank: 0, End: 5, Unfinished: true})); r.Run.ExitCode != nil {
-		t.Errorf("a run without an end has the exit code %v, want none", *r.Run.ExitCode)
+		t.Errorf("exit code of a run without an end = %v, want none", *r.Run.ExitCode)
 	}
 }
 
-// A counter that is not known since boot lacks the changes between two host spans, and a Missing reports it.
-func TestCombine_TakeoverWithoutCountersSinceBootIsMissing(t *testing.T) {
+// If a counter has no value since boot, its growth between two host spans is lost, and a Missing reports the loss.
+func TestCombine_ReportsCountsLostAtTakeover(t *testing.T) {
 	parts := partsOf(t, plan{Rank: 0, End: 10, HostSpan: between(0, 10)}, plan{Rank: 1, End: 30, HostSpan: between(13, 30)})
 	_, n := combined(t, parts...)
 	wantMetrics(t, n.Metrics, map[string]float64{
@@ -339,7 +335,7 @@ func TestCombine_TakeoverWithoutCountersSinceBootIsMissing(t *testing.T) {
 			reporter.HostByAnother)
 	}
 
-	parts[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // its counters are of other devices
+	parts[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // rank 1 counted other devices
 	_, n = combined(t, parts...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * (10 + 17), reporter.MetricNetworkSent: 30})
 	if m := lackOf(n.Missing, host.SourceDiskIO); len(m) != 1 {
@@ -347,22 +343,22 @@ func TestCombine_TakeoverWithoutCountersSinceBootIsMissing(t *testing.T) {
 	}
 }
 
-// A rank that measured the host only for a moment, at the end of the run, costs neither percentiles nor counts.
+// If a rank measured the host only for a moment at the end of the run, neither percentiles nor counts are lost.
 func TestCombine_BriefTakeoverKeepsPercentilesAndCounts(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 3000, HostSpan: between(0, 3000)}, plan{Rank: 1, End: 3002, HostSpan: between(3001, 3002)})...)
 	q := n.Summaries["mem_percent"]
 	if q.P50 == nil || *q.P50 != 25 || len(lackOf(n.Missing, "swap"))+len(lackOf(n.Missing, "summaries")) != 0 {
-		t.Errorf("memory summary %+v, want a P50 of 25; missing %+v, want nothing of swap and summaries", q, n.Missing)
+		t.Errorf("memory summary %+v, want a P50 of 25; missing %+v, want no entry for swap or summaries", q, n.Missing)
 	}
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * 3002})
 }
 
-// If two ranks measured the host at the same time, the longer span is used, and nothing is added up.
-func TestCombine_HostSpansAtTheSameTimeCountOnce(t *testing.T) {
+// If two ranks measured the host at the same time, only the longer span is used.
+func TestCombine_CountsOverlappingHostSpansOnce(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: between(0, 30)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
 	if h := n.Sampling.HostSpans; len(h) != 1 || h[0].Rank != 1 || len(lackOf(n.Missing, "summaries")) != 0 {
-		t.Errorf("host spans %+v, want only rank 1's; missing %+v, want nothing of summaries", h, n.Missing)
+		t.Errorf("host spans %+v, want only the span of rank 1; missing %+v, want no entry for summaries", h, n.Missing)
 	}
 }
 
@@ -375,14 +371,12 @@ func TestCombine_ReportsThatNoRankMeasuredTheHost(t *testing.T) {
 		t.Errorf("metrics %v, want none of the host; host name %q, want node1; CPU samples %v, want none", n.Metrics,
 			n.Host.Hostname, n.Samples.Column("cpu_pct_per_cpu_avg"))
 	}
-	if first := n.Samples.Column("timestamp")[0] - float64(reportertest.RunStart.Unix()); first != 1 {
-		t.Errorf("the first point is at %v s, want 1", first)
-	}
+	wantEqual(t, n.Samples.Column("timestamp")[0] - float64(reportertest.RunStart.Unix()), 1, "the first point is at")
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 53.5, reporter.MetricJobCoresPeak: 2})
 }
 
-// Counters of ranks that share a control group count once; those of different groups add up.
-func TestCombine_SharedControlGroupsCountOnce(t *testing.T) {
+// Counters of a control group that ranks share are counted once; counters of different groups are added up.
+func TestCombine_CountsSharedControlGroupsOnce(t *testing.T) {
 	inGroup := func(cpu, memory, kills, throttled float64) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
 			a := &rec.Account
@@ -403,16 +397,17 @@ func TestCombine_SharedControlGroupsCountOnce(t *testing.T) {
 		t.Errorf("limits %+v, want 3 CPUs, a quota of 3, 1500 MiB and no memory group", l)
 	}
 
-	_, n = combined(t, partsOf(t, // one has no limit
+	_, n = combined(t, partsOf(t, // rank 1 has no limit
 		plan{Rank: 0, End: 10, Group: "/a", Change: inGroup(2, 1000, 0, 10)}, plan{Rank: 1, End: 10, Group: "/b"})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricThrottled: 10})
 	if l := n.Limits; l.CPUs != 8 || l.MemoryMB > 0 || l.CPUQuota > 0 {
-		t.Errorf("limits %+v, want 8 CPUs, and no memory limit and quota", l)
+		t.Errorf("limits %+v, want 8 CPUs, no memory limit and no quota", l)
 	}
 }
 
-// Launchers bind each rank to different CPUs: together the ranks have the sum, but at most the CPUs of the node.
-func TestCombine_BoundCPUsAddUpToAtMostTheNodes(t *testing.T) {
+// Launchers bind each rank to different CPUs. Together the ranks have the sum of these CPUs, but at most the CPUs of
+// the node.
+func TestCombine_LimitsBoundCPUsToNodeCPUs(t *testing.T) {
 	bound := func(cpuset, affinity int) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
 			rec.Account.Limits.CPUSetCPUs, rec.Account.Limits.AffinityCPUs = cpuset, affinity
@@ -428,13 +423,13 @@ func TestCombine_BoundCPUsAddUpToAtMostTheNodes(t *testing.T) {
 			plans = append(plans, plan{Rank: rank, End: 5, Group: "/step", Change: bound(c.cpuset, c.affinity)})
 		}
 		if _, n := combined(t, partsOf(t, plans...)...); n.Limits.CPUs != c.want {
-			t.Errorf("cpuset of %d, each bound to %d: limits %+v, want %v CPUs", c.cpuset, c.affinity, n.Limits, c.want)
+			t.Errorf("cpuset of %d, each rank bound to %d: limits %+v, want %v CPUs", c.cpuset, c.affinity, n.Limits, c.want)
 		}
 	}
 }
 
 // Groups created for the ranks have the CPUs of their parent group.
-func TestCombine_CreatedGroupsHaveTheCPUsOfTheirParent(t *testing.T) {
+func TestCombine_CreatedGroupsHaveCPUsOfParent(t *testing.T) {
 	made := func(rec *collector.Recording) {
 		rec.Host.CPUs = 64
 		rec.Account.Source = host.JobFromCreated
@@ -446,20 +441,18 @@ func TestCombine_CreatedGroupsHaveTheCPUsOfTheirParent(t *testing.T) {
 	}
 }
 
-// A rank that is given twice counts once; two different recordings of it are an error.
-func TestCombine_RankGivenTwiceCountsOnce(t *testing.T) {
+// A rank that is given twice is counted once. Two different recordings of a rank are an error.
+func TestCombine_CountsDuplicateRankOnce(t *testing.T) {
 	a, b := plan{Rank: 0, End: 10, CPUs: 1}, plan{Rank: 1, End: 12, CPUs: 2}
 	parts := partsOf(t, a, b)
 	whole, err := reporter.Combine(parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	journal := b
 	journal.Unfinished, journal.End = true, 9
 	for name, more := range map[string][]reporter.SourceReport{
-		"twice": {partOf(t, a)}, "and its journal": {partOf(t, journal)},
-		"and the node that it was put into": {{Path: "4711/node-0.json", Report: readBack(t, encodedReport(t, whole))}},
+		"same report twice": {partOf(t, a)}, "report and journal": {partOf(t, journal)},
+		"report and combined node": {{Path: "4711/node-0.json", Report: readBack(t, encodedReport(t, whole))}},
 	} {
 		r, n := combined(t, append(slices.Clone(parts), more...)...)
 		if n.Metrics[reporter.MetricJobCPU] != 10+24 || len(n.Ranks) != 2 || r.Run.Incomplete != "" {
@@ -475,12 +468,12 @@ func TestCombine_RankGivenTwiceCountsOnce(t *testing.T) {
 	_, err = reporter.Combine(append(slices.Clone(parts), two))
 	if err == nil || !strings.Contains(err.Error(), "4711/node-0.rank-1.json") || !strings.Contains(err.Error(), two.Path) ||
 		!strings.Contains(err.Error(), "rank 1") {
-		t.Errorf("two recordings of rank 1: error %v, want one with the rank and both paths", err)
+		t.Errorf("two recordings of rank 1: error %v, want one that contains the rank and both paths", err)
 	}
 }
 
-// A part without a rank, from a perfagent that seemed to be the only one, gets a free rank.
-func TestCombine_PartWithoutARankGetsAFreeOne(t *testing.T) {
+// A part without a rank, from a perfagent that seemed to be the only one on its node, gets a free rank.
+func TestCombine_AssignsFreeRankToUnnumberedPart(t *testing.T) {
 	in := reportertest.RankInput(plan{End: 5, CPUs: 1})
 	in.Rank, in.Identity = "", nil
 	alone := reporter.SourceReport{Path: "4711/node-0.jsonl", Report: readBack(t, encodedReport(t, reporter.New(in)))}
@@ -493,11 +486,11 @@ func TestCombine_PartWithoutARankGetsAFreeOne(t *testing.T) {
 	in.Identity = &reporter.Identity{NodeFrom: "none", Rank: new(6)}
 	alone.Report = reporter.New(in)
 	if _, n := combined(t, alone); n.Ranks["6"] == nil {
-		t.Errorf("ranks %+v, want rank 6 as in the identity", n.Ranks)
+		t.Errorf("ranks %+v, want rank 6 from the identity", n.Ranks)
 	}
 }
 
-func TestCombine_RefusesPartsThatAreNotOneNode(t *testing.T) {
+func TestCombine_RejectsPartsThatAreNotOneNode(t *testing.T) {
 	for name, in := range map[string][]reporter.SourceReport{
 		"no report": nil, "has no report": {{Path: "x"}}, "x has 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
 	} {
@@ -511,7 +504,7 @@ func TestCombine_RefusesPartsThatAreNotOneNode(t *testing.T) {
 	}
 }
 
-// Each GPU is listed once, and its values keep belonging to it.
+// Each GPU is listed once and keeps its values, even if ranks list the GPUs in different orders.
 func TestCombine_GPUsKeepTheirValues(t *testing.T) {
 	with := func(busy float64, uuids ...string) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
@@ -547,8 +540,8 @@ func TestCombine_GPUsKeepTheirValues(t *testing.T) {
 	wantMetrics(t, n.Metrics, map[string]float64{"gpu_0_energy_joules": 200, "gpu_1_energy_joules": 200})
 }
 
-// Operations and phases of several jobs stay with their ranks; those of a single one belong to the node.
-func TestCombine_PhasesOfSeveralRanksStayWithThem(t *testing.T) {
+// Phases of several ranks stay with the ranks; phases of a single rank are moved to the node.
+func TestCombine_KeepsPhasesOfSeveralRanksSeparate(t *testing.T) {
 	parts := partsOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10}, plan{Rank: 2, End: 10})
 	phase := reporter.Phase{Name: "load", Start: 1, Seconds: 2, Count: 1, Metrics: reporter.Values{}, Spans: []reporter.PhaseSpan{{1, 2}}}
 	say := func(rank int, marks ...string) {
@@ -577,8 +570,8 @@ func TestCombine_PhasesOfSeveralRanksStayWithThem(t *testing.T) {
 	}
 }
 
-// The table of processes has those of all ranks, cut as for one job.
-func TestCombine_ProcessTableIsAsLongAsThatOfOneJob(t *testing.T) {
+// The table of processes covers all ranks, and is cut to the size of one job's table.
+func TestCombine_LimitsProcessTable(t *testing.T) {
 	parts := partsOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10})
 	for rank, p := range parts {
 		for i := range 40 {
@@ -589,12 +582,12 @@ func TestCombine_ProcessTableIsAsLongAsThatOfOneJob(t *testing.T) {
 	_, n := combined(t, parts...)
 	first := n.Processes[0]
 	if len(n.Processes) != 40 || first.CPUSeconds != 39 || !slices.ContainsFunc(n.Processes, func(p reporter.Process) bool { return p.PID == 100 }) {
-		t.Errorf("%d processes, want 40 with PID 100; the first is %+v, want 39 CPU seconds", len(n.Processes), first)
+		t.Errorf("%d processes, want 40, including PID 100; first process %+v, want 39 CPU seconds", len(n.Processes), first)
 	}
 }
 
-// A Missing of only some ranks names them.
-func TestCombine_MissingOfSomeRanksListsThem(t *testing.T) {
+// A Missing that concerns only some ranks lists them.
+func TestCombine_MissingListsAffectedRanks(t *testing.T) {
 	unread := func(rec *collector.Recording) {
 		rec.Failures = []collector.Failure{{Source: host.SourceJob, Why: "no such process", Count: 2}}
 		rec.Account.CPUIncomplete = true
@@ -610,13 +603,13 @@ func TestCombine_MissingOfSomeRanksListsThem(t *testing.T) {
 		t.Errorf("missing %+v, want one entry for ranks 1, 2 with the code %s", m, reporter.JobCPUOpen)
 	}
 	if len(lackOf(n.Missing, "job_oom_kills")) != 1 || len(lackOf(n.Ranks["1"].Missing, host.SourceJob)) != 1 {
-		t.Errorf("missing %+v, want one entry for job_oom_kills; of rank 1 %+v, want one for the job", n.Missing,
+		t.Errorf("missing %+v, want one entry for job_oom_kills; missing of rank 1 %+v, want one entry for the job", n.Missing,
 			n.Ranks["1"].Missing)
 	}
 }
 
 // A node that was combined before can be combined with further ranks.
-func TestCombine_CombinedNodeTakesFurtherRanks(t *testing.T) {
+func TestCombine_AddsRanksToCombinedNode(t *testing.T) {
 	plans := []plan{{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
 	two, _ := combined(t, partsOf(t, plans[:2]...)...)
 	_, n := combined(t, reporter.SourceReport{Path: "node-0.json", Report: two}, partOf(t, plans[2]))
@@ -626,8 +619,8 @@ func TestCombine_CombinedNodeTakesFurtherRanks(t *testing.T) {
 	}
 }
 
-// A combined node has at most as many points as a run of one rank, however often another rank took over the host.
-func TestCombine_BoundsThePoints(t *testing.T) {
+// A combined node has at most as many points as a run of one rank, no matter how often another rank took over the host.
+func TestCombine_LimitsNumberOfPoints(t *testing.T) {
 	var plans []plan
 	for rank := range 5 {
 		from := 20 * float64(rank)

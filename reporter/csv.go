@@ -14,14 +14,14 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WriteCSV writes the kept samples as a table with one row per sample, one node after the other. The columns are the
-// same for every report, and in this order. First come "node", if there are several, "rank", if any node has ranks, and
-// "timestamp [s]", seconds since 1970. Each sample key then has "KEY [unit]", the sample's value, and "KEY.min [unit]",
-// "KEY.mean [unit]" and "KEY.max [unit]" over all samples that it represents; a rate has only the last three. Then
-// come, sorted, the timelines of operations and transfers, in ms, 1/s and MiB/s, and keys unknown to this perfagent,
-// without a unit. The last column is "phase", the phase at the sample's time, if any node has phases. The rank is empty
-// in the rows of the node; the rows of its ranks, with the columns of their jobs, follow. MiB are 2^20 bytes.
-// Unmeasured values are empty fields; numbers have the digits of the JSON.
+// WriteCSV writes the kept samples as a table with one row per sample, one node after the other. The columns have the
+// same order in every report. First come "node", if there are several nodes, "rank", if any node has ranks, and
+// "timestamp [s]", in seconds since 1970. Each sample key then has "KEY [unit]", the sample's value, and "KEY.min
+// [unit]", "KEY.mean [unit]" and "KEY.max [unit]" over all samples that it represents; a rate has only the last three.
+// Then come, sorted, the timelines of operations and transfers, in ms, 1/s and MiB/s, and keys unknown to this
+// perfagent, without a unit. The last column is "phase", the phase at the sample's time, if any node has phases. The
+// rank is empty in the rows of the node; the rows of its ranks, with the columns of their jobs, follow. MiB are 2^20
+// bytes. Unmeasured values are empty fields; numbers have the same digits as in the JSON.
 //
 // The format is CSV as in RFC 4180, except that lines end in LF. A key that a spreadsheet would treat as a formula gets
 // a leading apostrophe, and control characters in it are escaped as by text.Printable. WriteCSV writes row by row, and

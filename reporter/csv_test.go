@@ -20,14 +20,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func showCSV(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := reporter.WriteCSV(&out, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reporter.WriteCSV(&out, r))
 	return out.Bytes()
 }
 
@@ -44,9 +42,7 @@ func csvRows(t testing.TB, r *reporter.Report) [][]string {
 
 func TestWriteCSV_Golden(t *testing.T) {
 	perfpy, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nodes := reportertest.Nodes(2)
 	nodes.Nodes["1"] = perfpy.Nodes["3"]
 	for name, r := range map[string]*reporter.Report{
@@ -58,8 +54,8 @@ func TestWriteCSV_Golden(t *testing.T) {
 	}
 }
 
-// The columns are those of the documented format, in its order.
-func TestWriteCSV_HasTheDocumentedColumns(t *testing.T) {
+// The table has the columns of the documented format, in the documented order.
+func TestWriteCSV_HasDocumentedColumns(t *testing.T) {
 	rows := csvRows(t, reporter.New(reportertest.Input(0, 3, 0, "")))
 	want := []string{"timestamp [s]"}
 	for c := range collector.NumColumns {
@@ -79,7 +75,7 @@ func TestWriteCSV_HasTheDocumentedColumns(t *testing.T) {
 	}
 	several := csvRows(t, reportertest.Nodes(3))
 	if !slices.Equal(several[0], append([]string{"node"}, want...)) || len(several) != 7 {
-		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of one node",
+		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of a report of one node",
 			len(several), several[0])
 	}
 	if got := []string{several[1][0], several[3][0], several[6][0]}; !slices.Equal(got, []string{"0", "1", "2"}) {
@@ -106,17 +102,14 @@ func TestWriteCSV_TimelinesComeLastAsPlainText(t *testing.T) {
 		"transfer:nixl:mb_per_second.min [MiB/s]", "transfer:nixl:mb_per_second.mean [MiB/s]", "transfer:nixl:mb_per_second.max [MiB/s]",
 		"transfer:nixl:time_ms.min [ms]", "transfer:nixl:time_ms.mean [ms]", "transfer:nixl:time_ms.max [ms]",
 	}
-	if got := rows[0][len(rows[0])-len(want):]; !slices.Equal(got, want) {
-		t.Errorf("the last columns are %q, want %q", got, want)
-	}
+	wantEqual(t, rows[0][len(rows[0])-len(want):], want, "the last columns are")
 	if first, last := rows[1][len(rows[0])-1], rows[6][len(rows[0])-1]; first != "" || last == "" {
 		t.Errorf("the last column is %q in the first row, want \"\", and %q in the last, want a number", first, last)
 	}
 }
 
-// The table contains every number of the report, with the digits of the JSON,
-// and nothing else.
-func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
+// The table contains every number of the report, with the same digits as in the JSON, and nothing else.
+func TestWriteCSV_HasSameNumbersAsJSON(t *testing.T) {
 	awkward := reporter.New(reportertest.Input(0, 7, 0, ""))
 	for i, v := range []float64{0.1, 1e-7, 1e21, 123456789.000001, math.Copysign(0, -1), -5e-324, math.MaxFloat64} {
 		awkward.Nodes["0"].Samples.Columns[0][i] = v
@@ -128,9 +121,7 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 				Envelope map[string]map[string][]json.Number `json:"envelope"`
 			} `json:"nodes"`
 		}
-		if err := json.Unmarshal(encodedReport(t, r), &doc); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(encodedReport(t, r), &doc))
 		rows, full := csvRows(t, r), 0
 		column := func(row int, name string) string {
 			at := slices.Index(rows[0], name)
@@ -157,13 +148,13 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 			}
 		}
 		if full != 0 || len(rows) != 1+len(doc.Nodes["0"].Samples) {
-			t.Errorf("%s: %d rows, want %d; the table lacks %d numbers of the report (negative: has too many), want 0",
+			t.Errorf("%s: %d rows, want %d; the table has %d fewer numbers than the report, want 0",
 				name, len(rows), 1+len(doc.Nodes["0"].Samples), full)
 		}
 	}
 }
 
-// showName returns the column of a key, which may end in .min, .mean or .max.
+// showName returns the heading of the column of a key, which may end in .min, .mean or .max.
 func showName(key string) string {
 	of := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ".min"), ".mean"), ".max")
 	c, ok := collector.ColumnByKey(of)
@@ -193,13 +184,13 @@ func showField(t *testing.T, name, got string, want json.Number) int {
 	return 1
 }
 
-// showCSVBack reads CSV and compares everything with the report.
+// showCSVBack writes a report as CSV, reads it, and compares all headings and numbers with the report.
 func showCSVBack(t testing.TB, name string, r *reporter.Report) {
 	t.Helper()
 	rows := csvRows(t, r)
 	for _, head := range rows[0] {
 		if head != text.Printable(head) || head != "" && strings.ContainsAny(head[:1], "=+-@\t\r") {
-			t.Errorf("%s: the column %q has a control character or begins like a formula", name, head)
+			t.Errorf("%s: the heading %q has a control character or begins like a formula", name, head)
 		}
 	}
 	named, columns, values := reporter.CSVColumns(r)
@@ -259,8 +250,8 @@ func (w *showWrites) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A large report is written in parts, and writing stops when the reader does.
-func TestWriteCSV_WritesInPartsAndStopsAtAnError(t *testing.T) {
+// A large report is written in chunks, and WriteCSV stops at the first write error.
+func TestWriteCSV_WritesInChunksAndStopsOnError(t *testing.T) {
 	n := 10_000
 	values := make([]float64, n)
 	for i := range values {
@@ -269,18 +260,18 @@ func TestWriteCSV_WritesInPartsAndStopsAtAnError(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Samples: reporter.Samples{Keys: []string{"cpu_pct_per_cpu_avg"}, Columns: [][]float64{values}}}}}
 	w := &showWrites{}
 	if err := reporter.WriteCSV(w, r); err != nil || w.total < 50*n || w.largest > 1<<16 {
-		t.Errorf("error %v; %d bytes, want at least %d; up to %d at once, want at most %d", err, w.total, 50*n,
+		t.Errorf("error %v; wrote %d bytes, want at least %d; longest write %d bytes, want at most %d", err, w.total, 50*n,
 			w.largest, 1<<16)
 	}
 	w = &showWrites{limit: 1 << 17}
 	if err := reporter.WriteCSV(w, r); err == nil || !strings.Contains(err.Error(), "write CSV: pipe is gone") || w.total > 1<<18 {
-		t.Errorf("closed pipe: error %v, want \"write CSV: pipe is gone\"; %d bytes, want at most %d", err, w.total,
+		t.Errorf("closed pipe: error %v, want \"write CSV: pipe is gone\"; wrote %d bytes, want at most %d", err, w.total,
 			1<<18)
 	}
 }
 
-// No text of a report becomes a formula, a control character or an extra field.
-// The seeds have hostile texts in every place for text.
+// FuzzWriteCSV checks that no text in a report becomes a formula, a control character or an extra field. The seeds have
+// hostile texts wherever a report can have text.
 func FuzzWriteCSV(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words, 1.5)
@@ -300,8 +291,6 @@ func FuzzWriteCSV(f *testing.F) {
 func BenchmarkWriteCSV(b *testing.B) {
 	r := reporter.New(reportertest.Input(0, 1000, 0, ""))
 	for b.Loop() {
-		if err := reporter.WriteCSV(&showWrites{}, r); err != nil {
-			b.Fatal(err)
-		}
+		must(b, reporter.WriteCSV(&showWrites{}, r))
 	}
 }

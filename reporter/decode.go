@@ -25,7 +25,7 @@ func Decode(data []byte) (*Report, error) {
 	return r, nil
 }
 
-// CheckSchema returns an error unless got is the format in ours, with the same major version.
+// CheckSchema returns an error unless got has the same format name and major version as ours.
 func CheckSchema(got, ours string) error {
 	name, ourMajor, _ := strings.Cut(ours, "/")
 	gotName, gotMajor, _ := strings.Cut(got, "/")
@@ -40,8 +40,8 @@ func CheckSchema(got, ours string) error {
 	return nil
 }
 
-// complete checks the ranks of the node, and that the envelopes are as long as the samples. It fills in what another
-// program may have left out.
+// complete checks the ranks of the node, and that the envelopes are as long as the samples. It fills in fields that
+// another program may have left out.
 func (n *Node) complete(samples int) error {
 	if n.Missing == nil {
 		n.Missing = []Missing{}

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// portsReport returns the report of a node with RDMA ports that moved the given MiB in each second.
+// portsReport returns the report of a node with RDMA ports that received and sent the given MiB in each second.
 func portsReport(t *testing.T, change func(*collector.Recording), received, sent float64) *reporter.Report {
 	t.Helper()
 	in := reportertest.JobInput(0, 0, 0, "")
@@ -41,12 +41,10 @@ func missingOf(n *reporter.Node) []reporter.Missing {
 	})
 }
 
-func TestNew_CountsTheTrafficOfRDMAPorts(t *testing.T) {
+func TestNew_CountsTrafficOfRDMAPorts(t *testing.T) {
 	n := portsReport(t, func(*collector.Recording) {}, 3, 2).Nodes["0"]
 	for name, want := range map[string]float64{"total_net_ib_recv_mb": 15, "total_net_ib_sent_mb": 10} {
-		if got := n.Metric(name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
+		wantEqual(t, n.Metric(name), want, "%s", name)
 	}
 	for _, key := range []string{"net_ib_recv_mb", "net_ib_sent_mb"} {
 		if n.Samples.Column(key) == nil || n.Envelope[key].Max == nil || n.Envelope[key+"_per_second"].Max == nil {
@@ -54,21 +52,17 @@ func TestNew_CountsTheTrafficOfRDMAPorts(t *testing.T) {
 		}
 	}
 	if missing := missingOf(n); len(missing) > 0 {
-		t.Errorf("missing %v, want nothing of RDMA ports", missing)
+		t.Errorf("missing %v, want no entry for RDMA ports", missing)
 	}
 }
 
-// The report and the CSV of a node without ports do not mention them.
-func TestNew_MentionsNoRDMAPortsWithoutThem(t *testing.T) {
+// The report and the CSV of a node without RDMA ports do not mention such ports.
+func TestNew_OmitsRDMAPortsIfThereAreNone(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var csv bytes.Buffer
-	if err := reporter.WriteCSV(&csv, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reporter.WriteCSV(&csv, r))
 	for what, text := range map[string]string{"report": string(data), "CSV": csv.String()} {
 		if strings.Contains(text, "_ib_") || strings.Contains(text, "infiniband") {
 			t.Errorf("the %s of a node without RDMA ports mentions them", what)
@@ -76,8 +70,8 @@ func TestNew_MentionsNoRDMAPortsWithoutThem(t *testing.T) {
 	}
 }
 
-// Ports that cannot be read, or have a counter at the end of its range, are missing with the reason.
-func TestNew_UnreadableRDMAPortsAreMissingWithTheReason(t *testing.T) {
+// If ports cannot be read, or a counter is at the end of its range, the values are missing with the reason.
+func TestNew_GivesReasonForMissingRDMAPorts(t *testing.T) {
 	in := reportertest.JobInput(0, 20, 0, "")
 	in.Recording.Failures = append(in.Recording.Failures,
 		collector.Failure{Source: host.SourceInfiniBand, Why: "it is broken", Count: 3})
@@ -87,9 +81,7 @@ func TestNew_UnreadableRDMAPortsAreMissingWithTheReason(t *testing.T) {
 		{What: "total_net_ib_recv_mb", Code: reporter.Unreadable, Why: "it is broken"},
 		{What: "total_net_ib_sent_mb", Code: reporter.Unreadable, Why: "it is broken"},
 	}
-	if got := missingOf(n); !slices.Equal(got, want) {
-		t.Errorf("missing %v, want %v", got, want)
-	}
+	wantEqual(t, missingOf(n), want, "missing")
 
 	in = reportertest.JobInput(0, 20, 0, "")
 	in.Recording.LateStarts = map[string]time.Duration{host.SourceInfiniBand: 4 * time.Second}
@@ -104,7 +96,5 @@ func TestNew_UnreadableRDMAPortsAreMissingWithTheReason(t *testing.T) {
 		{What: "net_ib_recv_mb", Code: collector.CounterFull, Why: "full"},
 		{What: "total_net_ib_recv_mb", Code: collector.CounterFull, Why: "full"},
 	}
-	if got := missingOf(n); !slices.Equal(got, want) {
-		t.Errorf("missing %v, want %v", got, want)
-	}
+	wantEqual(t, missingOf(n), want, "missing")
 }

@@ -2,12 +2,12 @@ package reporter
 
 import "slices"
 
-// MinComparedSeconds is the least time that is compared with earlier runs. Differences of shorter times are mostly
-// noise.
+// MinComparedSeconds is the shortest time that is compared with earlier runs. Differences between shorter times are
+// mostly noise.
 const MinComparedSeconds = 0.1
 
-// Earlier describes what the node used in runs of the same command line before this one. It covers runs with the exit
-// code 0 only: a run that failed or was cut off did not do the same work.
+// Earlier describes the resource usage of the node in earlier runs of the same command line. It covers only runs with
+// exit code 0, because a run that failed or was cut off did not do the same work.
 type Earlier struct {
 	Runs        int    `json:"runs"`
 	WallSeconds Spread `json:"wall_seconds"`
@@ -23,7 +23,8 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// NewEarlier returns the summary of runs with the given heads; nil if there are none.
+// NewEarlier returns the summary of runs with the given heads; nil if there are none, or if the length of a run is
+// unknown.
 func NewEarlier(heads []*Head) *Earlier {
 	spread := func(value func(*Head) float64) *Spread {
 		var values []float64
@@ -32,7 +33,7 @@ func NewEarlier(heads []*Head) *Earlier {
 		}
 		slices.Sort(values)
 		n := len(values)
-		if n == 0 || !(values[0] > 0) { // 0 is unknown
+		if n == 0 || !(values[0] > 0) { // 0 means unknown
 			return nil
 		}
 		return &Spread{values[0], values[(n-1)/2]/2 + values[n/2]/2, values[n-1]}

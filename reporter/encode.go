@@ -9,15 +9,14 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// lineDepth is the deepest level of nesting with a line per value: fields, samples and envelopes.
+// lineDepth is the deepest level of nesting at which each value has a separate line: fields, samples and envelopes.
 const lineDepth = 4
 
-// Encode returns the content of the report file: JSON with one line per field, per sample
-// and per envelope, so that it can be read, searched and compared by line, and
-// is still small.
+// Encode returns the content of the report file: JSON with one line per field, per sample and per envelope, which is
+// small but can be read, searched and compared line by line.
 func Encode(r *Report) ([]byte, error) { return encode(r, len(r.Nodes)) }
 
-// encode is like Encode, for r as a part of a report with the given number of nodes.
+// encode is like Encode, but treats r as a part of a report with the given number of nodes.
 func encode(r *Report, nodes int) ([]byte, error) {
 	var out bytes.Buffer
 	if err := r.write(&out, nodes); err != nil {
@@ -26,7 +25,7 @@ func encode(r *Report, nodes int) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// EncodeTo writes the output of Encode, and holds only a part of the output in memory.
+// EncodeTo writes the output of Encode without holding all of it in memory.
 func EncodeTo(to io.Writer, r *Report) error { return r.write(to, len(r.Nodes)) }
 
 func (r *Report) write(to io.Writer, nodes int) error {
@@ -48,7 +47,7 @@ func (r *Report) write(to io.Writer, nodes int) error {
 type lineBreaker struct {
 	out     *bufio.Writer
 	level   int
-	opened  bool // just after the brace that begins a value
+	opened  bool // just after an opening brace or bracket
 	quoted  bool // in a string
 	escaped bool // after a backslash in a string
 }
@@ -61,7 +60,7 @@ func (l *lineBreaker) Write(data []byte) (int, error) {
 		case l.quoted:
 			l.quoted, l.escaped = c != '"' || l.escaped, c == '\\' && !l.escaped
 			continue
-		case c >= '-' && c <= '9' && !l.opened: // most bytes belong to numbers
+		case c >= '-' && c <= '9' && !l.opened: // most bytes are parts of numbers
 			continue
 		}
 

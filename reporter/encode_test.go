@@ -20,16 +20,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// checkEncoding compares the file of a report with its JSON on one line.
+// checkEncoding compares the output of Encode and EncodeTo with the report's JSON on one line.
 func checkEncoding(t *testing.T, r *reporter.Report) {
 	t.Helper()
 	file, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var stream, line bytes.Buffer
 	if err := reporter.EncodeTo(&stream, r); err != nil || !bytes.Equal(stream.Bytes(), file) {
-		t.Fatalf("EncodeTo writes other bytes than Encode returns (error %v)", err)
+		t.Fatalf("EncodeTo and Encode differ (error %v)", err)
 	}
 
 	counted := *r
@@ -37,14 +35,10 @@ func checkEncoding(t *testing.T, r *reporter.Report) {
 		counted.Run.Nodes = len(r.Nodes)
 	}
 	want, err := text.JSON(counted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Compact(&line, file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, json.Compact(&line, file))
 	if d := cmp.Diff(string(want), line.String()); d != "" {
-		t.Fatalf("Encode changes the JSON (-want +got):\n%s", d)
+		t.Fatalf("Encode changes more than white space in the JSON (-want +got):\n%s", d)
 	}
 	checkLines(t, file)
 }
@@ -67,13 +61,9 @@ func TestEncode_AttachedJobHasNoRusage(t *testing.T) {
 	t.Parallel()
 	keys := func(j reporter.Job) []string {
 		data, err := json.Marshal(j)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var members map[string]any
-		if err := json.Unmarshal(data, &members); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(data, &members))
 		return slices.Sorted(maps.Keys(members))
 	}
 
@@ -85,15 +75,11 @@ func TestEncode_AttachedJobHasNoRusage(t *testing.T) {
 		"orphans", "system_seconds", "user_seconds", "voluntary_context_switches",
 	}
 	rest := []string{"cpu_seconds", "end", "pid", "start"}
-	if d := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(ours, rest))), keys(waited)); d != "" {
-		t.Errorf("members of a job with rusage (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff(slices.Sorted(slices.Values(append(rest, "attached"))), keys(attached)); d != "" {
-		t.Errorf("members of an attached job (-want +got):\n%s", d)
-	}
+	wantEqual(t, keys(waited), slices.Sorted(slices.Values(slices.Concat(ours, rest))), "members of a job with rusage")
+	wantEqual(t, keys(attached), slices.Sorted(slices.Values(append(rest, "attached"))), "members of an attached job")
 }
 
-func TestEncode_KeepsTheJSONOfEveryFeature(t *testing.T) {
+func TestEncode_ChangesOnlyWhiteSpace(t *testing.T) {
 	t.Parallel()
 	s := reportertest.NewStream(9)
 	rec := s.Recording(10)
@@ -125,7 +111,7 @@ func TestEncode_KeepsTheJSONOfEveryFeature(t *testing.T) {
 	}
 }
 
-// NaN is an error, or null where a value may be absent.
+// NaN is encoded as null if the value may be absent, and is an error otherwise.
 func TestEncode_NaNIsNullOrAnError(t *testing.T) {
 	t.Parallel()
 	gpu := reporter.GPU{Idle: &reporter.GPUIdle{JobCPUs: series.Unknown()}}
@@ -135,11 +121,11 @@ func TestEncode_NaNIsNullOrAnError(t *testing.T) {
 	}
 	r.Run.WallSeconds = math.NaN()
 	if _, err := reporter.Encode(r); err == nil {
-		t.Error("Encode accepts a run of NaN seconds, want an error")
+		t.Error("no error from Encode for a run of NaN seconds")
 	}
 	var out bytes.Buffer
 	if err := reporter.EncodeTo(&out, r); err == nil || out.Len() > 0 {
-		t.Errorf("EncodeTo of a run of NaN seconds: error %v, want one; wrote %s, want nothing", err, out.Bytes())
+		t.Errorf("EncodeTo of a run of NaN seconds: error %v, want an error; wrote %s, want nothing", err, out.Bytes())
 	}
 }
 
@@ -158,9 +144,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s", samples, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := encode(); err != nil {
-						b.Fatal(err)
-					}
+					must(b, encode())
 				}
 			})
 		}

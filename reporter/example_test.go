@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The reports of two nodes become one. A metric that a node does not have is NaN; its Missing has the reason.
+// This example merges the reports of two nodes. A metric that a node lacks is NaN.
 func ExampleMerge() {
 	files := []string{`{
 		"schema": "perfagent.report/1",

@@ -24,8 +24,8 @@ func ScanWithin(file io.ReaderAt, size, limit int64) error {
 	return s.explain(s.readReport(func(name string) error { _, err := s.node(name); return err }))
 }
 
-// CSVColumns returns the names of the columns of a report's CSV without their units, and a function for their
-// values. named reports that a column for the node comes before them.
+// CSVColumns returns the names of the columns of a report's CSV without their units, and a function for their values.
+// named reports whether a column for the node comes first.
 func CSVColumns(r *Report) (named bool, names []string, values func(column int, n *Node) []float64) {
 	t := newCSVTable(r)
 	for _, c := range t.columns {
@@ -34,7 +34,7 @@ func CSVColumns(r *Report) (named bool, names []string, values func(column int, 
 	return t.named, names, func(column int, n *Node) []float64 { return t.columns[column].values(n) }
 }
 
-// Halve merges neighboring points of a node's series.
+// Halve merges each pair of neighboring points of a node's series.
 func Halve(n *Node) { n.halve() }
 
 // MergeWithin merges in memory, and halves all series until the result fits, as a Merger does with a file.

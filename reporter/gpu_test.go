@@ -18,9 +18,7 @@ import (
 // A value missing from an account in a file is unknown, not 0.
 func TestAccount_AbsentValuesAreUnknown(t *testing.T) {
 	var a collector.Account
-	if err := json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a))
 	want := collector.NoAccount()
 	want.Source, want.CPUSeconds, want.Limits.CPUs = "tree", 1.5, 2
 	if d := cmp.Diff(want, a, reportertest.SameFloats()); d != "" {
@@ -46,15 +44,11 @@ func TestWriteCSV_GPUColumnsComeLast(t *testing.T) {
 	}
 	want := []string{"gpu_0_memory_used_mb [MiB]", "gpu_0_power_watts [W]", "gpu_0_temperature_celsius [°C]",
 		"gpu_1_utilization_pct [%]", "gpu_1_memory_used_mb [MiB]", "gpu_1_power_watts [W]", "gpu_1_temperature_celsius [°C]"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("columns of GPUs (-want +got):\n%s", d)
-	}
-	if last := rows[0][len(rows[0])-1]; last != "gpu_1_temperature_celsius.max [°C]" {
-		t.Errorf("the last column is %s, want gpu_1_temperature_celsius.max [°C]", last)
-	}
+	wantEqual(t, got, want, "columns of GPUs")
+	wantEqual(t, rows[0][len(rows[0])-1], "gpu_1_temperature_celsius.max [°C]", "the last column")
 }
 
-// Energy is the device's counter, or else the power integrated over the measured time.
+// The energy is the growth of the device's counter, or else the power integrated over the measured time.
 func TestNew_GPUEnergyIsCountedOrIntegrated(t *testing.T) {
 	w := reportertest.NewWideStream(5, 3, 3)
 	rec := w.Recording(10)
@@ -70,14 +64,14 @@ func TestNew_GPUEnergyIsCountedOrIntegrated(t *testing.T) {
 	rec.Summaries[collector.GPUColumn(2, collector.GPUPower)] = series.NewSummary()
 	n := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}).Nodes["0"]
 	if counted, added := n.Metric("gpu_0_energy_joules"), n.Metric("gpu_1_energy_joules"); counted != 1500 || math.Abs(added-725) > 1e-9 {
-		t.Errorf("%v J were counted, want 1500; %v J added up, want 725", counted, added)
+		t.Errorf("counted energy = %v J, want 1500; integrated energy = %v J, want 725", counted, added)
 	}
 	if none := n.Metric("gpu_2_energy_joules"); !math.IsNaN(none) {
-		t.Errorf("%v J without a measurement, want NaN", none)
+		t.Errorf("energy without a measurement = %v J, want NaN", none)
 	}
 }
 
-// The metrics of one GPU are found by their names, like those of the table.
+// MetricByName finds the metrics of a GPU as well as the metrics of the table.
 func TestMetricByName_FindsMetricsOfGPUs(t *testing.T) {
 	for _, m := range reporter.GPUMetrics() {
 		name := strings.Replace(m.Name, "{i}", "3", 1)
@@ -94,7 +88,5 @@ func TestMetricByName_FindsMetricsOfGPUs(t *testing.T) {
 		}
 	}
 	n := &reporter.Node{GPUs: make([]reporter.GPU, 40)}
-	if got := len(n.GPUMetrics()); got != collector.MaxGPUs*len(reporter.GPUMetrics()) {
-		t.Errorf("40 GPUs have %d metrics, want %d", got, collector.MaxGPUs*len(reporter.GPUMetrics()))
-	}
+	wantEqual(t, len(n.GPUMetrics()), collector.MaxGPUs*len(reporter.GPUMetrics()), "40 GPUs have")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func TestMetric_IsInTheGroupOfItsSubject(t *testing.T) {
+func TestMetric_HasExpectedGroup(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]reporter.Group{
 		"wall_seconds": reporter.GroupJob, "max_t_job_cpu_cores": reporter.GroupJob, "total_job_io_read_mb": reporter.GroupJob,

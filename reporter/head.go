@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// A Head identifies a report or a journal from its beginning: the run, the node and the rank.
+// A Head holds the data at the beginning of a report or a journal that identify the run, the node and the rank.
 type Head struct {
 	Run  Run
 	Node string // the key of the first node
@@ -22,17 +22,17 @@ type Head struct {
 	Sampling *Sampling // nil in a journal
 	Job      *Job      // nil in a journal, and without a job
 
-	// Ranked reports whether the first node has ranks. Rank is the rank of a journal, as decimal text; "" if its
-	// process seemed to be the only one.
+	// Ranked reports whether the first node has ranks. Rank is the rank of a journal, as decimal text; "" if the
+	// process seemed to be the only one on its node.
 	Ranked bool
 	Rank   string
 }
 
-// errEnough ends the reading of a head.
+// errEnough stops the reading of a head once all of its values are known.
 var errEnough = errors.New("all is known")
 
-// ReadHead reads the head of a report. If Encode wrote the report, its members are in the known order, and ReadHead
-// stops before the numbers of the first node. The error is ErrForeign for a file that is not a perfagent report.
+// ReadHead reads the head of a report. If Encode wrote the report, its members are in a known order, and ReadHead stops
+// before the numbers of the first node. The error is ErrForeign for a file that is not a perfagent report.
 func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
 	s := scanner{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
 	head := new(Head)
@@ -78,18 +78,18 @@ func (h *Head) readNode(s *scanner) error {
 	})
 }
 
-// isEncoded reports whether Encode wrote sampling, the sampling part of a node, so that all numbers of the node come
-// after it. Encode writes each member on a separate line, and a list on one line. Other programs write both on one
-// line, or neither.
+// isEncoded reports whether Encode wrote sampling, the sampling part of a node. If it did, all numbers of the node come
+// after sampling. Encode writes each member on a separate line, and a list on one line. Other programs write everything
+// on one line, or split lists into lines as well.
 func isEncoded(sampling []byte) bool {
 	before, list, found := bytes.Cut(sampling, []byte(`": [`))
 	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0
 }
 
 // ScanWithoutSeries reads the numbers of a perfagent report of one node, but not its series. The series come last in
-// the file, so it reads only the beginning, and a few bytes of the end. It returns false if that is not enough: the
-// report has several nodes, is from another program or is cut off, or the file is not a report. Then use Scan with
-// RequiredColumns.
+// the file, so ScanWithoutSeries reads only the beginning and a few bytes at the end. It returns false if that is not
+// enough: the report has several nodes or no findings, is from another program or is cut off, or the file is not a
+// report. In that case, use Scan with RequiredColumns.
 func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 	end := make([]byte, len(endOfReport))
 	if _, err := file.ReadAt(end, size-int64(len(end))); err != nil || string(end) != endOfReport {
@@ -108,16 +108,16 @@ func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 	return &s.report, errors.Is(err, errEnough)
 }
 
-// endOfReport is how a report with nodes ends if Encode wrote it.
+// endOfReport is the end of every report with nodes that Encode wrote.
 const endOfReport = "\n    }\n  }\n}\n"
 
 var errNoHead = errors.New("some numbers come after the series")
 
-// numbersOfNode reads a node up to its series. It fails unless all numbers come before them.
+// numbersOfNode reads a node up to its series. It fails unless all numbers come before the series.
 func numbersOfNode(r *reader) (*Node, error) {
 	n, ours, depth := &Node{}, false, r.StackDepth()+1
 	series := func() error {
-		if r.StackDepth() > depth { // of a rank
+		if r.StackDepth() > depth { // the series of a rank
 			return r.skip()
 		}
 		return errEnough
@@ -152,8 +152,8 @@ func RequiredColumns() ColumnFilter {
 	return w
 }
 
-// WithoutSeries returns a copy of the node without its series. It keeps RequiredColumns if they are still needed: for
-// the length of a perf.py recording, and to derive findings if the report has none.
+// WithoutSeries returns a copy of the node without its series. It keeps RequiredColumns if they are still needed: to
+// compute the length of a perf.py recording, or to derive findings that the report lacks.
 func (n *Node) WithoutSeries() *Node {
 	out := *n
 	out.Samples, out.Envelope = Samples{}, nil

@@ -26,16 +26,14 @@ func headReport(t testing.TB) (*reporter.Report, []byte) {
 	return r, encodedReport(t, r)
 }
 
-// A head equals the values of the whole report.
-func TestReadHead_ReadsOnlyTheBeginning(t *testing.T) {
+// A head has the same values as the whole report, but only the beginning of the file is read.
+func TestReadHead_ReadsOnlyBeginning(t *testing.T) {
 	t.Parallel()
 	_, data := headReport(t)
 	whole := readBack(t, data)
 	in := &countingReader{Reader: bytes.NewReader(data)}
 	head, err := reporter.ReadHead(in, int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	n := whole.Nodes["3"]
 	want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Job: n.Job, Ranked: true}
@@ -53,16 +51,14 @@ func TestReadHead_AcceptsAnyOrderOfMembers(t *testing.T) {
 	const report = `{"more":[1],"nodes":{"4":{"metrics":{},"ranks":{"1":{"rank":1}},"host":{"hostname":"h"},` +
 		`"identity":{"node_from":"none"}},"5":{}},"run":{"id":"r"},"schema":"perfagent.report/1"}`
 	head, err := reporter.ReadHead(strings.NewReader(report), int64(len(report)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if head.Node != "4" || !head.Ranked || head.Host.Hostname != "h" || head.Identity.NodeFrom != "none" || head.Run.ID != "r" {
 		t.Errorf("head %+v, want run r, node 4 with ranks, host h and an identity from none", head)
 	}
 }
 
-// Members that another program wrote after the numbers or the series count as in their usual place, with any line
-// breaks.
+// Another program may write members after the numbers or the series, and may break lines differently. ReadHead finds
+// these members.
 func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	t.Parallel()
@@ -74,7 +70,7 @@ func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 
 	for _, moved := range []string{"identity", "host", "sampling", "ranks", "missing", "verdict", "job", "findings", "phases"} {
 		for layout, data := range map[string][]byte{
-			"one line": movedToEnd(t, written, moved, ""), "two blanks": append(movedToEnd(t, written, moved, "  "), '\n'),
+			"one line": movedToEnd(t, written, moved, ""), "two spaces": append(movedToEnd(t, written, moved, "  "), '\n'),
 			"tabs": movedToEnd(t, written, moved, "\t"),
 		} {
 			head, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
@@ -86,31 +82,26 @@ func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 				t.Errorf("%s at the end, %s: head (-report +head):\n%s", moved, layout, d)
 			}
 			if numbers, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
-				t.Errorf("%s at the end, %s: ScanWithoutSeries took the beginning %+v for the whole, want false", moved,
+				t.Errorf("%s at the end, %s: ScanWithoutSeries returned %+v, want false", moved,
 					layout, numbers.Nodes["3"])
 			}
 		}
 	}
 }
 
-// movedToEnd returns a report in the format of other programs, with a member of its first node moved to its end.
+// movedToEnd returns a report in the format of other programs, with a member of its only node moved to the end of the
+// node.
 func movedToEnd(t *testing.T, report []byte, member, indent string) []byte {
 	t.Helper()
 	in := json.NewDecoder(bytes.NewReader(report))
 	var nodes json.RawMessage
 	var head struct{ Schema, Run, Nodes json.RawMessage }
-	if err := in.Decode(&head); err != nil {
-		t.Fatal(err)
-	}
+	must(t, in.Decode(&head))
 	var node map[string]json.RawMessage
 	byName := make(map[string]json.RawMessage)
-	if err := json.Unmarshal(head.Nodes, &byName); err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range byName { // one
-		if err := json.Unmarshal(data, &node); err != nil {
-			t.Fatal(err)
-		}
+	must(t, json.Unmarshal(head.Nodes, &byName))
+	for name, data := range byName { // exactly one
+		must(t, json.Unmarshal(data, &node))
 		place := func(key string) int { return bytes.Index(data, []byte("\n      \""+key+"\":")) }
 		order := slices.SortedFunc(maps.Keys(node), func(a, b string) int { return place(a) - place(b) })
 		if i := slices.Index(order, member); i >= 0 {
@@ -130,9 +121,7 @@ func movedToEnd(t *testing.T, report []byte, member, indent string) []byte {
 		out.Reset()
 		err = json.Indent(&out, data, "", indent)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out.Bytes()
 }
 
@@ -144,7 +133,7 @@ func TestReadHead_Errors(t *testing.T) {
 		`{"schema":"perfagent.report/1","run":{},"nodes":{"0":{"host":[]`: false,
 	} {
 		if _, err := reporter.ReadHead(strings.NewReader(data), int64(len(data))); err == nil || errors.Is(err, reporter.ErrForeign) != foreign {
-			t.Errorf("%s: error %v, want one that is ErrForeign: %v", data, err, foreign)
+			t.Errorf("%s: error %v, want an error; ErrForeign: %v", data, err, foreign)
 		}
 	}
 }
@@ -165,7 +154,7 @@ func FuzzReadHead(f *testing.F) {
 			return
 		}
 		if n := whole.Nodes[head.Node]; n == nil || !head.Run.Start.Equal(whole.Run.Start.Time) || head.Run.ID != whole.Run.ID {
-			t.Errorf("the head has node %q and run %+v, the report has run %+v", head.Node, head.Run, whole.Run)
+			t.Errorf("head with node %q and run %+v, want a node of the report and run %+v", head.Node, head.Run, whole.Run)
 		}
 	})
 }

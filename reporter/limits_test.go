@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Ranges of the ranks' limits, and CPU bindings by the ranks, are combined like the limits.
+// The ranges of the ranks' limits, and the CPUs that ranks were given, are combined like the limits.
 func TestCombine_CombinesLimitRangesAndBindings(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)
 	of := func(group string, l Limits) *rankPart {

@@ -10,8 +10,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// With any distribution of samples over buckets, a rounded mean stays within its exact extremes.
-func TestNew_MeansAreInsideTheirExtremes(t *testing.T) {
+// With any distribution of samples over buckets, a rounded mean stays between the exact minimum and maximum.
+func TestNew_MeansAreBetweenMinAndMax(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(testenv.Rounds(20, 6)) {
 		w := reportertest.NewWideStream(seed, 3, 2)
@@ -30,7 +30,7 @@ func TestNew_MeansAreInsideTheirExtremes(t *testing.T) {
 }
 
 // The smallest amount that a disk counts is a sector, 1/2048 MiB, which needs more than six decimals.
-func TestNew_MeanOfOneValueIsNotBelowIt(t *testing.T) {
+func TestNew_MeanOfSingleValueIsExact(t *testing.T) {
 	t.Parallel()
 	w := reportertest.NewStream(1)
 	rec := w.Recording(10)
@@ -48,7 +48,7 @@ func TestNew_MeanOfOneValueIsNotBelowIt(t *testing.T) {
 	}
 }
 
-// The mean of equal means equals them to the last bit.
+// The mean of equal means is exactly the same number.
 func TestBand_FoldKeepsTheMeanOfEqualMeans(t *testing.T) {
 	t.Parallel()
 	for n := 2; n < 60; n++ {
@@ -57,8 +57,6 @@ func TestBand_FoldKeepsTheMeanOfEqualMeans(t *testing.T) {
 			b.Min, b.Mean, b.Max = append(b.Min, 0.1), append(b.Mean, 0.1), append(b.Max, 0.1)
 		}
 		got := b.Fold(n, func(i int) float64 { return 1 + float64(i)/7 })
-		if got.Mean[0] != 0.1 {
-			t.Errorf("the mean of %d times 0.1 is %v, want 0.1", n, got.Mean[0])
-		}
+		wantEqual(t, got.Mean[0], 0.1, "mean of %d means of 0.1", n)
 	}
 }

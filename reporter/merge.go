@@ -20,16 +20,17 @@ type SourceReport struct {
 // mergedSize is the maximum size of a merged report in bytes: half the size that can be read.
 const mergedSize = MaxFileSize / 2
 
-// Merge combines the nodes of several reports into one report. If a node is in several reports that differ only in its
-// push, it is taken once. Two different recordings of a node are an error that contains the node and both paths.
+// Merge combines the nodes of several reports into one report. If several reports contain the same recording of a node,
+// Merge takes the node once, even if its push states differ. If two reports contain different recordings of a node,
+// Merge returns an error that contains the node and both paths.
 //
 // The run spans all inputs: from the earliest start to the latest end, with the first nonzero exit code of a job in the
-// order of the nodes, and the tags of all. If inputs disagree on a value (the run's ID, the command, a tag, the reason
-// for incompleteness), the input with the lowest node wins, so neither the order of the inputs nor merging in several
-// steps makes a difference.
+// order of the nodes, and the tags of all inputs. If inputs disagree on a value (the run's ID, the command, a tag, the
+// reason for incompleteness), the input with the lowest node wins, so neither the order of the inputs nor merging in
+// several steps makes a difference.
 //
-// The result keeps all points; a [Merger] keeps as many as fit into 128 MiB. It has the verdicts and findings of its
-// nodes, but no findings that follow from several nodes: diagnosis.Merge adds them.
+// The result keeps all points; a [Merger] keeps as many as fit into 128 MiB. It has the verdicts and findings of the
+// nodes, but no findings about several nodes; diagnosis.Merge adds them.
 func Merge(inputs []SourceReport) (*Report, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("merge: no report was given")
@@ -74,7 +75,7 @@ func byLowestNode(a, b SourceReport) int {
 
 var errTwoRecordings = errors.New("two different recordings")
 
-// ownCommands removes node commands that equal the run's.
+// ownCommands removes the commands of nodes that equal the command of the run.
 func (r *Report) ownCommands() {
 	for _, n := range r.Nodes {
 		if slices.Equal(n.Command, r.Run.Command) {
@@ -83,7 +84,7 @@ func (r *Report) ownCommands() {
 	}
 }
 
-// mergeNode joins have, a node from earlier reports or nil, with the same node of another report. Without have, the
+// mergeNode joins have, a node from earlier reports or nil, with the same node of another report. If have is nil, the
 // result is a copy of add, with the command of its run unless add has one.
 func mergeNode(have, add *Node, command []string) (*Node, error) {
 	if add == nil {
@@ -115,7 +116,7 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 // withoutPush encodes the parts of a node that come only from its recording, for comparison.
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
-	bare.Push, bare.Findings, bare.Command = nil, nil, nil // findings depend on the other nodes of a report
+	bare.Push, bare.Findings, bare.Command = nil, nil, nil // findings depend on other nodes of the report
 	return text.JSON(&bare)
 }
 
@@ -127,7 +128,7 @@ func pushProgress(p *Push) int {
 	return 2 + slices.Index([]string{PushPending, PushDone}, p.MLflow.State)
 }
 
-// join widens r to include o. If both have a value, r keeps its own. It does not touch the exit code, which mergedExit
+// join widens r to include o. If both have a value, r keeps its own. It does not change the exit code, which mergedExit
 // sets.
 func (r *Run) join(o Run) {
 	r.ID, r.Incomplete = cmp.Or(r.ID, o.ID), cmp.Or(r.Incomplete, o.Incomplete)
@@ -145,8 +146,8 @@ func (r *Run) join(o Run) {
 	}
 }
 
-// widen widens the times of r to include o. If one run contains the other, its measured length is kept, because end
-// minus start would include times in which the machine was suspended.
+// widen widens the times of r to include o. If one run contains the other, the measured length of the longer run is
+// kept, because the difference of its end and start would include the time for which the machine was suspended.
 func (r *Run) widen(o Run) {
 	switch {
 	case o.Start.IsZero():
@@ -171,7 +172,7 @@ func (r Run) within(o Run) bool {
 }
 
 // mergedExit returns the first nonzero exit code of a job, in the order of the nodes, or else of an input, with its
-// signal. Without one it returns 0 if any code is known, and nil if none is.
+// signal. It returns 0 if all known codes are 0, and nil if no code is known.
 func mergedExit(inputs []SourceReport, out *Report) (code *int, signal string) {
 	var exits []Run
 	for _, n := range out.EachNode() {

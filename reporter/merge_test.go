@@ -19,9 +19,7 @@ import (
 func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Merge(inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -36,13 +34,11 @@ func sources(reports ...*reporter.Report) (out []reporter.SourceReport) {
 func encodedReport(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
-func TestMerge_SpansTheNodes(t *testing.T) {
+func TestMerge_RunSpansAllNodes(t *testing.T) {
 	a, b, c := reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}), reportertest.NodeReport(2, 10, 7, map[string]string{"k": "b"}), reportertest.NodeReport(10, 5, 137, nil)
 	r := mustMerge(t, sources(c, b, a)...)
 	if got := r.NodeNames(); !slices.Equal(got, []string{"0", "2", "10"}) {
@@ -50,7 +46,7 @@ func TestMerge_SpansTheNodes(t *testing.T) {
 	}
 	run := r.Run
 	if *run.ExitCode != 7 || run.Signal != "" {
-		t.Errorf("exit code %d and signal %q, want node 2's: 7 and none", *run.ExitCode, run.Signal)
+		t.Errorf("exit code %d and signal %q, want 7 and none, from node 2", *run.ExitCode, run.Signal)
 	}
 	if !run.Start.Equal(reportertest.RunStart) || !run.End.Equal(reportertest.RunStart.Add(35*time.Second)) || run.WallSeconds != 35 {
 		t.Errorf("run from %v to %v, %v s, want 35 s from %v", run.Start, run.End, run.WallSeconds,
@@ -61,11 +57,11 @@ func TestMerge_SpansTheNodes(t *testing.T) {
 			reporter.Schema)
 	}
 	if !bytes.Equal(encodedReport(t, a), encodedReport(t, reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {
-		t.Error("Merge changed an input")
+		t.Error("Merge modified an input")
 	}
 }
 
-func TestMerge_TakesTheFirstNonzeroExitCode(t *testing.T) {
+func TestMerge_UsesFirstNonzeroExitCode(t *testing.T) {
 	seven := 7
 	lone := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{ExitCode: &seven, Signal: "SIGHUP"})
 	for _, c := range []struct {
@@ -74,12 +70,12 @@ func TestMerge_TakesTheFirstNonzeroExitCode(t *testing.T) {
 		code   int // -1 = none
 		signal string
 	}{
-		{"all well", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), reportertest.NodeReport(1, 1, 0, nil)}, 0, ""},
+		{"all succeeded", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), reportertest.NodeReport(1, 1, 0, nil)}, 0, ""},
 		{"sidecars", []*reporter.Report{reportertest.NodeReport(0, 1, -1, nil), reportertest.NodeReport(1, 1, -1, nil)}, -1, ""},
 		{"sidecar and job", []*reporter.Report{reportertest.NodeReport(0, 1, -1, nil), reportertest.NodeReport(1, 1, 0, nil)}, 0, ""},
 		{"killed", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), reportertest.NodeReport(1, 1, 137, nil), reportertest.NodeReport(2, 1, 3, nil)}, 137, "SIGKILL"},
-		{"run without job", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), lone, reportertest.NodeReport(2, 1, 0, nil)}, 7, "SIGHUP"},
-		{"run after job", []*reporter.Report{reportertest.NodeReport(0, 1, 4, nil), lone}, 4, ""},
+		{"failed run without job", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), lone, reportertest.NodeReport(2, 1, 0, nil)}, 7, "SIGHUP"},
+		{"failed job before failed run", []*reporter.Report{reportertest.NodeReport(0, 1, 4, nil), lone}, 4, ""},
 	} {
 		r := mustMerge(t, sources(c.in...)...)
 		got := -1
@@ -87,50 +83,48 @@ func TestMerge_TakesTheFirstNonzeroExitCode(t *testing.T) {
 			got = *r.Run.ExitCode
 		}
 		if got != c.code || r.Run.Signal != c.signal {
-			t.Errorf("%s: exit %d %q, want %d %q", c.name, got, r.Run.Signal, c.code, c.signal)
+			t.Errorf("%s: exit code %d, signal %q; want %d, %q", c.name, got, r.Run.Signal, c.code, c.signal)
 		}
 	}
 }
 
-func TestMerge_NodeGivenTwiceIsTakenOnce(t *testing.T) {
+func TestMerge_KeepsDuplicateNodeOnce(t *testing.T) {
 	a, b := reportertest.NodeReport(4, 10, 0, nil), reportertest.NodeReport(4, 10, 0, nil)
 	b.Nodes["4"].Push = &reporter.Push{MLflow: reporter.PushState{State: "done", RunID: "r"}}
 	for _, order := range [][]reporter.SourceReport{sources(a, b), sources(b, a)} {
 		r := mustMerge(t, order...)
 		if len(r.Nodes) != 1 || r.Nodes["4"].Push.MLflow.RunID != "r" {
-			t.Errorf("%d nodes, want 1; push %+v, want the run r", len(r.Nodes), r.Nodes["4"].Push)
+			t.Errorf("%d nodes, want 1; push %+v, want run ID r", len(r.Nodes), r.Nodes["4"].Push)
 		}
 	}
 	if a.Nodes["4"].Push.MLflow.State != "off" {
-		t.Error("Merge changed an input")
+		t.Error("Merge modified an input")
 	}
 	other := reportertest.NodeReport(4, 11, 0, nil)
 	_, err := reporter.Merge([]reporter.SourceReport{{Path: "x/node-4.json", Report: a}, {Path: "y/node-4.json", Report: other}})
 	if err == nil || !strings.Contains(err.Error(), "x/node-4.json") || !strings.Contains(err.Error(), "y/node-4.json") || !strings.Contains(err.Error(), "node 4 ") {
-		t.Errorf("two recordings of node 4: error %v, want one with the node and both paths", err)
+		t.Errorf("two recordings of node 4: error %v, want one that contains the node and both paths", err)
 	}
 }
 
-func TestMerge_RefusesMissingReports(t *testing.T) {
+func TestMerge_RejectsMissingReports(t *testing.T) {
 	if _, err := reporter.Merge(nil); err == nil {
-		t.Error("Merge without inputs succeeds, want an error")
+		t.Error("no error from Merge without inputs")
 	}
 	if _, err := reporter.Merge([]reporter.SourceReport{{Path: "a.json", Report: nil}}); err == nil || !strings.Contains(err.Error(), "a.json") {
-		t.Errorf("an input without a report: error %v, want one with a.json", err)
+		t.Errorf("input without a report: error %v, want one that contains a.json", err)
 	}
 }
 
-func TestMerge_KeepsTheReasonForIncompleteness(t *testing.T) {
+func TestMerge_KeepsReasonForIncompleteness(t *testing.T) {
 	broken := reportertest.Incomplete()
 	r := mustMerge(t, sources(reportertest.NodeReport(5, 10, 0, nil), broken)...)
-	if r.Run.Incomplete != broken.Run.Incomplete {
-		t.Errorf("incomplete %q, want %q", r.Run.Incomplete, broken.Run.Incomplete)
-	}
+	wantEqual(t, r.Run.Incomplete, broken.Run.Incomplete, "incomplete")
 }
 
-// Merging one input, or a merged report, leaves it unchanged. Findings may differ, because they depend on the nodes of a
-// report.
-func TestMerge_LeavesASingleInputUnchanged(t *testing.T) {
+// Merging a single input, or a merged report with its input, changes nothing. Findings may differ, because they depend
+// on the nodes of a report.
+func TestMerge_LeavesSingleInputUnchanged(t *testing.T) {
 	w := reportertest.NewWideStream(1, 2, 2)
 	rec := w.Recording(10)
 	for range 12 {
@@ -141,11 +135,9 @@ func TestMerge_LeavesASingleInputUnchanged(t *testing.T) {
 	wide.Nodes["3"].Findings = []reporter.Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
 	for _, r := range []*reporter.Report{reportertest.NodeReport(3, 10, 7, map[string]string{"a": "b"}), wide} {
 		once, want := mustMerge(t, sources(r)...), encodedReport(t, r)
-		if got := encodedReport(t, once); !bytes.Equal(got, want) {
-			t.Errorf("merged\n%s\nwant\n%s", got, want)
-		}
+		wantEqual(t, encodedReport(t, once), want, "merged")
 		if got := encodedReport(t, mustMerge(t, sources(once, r)...)); !bytes.Equal(got, want) {
-			t.Error("merging a report with its input again changes it")
+			t.Error("merging a merged report with its input changes the report")
 		}
 		once.Nodes["3"].Findings = nil
 		mustMerge(t, sources(once, r)...)
@@ -153,7 +145,7 @@ func TestMerge_LeavesASingleInputUnchanged(t *testing.T) {
 }
 
 // Merging in any order and in any steps gives the same result, if no two inputs disagree.
-func TestMerge_OrderAndStepsMakeNoDifference(t *testing.T) {
+func TestMerge_IgnoresOrderAndSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range testenv.Rounds(12, 3) {
 		var parts []reporter.SourceReport
@@ -168,9 +160,9 @@ func TestMerge_OrderAndStepsMakeNoDifference(t *testing.T) {
 		want := encodedReport(t, mustMerge(t, parts...))
 		rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 		left := reporter.SourceReport{Path: "left", Report: mustMerge(t, parts[0], parts[1])}
-		right := reporter.SourceReport{Path: "right", Report: mustMerge(t, parts[2], parts[3], parts[1])} // one of them twice
+		right := reporter.SourceReport{Path: "right", Report: mustMerge(t, parts[2], parts[3], parts[1])} // one input twice
 		for name, got := range map[string]*reporter.Report{
-			"order": mustMerge(t, parts...), "steps": mustMerge(t, left, right), "steps back": mustMerge(t, right, left),
+			"order": mustMerge(t, parts...), "steps": mustMerge(t, left, right), "reverse steps": mustMerge(t, right, left),
 			"one by one": mustMerge(t, reporter.SourceReport{Path: "l", Report: mustMerge(t, left, parts[2])}, parts[3]),
 		} {
 			if data := encodedReport(t, got); !bytes.Equal(data, want) {
@@ -180,25 +172,21 @@ func TestMerge_OrderAndStepsMakeNoDifference(t *testing.T) {
 	}
 }
 
-func TestMerger_HalvesToTheLimit(t *testing.T) {
+func TestMerger_HalvesSeriesToFitLimit(t *testing.T) {
 	old, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	inputs := sources(reportertest.NodeReport(0, 200, 0, nil), reportertest.NodeReport(1, 111, 0, nil), old)
 	before := encodedReport(t, inputs[0].Report)
 	full := encodedReport(t, mustMerge(t, inputs...))
 	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 50000} {
 		data, err := mergeByFile(t, inputs, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(data) > limit {
 			t.Errorf("%d bytes, want at most %d", len(data), limit)
 		}
 		n := readBack(t, data).Nodes["0"]
 		if band := n.Envelope["cpu_pct_per_cpu_avg"]; slices.Max(band.Max) != 100 || slices.Min(band.Min) != 0.5 {
-			t.Errorf("limit %d: the band %v has lost its minimum 0.5 or its maximum 100", limit, band)
+			t.Errorf("limit %d: band %v, want the minimum 0.5 and the maximum 100", limit, band)
 		}
 		want := (200 + int(n.Sampling.Stride) - 1) / int(n.Sampling.Stride)
 		if n.Samples.Len() != want || n.Metrics[reporter.MetricCPUPeak] != 100 {
@@ -206,19 +194,19 @@ func TestMerger_HalvesToTheLimit(t *testing.T) {
 				n.Sampling.Stride, want, n.Metrics[reporter.MetricCPUPeak])
 		}
 		if limit > len(full) != (n.Sampling.Stride == 1) {
-			t.Errorf("limit %d of %d bytes: stride %d, want 1 exactly if all points fit", limit, len(full),
+			t.Errorf("limit of %d bytes for a report of %d bytes: stride %d, want 1 if and only if all points fit", limit, len(full),
 				n.Sampling.Stride)
 		}
 	}
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
-		t.Error("the Merger changed an input")
+		t.Error("the Merger modified an input")
 	}
 	if _, err := mergeByFile(t, inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
-		t.Errorf("limit of 1000 bytes: error %v, want one with the limit", err)
+		t.Errorf("limit of 1000 bytes: error %v, want one that contains the limit", err)
 	}
 }
 
-func TestNode_HalveMergesNeighbours(t *testing.T) {
+func TestNode_HalveMergesNeighboringPoints(t *testing.T) {
 	nan := math.NaN()
 	n := &reporter.Node{
 		Samples:  reporter.Samples{Keys: []string{"k", "bare"}, Columns: [][]float64{{1, 2, 3, nan, nan}, {5, 4, nan, 7, 9}}},
@@ -227,9 +215,7 @@ func TestNode_HalveMergesNeighbours(t *testing.T) {
 	}
 	reporter.Halve(n)
 	got, err := text.JSON(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{
 		`"samples":[{"k":1,"bare":5},{"k":3},{"bare":9}]`, `"stride":8`,
 		`"k":{"min":[0,4,null],"mean":[1.5,5,null],"max":[9,6,null]}`,

@@ -16,15 +16,15 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A Merger merges reports with series that do not fit into memory together. The series of each node go to a temporary
-// file while they are read; the numbers stay in memory. A result that would be larger than 128 MiB keeps every number
-// but fewer points: the series of all nodes are halved until it fits. Halving joins two points into one with the sample
-// of the first, the lesser minimum, the greater maximum, and the unweighted mean of the two means, because a report
-// does not have the length of each point. To use a Merger:
+// A Merger merges reports when their series do not fit into memory together. It writes the series of each node to a
+// temporary file, and keeps the numbers in memory. A result that would be larger than 128 MiB keeps every number but
+// fewer points: the series of all nodes are halved until it fits. Halving joins each pair of neighboring points into
+// one with the sample of the first, the lesser minimum, the greater maximum, and the mean of the two means. The mean is
+// unweighted, because a report does not contain the length of each point. To use a Merger:
 //
-//  1. Pack each node, in any order and from several goroutines, and Add the packed nodes, in one order;
-//  2. merge Sources, which have the numbers, with Merge or diagnosis.Merge;
-//  3. Encode the result: if all points fit, it has the same bytes as if all had been merged in memory.
+//  1. Pack each node, in any order and from any goroutine, and Add the packed nodes from one goroutine;
+//  2. merge Sources, which hold the numbers, with Merge or diagnosis.Merge;
+//  3. Encode the result. If all points fit, the output is the same as if the reports had been merged in memory.
 type Merger struct {
 	limit int
 	dir   string
@@ -46,15 +46,15 @@ type spooledNode struct {
 	at       int64
 	size     int      // of its series
 	bareSize int      // see PackedNode
-	keys     []string // of its samples, in order, which reading may change
+	keys     []string // of its samples, in their order, which reading may change
 	hash     uint64
 }
 
-// A PackedNode is a node on its way into a Merger.
+// A PackedNode is a node that is ready to be added to a Merger.
 type PackedNode struct {
 	name     string
 	numbers  *Node
-	whole    *Node  // halved
+	whole    *Node  // with its series
 	level    int32  // number of halvings
 	hash     uint64 // of the series before halving
 	bareSize int    // size of numbers.encodeSeries()
@@ -69,8 +69,8 @@ func newMerger(dir string, limit int) (*Merger, error) {
 	return s, s.create()
 }
 
-// create creates a new temporary file. If the system allows that, it removes the file's name immediately, so that not
-// even a crash leaves the file behind.
+// create creates a new temporary file. If the system allows it, create removes the name of the file immediately, so
+// that not even a crash leaves the file behind.
 func (s *Merger) create() (err error) {
 	s.file, err = os.CreateTemp(s.dir, ".perfagent-merge-*.tmp")
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Merger) Close() {
 	_ = os.Remove(s.file.Name()) // already removed, except on Windows
 }
 
-// Pack prepares a node of a report for Add. The node then belongs to the Merger.
+// Pack prepares a node of a report for Add. The caller must not use the node afterwards.
 func (s *Merger) Pack(name string, n *Node) (*PackedNode, error) {
 	p := &PackedNode{name: name, numbers: n.WithoutSeries(), whole: n, hash: s.seriesHash(n)}
 	bare, err := p.numbers.encodeSeries()
@@ -107,8 +107,8 @@ func (p *PackedNode) settle(level int32) (err error) {
 	return err
 }
 
-// Add adds p, a node of the report at path. The nodes of a report must be added one after the other. It is an error if
-// the node was already added with other series.
+// Add adds p, a node of the report at path. The nodes of a report must be added one after the other. If the node was
+// already added with other series, Add returns an error.
 func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	if n := len(s.sources); n == 0 || s.sources[n-1].Report.Nodes[p.name] != nil || s.sources[n-1].Path != path {
 		s.sources = append(s.sources, SourceReport{path, &Report{Schema: Schema, Nodes: make(map[string]*Node)}})
@@ -254,7 +254,7 @@ func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n 
 	return err
 }
 
-// The frame of the nodes in a report.
+// The text around the nodes in a report.
 const (
 	emptyNodes = `"nodes": {}`
 	openNodes  = `"nodes": {`
@@ -306,8 +306,8 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	return n, nil
 }
 
-// encodeSeries encodes only the series of n, as a member of a report's nodes. If two nodes differ only in their series,
-// the results differ in length by as many bytes as the nodes in a report.
+// encodeSeries encodes only the series of n, as a member of a report's nodes. For two nodes that differ only in their
+// series, the lengths of the results differ by as much as the lengths of the nodes in a report.
 func (n *Node) encodeSeries() ([]byte, error) {
 	series := &Node{Samples: n.Samples, Envelope: n.Envelope, Ranks: make(map[string]*Rank, len(n.Ranks))}
 	if n.Sampling != nil {
@@ -319,7 +319,7 @@ func (n *Node) encodeSeries() ([]byte, error) {
 	return encodeMember("", series)
 }
 
-// seriesHash returns a hash of the series of n, which is not halved yet.
+// seriesHash returns a hash of the series of n, which must not have been halved.
 func (s *Merger) seriesHash(n *Node) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.hash)
@@ -371,7 +371,7 @@ func (c *counter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// halve merges every two neighboring points of the node's series, as a full ring does. The node gets new slices; the
+// halve merges each pair of neighboring points of the node's series, as a full ring does. The node gets new slices; the
 // old slices are unchanged.
 func (n *Node) halve() {
 	if n.Samples.Len() < 2 {
@@ -396,7 +396,7 @@ func (n *Node) halve() {
 	n.Ranks = n.Ranks.withEnvelopes(func(_ string, r *Rank) Envelope { return r.Envelope.halved() })
 }
 
-// halved returns a copy of e in which every two neighboring points are merged.
+// halved returns a copy of e in which each pair of neighboring points is merged.
 func (e Envelope) halved() Envelope {
 	out := make(Envelope, len(e))
 	for key, b := range e {

@@ -21,9 +21,7 @@ func mergeByFile(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byt
 	t.Helper()
 	dir := t.TempDir()
 	s, err := reporter.NewSpoolWithin(dir, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		s.Close()
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -63,7 +61,7 @@ func mergeByFile(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byt
 	}
 	same := &reporter.Report{Schema: merged.Schema, Run: merged.Run, Nodes: each}
 	if !bytes.Equal(encodedReport(t, same), out.Bytes()) {
-		t.Error("Encode calls each with other nodes than it writes")
+		t.Error("the nodes passed to each differ from the nodes that Encode wrote")
 	}
 	return out.Bytes(), nil
 }
@@ -96,14 +94,14 @@ func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 	pushed.Nodes["1"].Push = &reporter.Push{MLflow: reporter.PushState{State: reporter.PushDone, RunID: "r"}}
 	merged := mustMerge(t, sources(reportertest.NodeReport(1, 40, 0, nil), reportertest.NodeReport(12, 40, 3, nil))...)
 	cases := map[string][]reporter.SourceReport{
-		"one":       sources(reportertest.NodeReport(7, 100, 0, nil)),
-		"many":      nil,
-		"ranks":     sources(ranked(0, 100), ranked(1, 7)),
-		"gaps":      sources(gaps, reportertest.NodeReport(0, 11, 0, nil)),
-		"perf.py":   sources(reportertest.NodeReport(0, 30, 0, nil), perfpy),
-		"the same":  sources(reportertest.NodeReport(1, 40, 0, nil), pushed, merged, merged),
-		"GPUs":      sources(reportertest.Container(0, 60, 2), reportertest.Container(1, 60, 3)),
-		"wide work": sources(reportertest.AddOperations(reportertest.NodeReport(0, 64, 0, nil)), reportertest.NodeReport(1, 1, 0, nil)),
+		"one":                     sources(reportertest.NodeReport(7, 100, 0, nil)),
+		"many":                    nil,
+		"ranks":                   sources(ranked(0, 100), ranked(1, 7)),
+		"gaps":                    sources(gaps, reportertest.NodeReport(0, 11, 0, nil)),
+		"perf.py":                 sources(reportertest.NodeReport(0, 30, 0, nil), perfpy),
+		"same node several times": sources(reportertest.NodeReport(1, 40, 0, nil), pushed, merged, merged),
+		"GPUs":                    sources(reportertest.Container(0, 60, 2), reportertest.Container(1, 60, 3)),
+		"operations":              sources(reportertest.AddOperations(reportertest.NodeReport(0, 64, 0, nil)), reportertest.NodeReport(1, 1, 0, nil)),
 	}
 	for i := range 23 {
 		cases["many"] = append(cases["many"], sources(reportertest.NodeReport(22-i, 13*i+1, i%3, map[string]string{"nodes": "{}"}))...)
@@ -116,8 +114,8 @@ func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 	return cases
 }
 
-// A Merger returns the same bytes as merging in memory, with any limit.
-func TestMerger_GivesTheBytesOfMerge(t *testing.T) {
+// With any limit, a Merger writes the same bytes as merging in memory.
+func TestMerger_WritesSameBytesAsMerge(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds of CPU for merging large reports")
 	for name, inputs := range mergerCases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +136,7 @@ func TestMerger_GivesTheBytesOfMerge(t *testing.T) {
 					t.Fatalf("limit of %d bytes: error %v", limit, err)
 				}
 				if text := encodedReport(t, want); !bytes.Equal(got, text) {
-					t.Fatalf("limit of %d bytes: %d bytes, want %d; they differ at:\n%s", limit, len(got), len(text),
+					t.Fatalf("limit of %d bytes: wrote %d bytes, want %d; first difference:\n%s", limit, len(got), len(text),
 						firstDifference(got, text))
 				}
 				if len(got) < len(whole) {
@@ -146,13 +144,13 @@ func TestMerger_GivesTheBytesOfMerge(t *testing.T) {
 				}
 			}
 			if inputs[0].Report.Nodes[inputs[0].Report.NodeNames()[0]].Samples.Len() > 60 && thinned == 0 {
-				t.Error("no limit thinned the series")
+				t.Error("the series were not halved for any limit")
 			}
 		})
 	}
 }
 
-// firstDifference returns the surroundings of the first differing byte of two texts.
+// firstDifference returns the text around the first byte in which a and b differ.
 func firstDifference(a, b []byte) string {
 	i := 0
 	for i < min(len(a), len(b)) && a[i] == b[i] {
@@ -162,7 +160,7 @@ func firstDifference(a, b []byte) string {
 	return around(a) + "\nwant\n" + around(b)
 }
 
-func TestMerger_RefusesTwoRecordings(t *testing.T) {
+func TestMerger_RejectsConflictingRecordings(t *testing.T) {
 	t.Parallel()
 	series, numbers := reportertest.NodeReport(4, 10, 0, nil), reportertest.NodeReport(4, 10, 0, nil)
 	series.Nodes["4"].Envelope["mem_percent"].Mean[3]++
@@ -172,7 +170,7 @@ func TestMerger_RefusesTwoRecordings(t *testing.T) {
 		_, want := reporter.Merge(inputs)
 		_, err := mergeByFile(t, inputs, 1<<20)
 		if want == nil || err == nil || err.Error() != want.Error() {
-			t.Errorf("error %v, want Merge's: %v", err, want)
+			t.Errorf("error %v, want the error of Merge: %v", err, want)
 		}
 	}
 }
@@ -180,6 +178,6 @@ func TestMerger_RefusesTwoRecordings(t *testing.T) {
 func TestNewMerger_MissingDirectoryIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := reporter.NewMerger("/does/not/exist"); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
-		t.Errorf("error %v, want one with /does/not/exist", err)
+		t.Errorf("error %v, want one that contains /does/not/exist", err)
 	}
 }

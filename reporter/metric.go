@@ -10,32 +10,32 @@ import (
 // Metric is one row of the table of metrics.
 type Metric struct {
 	Name    string         `json:"name"`
-	Label   string         `json:"-"` // the name in tables for people: "peak memory"
+	Label   string         `json:"-"` // the name in human-readable tables: "peak memory"
 	Group   Group          `json:"-"`
 	Unit    collector.Unit `json:"unit"`
 	Meaning string         `json:"meaning"`
 	How     string         `json:"how"` // how it is computed
-	// PerfPy reports that perf.py also has the metric; these are the first 18.
+	// PerfPy reports that perf.py also has the metric, which is true of the first 18.
 	PerfPy bool `json:"perf_py"`
 
 	// Aggregation is the function that combines the values of several nodes into the value of a run. 0 means that
 	// the metric has no meaning for a run, and is not compared.
 	Aggregation collector.Aggregation `json:"-"`
 
-	// Phase is the phase that the metric is a number of, and Number the number's name: see [PhaseMetric]. Both are ""
-	// for a metric of the run.
+	// Phase is the name of the phase that the metric describes, and Number is the name of the number in the phase: see
+	// [PhaseMetric]. Both are "" for a metric of the run.
 	Phase  string `json:"-"`
 	Number string `json:"-"`
 
-	// Kind and Series are the series of operations that the metric is a number of, and Number is the number's name: see
-	// [OperationMetric]. Kind and Series are "" for all other metrics.
+	// Kind and Series identify the series of operations that the metric describes, and Number is the name of the number
+	// in the series: see [OperationMetric]. Kind and Series are "" for all other metrics.
 	Kind   OperationKind `json:"-"`
 	Series string        `json:"-"`
 	row    *OperationNumber
 
 	value func(*facts) (float64, error)
-	// column is the column that the value is computed from, or that is absent for the same
-	// reason; noColumn if there is none.
+	// column is the column that the value is computed from, or a column that is absent for the same reason; noColumn if
+	// there is none.
 	column  collector.Column
 	isTotal bool // the total of a counter
 	// inPhases reports whether the value makes sense for a part of the run, and can be computed from the data of
@@ -46,7 +46,7 @@ type Metric struct {
 // A Group is the heading under which a metric is listed.
 type Group string
 
-// The groups of metrics. Metrics without a more specific group belong to GroupNode.
+// The groups of metrics. Metrics without a more specific group are in GroupNode.
 const (
 	GroupJob        Group = "Job"
 	GroupLimits     Group = "Limits"
@@ -57,7 +57,7 @@ const (
 	GroupBoot       Group = "Since boot"
 )
 
-// Groups returns the groups in the order of every list of metrics for people.
+// Groups returns the groups in the order of all human-readable lists of metrics.
 func Groups() []Group {
 	return []Group{GroupJob, GroupLimits, GroupPhases, GroupOperations, GroupGPU, GroupNode, GroupBoot}
 }
@@ -84,7 +84,7 @@ func (m Metric) withGroup(group Group, unit collector.Unit, across collector.Agg
 	return m
 }
 
-// Column returns the column that the metric is computed from, or that is absent for the same reasons. It
+// Column returns the column that the metric is computed from, or a column that is absent for the same reasons. It
 // returns false if there is none.
 func (m *Metric) Column() (c collector.Column, ok bool) { return m.column, m.column != noColumn }
 
@@ -96,7 +96,7 @@ func (m *Metric) OfDevice() bool {
 	return m.column != noColumn && m.column.Info().Scope == collector.ScopeDevice
 }
 
-// OfJob reports whether the metric belongs to the job, and not to its host.
+// OfJob reports whether the metric describes the job, and not its host.
 func (m *Metric) OfJob() bool { return m.Group == GroupJob || m.Group == GroupLimits }
 
 // TotalMetricName returns the name of the metric that is the total of counter c; "" if there is none.
@@ -147,7 +147,7 @@ func MetricByName(name string) (Metric, bool) {
 	return m, ok
 }
 
-// Names of metrics for programs that pick them out of the table.
+// Names of metrics that programs look up in the table.
 const (
 	MetricCPUPeak         = "max_t_cpu_pct_per_cpu_avg"
 	MetricCPUMean         = "cpu_avg_utilization_pct"

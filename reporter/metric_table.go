@@ -10,7 +10,7 @@ type (
 	optional = series.Optional
 )
 
-// metricTable has every metric of a run, in the order of output.
+// metricTable holds every metric of a run, in the order of output.
 var metricTable = withPerfPy(
 	row(MetricCPUPeak, "peak node CPU", maxOf(collector.CPUAvg),
 		"highest utilization of all the node's CPUs together",

@@ -9,28 +9,28 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// facts has the data from which metrics are computed. The error of a metric's value is the reason why the metric is
-// absent.
+// facts holds the data from which metrics are computed. If a value cannot be computed, its error is the reason why the
+// metric is absent.
 type facts struct {
 	summary []*series.Summary // by collector.Column
 	wall    float64           // seconds from start to end
 	wallErr error             // why wall is unknown; only for perf.py's samples
 	cpus    int
-	// hostSeconds is for how many seconds the host was measured; 0 means the whole run.
+	// hostSeconds is the number of seconds for which the host was measured; 0 means the whole run.
 	hostSeconds float64
-	// length is the time between the first and the last Reading, seconds.
+	// length is the time between the first and the last Reading, in seconds.
 	length float64
-	boot   func(collector.Column) float64 // a counter since boot; NaN if never read; nil if no metric needs it
+	boot   func(collector.Column) float64 // returns a counter since boot, NaN if never read; nil if no metric needs it
 	job    *Job
 	jobErr error // why job is nil
-	// largestProcessMB is the highest peak memory of a process that was seen, MiB; 0 if unknown.
+	// largestProcessMB is the highest peak memory of any sampled process, in MiB; 0 if unknown.
 	largestProcessMB float64
-	// account is nil for perf.py's reports, which have none.
+	// account is nil for perf.py's reports, which have no account.
 	account *collector.Account
 	gpus    []collector.GPU
 	// whyMissing returns the reason why a column was never measured.
 	whyMissing func(collector.Column) error
-	// perfpy selects perf.py's rules, by which metrics are computed from kept samples.
+	// perfpy selects perf.py's rules, which compute metrics from the kept samples.
 	perfpy bool
 	// inPhase restricts the table to metrics that make sense for a phase.
 	inPhase bool
@@ -44,8 +44,8 @@ func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	return series.NewSummary()
 }
 
-// computed returns a metric with its own computation, value. If the metric is absent for the same reasons as a column,
-// c is that column, else noColumn.
+// computed returns a metric that value computes. If the metric is absent for the same reasons as a column, c is that
+// column; otherwise c is noColumn.
 func computed(value func(*facts) (float64, error), c collector.Column) Metric {
 	return Metric{value: value, Group: groupOf(c), column: c}
 }
@@ -68,7 +68,7 @@ func reduced(c collector.Column, reduce func(*series.Summary) (float64, bool)) M
 	return Metric{value: value, Group: groupOf(c), Unit: row.Unit, Aggregation: row.Aggregation, column: c}
 }
 
-// maxOf returns the metric of a column's peak. The value over several nodes is the highest.
+// maxOf returns the metric of a column's peak. Over several nodes, the highest peak counts.
 func maxOf(c collector.Column) Metric {
 	of := reduced(c, (*series.Summary).Max)
 	of.Aggregation = collector.Max
@@ -94,7 +94,7 @@ func shareOf(c collector.Column, level float64) Metric {
 		if v, ok := s.Share(level); ok {
 			return v, ok
 		}
-		return s.Share(100) // perf.py's
+		return s.Share(100) // by perf.py's rules, only 100 is fully busy
 	})
 	of.Unit = collector.PercentOfTime
 	return of
@@ -199,7 +199,7 @@ func jobPeakMemory(f *facts) (float64, error) {
 }
 
 // limitMemory returns the highest share of the memory limit that was reached. For the time between samples it uses the
-// kernel's own peak, and that the kernel killed a process at the limit.
+// kernel's own peak. A kill at the limit proves that the limit was reached.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent).value(f)
 	if f.account != nil && f.account.FullAtKillMB.Known() && LimitKills(f.account, f.job) > 0 {
@@ -212,7 +212,7 @@ func limitMemory(f *facts) (float64, error) {
 }
 
 // limitReached returns the share of the memory limit that was reached according to the kernel's peaks, which include
-// the time between samples. It subtracts page cache that may have come and gone.
+// the time between samples. It subtracts page cache that may have come and gone between samples.
 func limitReached(f *facts) float64 {
 	a := f.account
 	if a == nil || f.job == nil || !(a.Limits.LeastMemoryMB() > 0) {
@@ -228,7 +228,8 @@ func throttledPeriods(f *facts) (float64, error) {
 	return 100 * float64(f.account.ThrottledPeriods/f.account.Periods), nil
 }
 
-// ofAccount returns the metric of a counter of the account. If the metric is absent, the reason is column c's.
+// ofAccount returns the metric of a counter of the account. If the metric is absent, the reason is the same as for
+// column c.
 func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) Metric {
 	return computed(func(f *facts) (float64, error) {
 		if f.account != nil {
@@ -257,8 +258,8 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 	return of
 }
 
-// jobMaxRSS returns the peak memory of the job's largest process, from wait4(2). Only the parent of an attached job
-// gets that, so the peaks of the processes that were seen are used instead.
+// jobMaxRSS returns the peak memory of the job's largest process, from wait4(2). For an attached job only its parent
+// gets this number, so the highest peak of the sampled processes is used instead.
 func jobMaxRSS(f *facts) (float64, error) {
 	switch {
 	case f.job == nil:
@@ -285,7 +286,7 @@ func (f *facts) compute() (Values, []Missing) {
 			continue
 		}
 		switch v, err := m.value(f); {
-		case errors.Is(err, errNoDevice): // not missing on a node without such a device
+		case errors.Is(err, errNoDevice): // not missing, because the node has no such device
 		case err != nil:
 			missing = append(missing, newMissingMetric(m.Name, err))
 		default:

@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Missing describes a value that could not be measured. Its What is a metric's name, a sample key or a source.
+// Missing describes a value that could not be measured. Its What is the name of a metric, a sample key or a source.
 type Missing = series.Missing
 
-// Code identifies the kind of reason for which a value is missing.
+// Code identifies the reason for which a value is missing.
 type Code = series.ReasonCode
 
-// Codes of reasons. Packages collector and gpu have more.
+// Codes of reasons. Packages collector, collector/gpu and collector/host define more.
 const (
 	// There was nothing to measure.
 	NoJob           Code = "no_job"
@@ -90,12 +90,11 @@ type Reason struct {
 	Code Code
 	// Why is the usual text of the reason. The text in a report may also contain numbers and names.
 	Why string
-	// Normal reports that there was nothing to measure. A summary for people
-	// omits such reasons.
+	// Normal reports that there was nothing to measure. Human-readable summaries omit such reasons.
 	Normal bool
 }
 
-// codeTable has the codes that a report can have.
+// codeTable holds the codes that a report can contain.
 var codeTable = []Reason{
 	{NoJob, "no job was wrapped", true},
 	{JobOver, "the job ended before it could be measured", true},
@@ -188,12 +187,12 @@ func NewMissing(what string, code Code) Missing {
 	return Missing{What: what, Code: code, Why: reasonOf(code).Why}
 }
 
-// NothingToMeasure reports whether a value is missing because there was nothing to measure: no job,
-// no limit. A summary for people omits it.
+// NothingToMeasure reports whether a value is missing because there was nothing to measure: no job, no limit.
+// Human-readable summaries omit such values.
 func NothingToMeasure(m Missing) bool { return reasonOf(m.Code).Normal }
 
-// CauseOf returns the reason of m without the number of failed readings, which m.Why has in the same sentence. CauseOf
-// does not parse m.Why: it removes exactly the end that New wrote for Count and Total.
+// CauseOf returns the reason of m without the number of failed readings that m.Why ends with. CauseOf does not parse
+// m.Why; it removes exactly the suffix that New added for Count and Total.
 func CauseOf(m Missing) string {
 	if m.Total == 0 {
 		return m.Why
@@ -201,7 +200,7 @@ func CauseOf(m Missing) string {
 	return strings.TrimSuffix(m.Why, ofReadings(m.Count, m.Total))
 }
 
-// ofReadings returns the end of Why for a source that failed in count of its readings.
+// ofReadings returns the suffix of Why for a source with count failures in of readings.
 func ofReadings(count, of int64) string { return fmt.Sprintf(" (%d of %d readings)", count, of) }
 
 // A missingError is the error of an absent metric.

@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The baseline reads a job only if it is running: an unreadable one then has one failure more.
-func TestNew_CountsTheReadingsOfAJob(t *testing.T) {
+// The baseline reads a job only if the job is already running. An unreadable job then has one more failure.
+func TestNew_CountsReadingsOfJob(t *testing.T) {
 	for running, want := range map[bool]string{false: "hidden (1 of 1 readings)", true: "hidden (2 of 2 readings)"} {
 		job := host.JobOptions{Source: host.JobFromTree, Running: running, TreeErr: errors.New("hidden")}
 		reader := host.NewReader(host.Options{Job: job, DiskPaths: []string{t.TempDir()}})
@@ -41,11 +41,11 @@ func TestNew_CountsTheReadingsOfAJob(t *testing.T) {
 	}
 }
 
-func TestCodes_AreUniqueAndHaveATextOfTheirOwn(t *testing.T) {
+func TestCodes_AreUniqueAndHaveUniqueTexts(t *testing.T) {
 	codes, texts := make(map[reporter.Code]bool), make(map[string]bool)
 	for i, r := range reporter.Codes() {
 		if r.Code == "" || r.Why == "" || codes[r.Code] || texts[r.Why] {
-			t.Errorf("row %d: %+v has no code or text, or one that an earlier row has", i, r)
+			t.Errorf("row %d: %+v lacks a code or a text, or repeats one of an earlier row", i, r)
 		}
 		codes[r.Code], texts[r.Why] = true, true
 		if m := (reporter.Missing{Code: r.Code}); reporter.NothingToMeasure(m) != r.Normal {
@@ -57,12 +57,10 @@ func TestCodes_AreUniqueAndHaveATextOfTheirOwn(t *testing.T) {
 	}
 }
 
-// The page about reports lists the codes that mean that there was nothing to measure.
-func TestCodes_NormalOnesAreInTheDocs(t *testing.T) {
+// The page about reports lists the codes for cases in which there was nothing to measure.
+func TestCodes_NormalCodesAreInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/report.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var codes []string
 	for _, r := range reporter.Codes() {
 		if r.Normal {
@@ -75,11 +73,9 @@ func TestCodes_NormalOnesAreInTheDocs(t *testing.T) {
 	}
 }
 
-func TestCodes_AreThoseOfTheSchema(t *testing.T) {
+func TestCodes_MatchTheSchema(t *testing.T) {
 	data, err := os.ReadFile("../docs/report.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var schema struct {
 		Defs struct {
 			Node struct {
@@ -95,21 +91,17 @@ func TestCodes_AreThoseOfTheSchema(t *testing.T) {
 			}
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(data, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &schema))
 
 	var want []reporter.Code
 	for _, r := range reporter.Codes() {
 		want = append(want, r.Code)
 	}
-	if got := schema.Defs.Node.Properties.Missing.Items.Properties.Code.Enum; !slices.Equal(got, want) {
-		t.Errorf("docs/report.schema.json has\n%v\nwant\n%v", got, want)
-	}
+	wantEqual(t, schema.Defs.Node.Properties.Missing.Items.Properties.Code.Enum, want, "docs/report.schema.json has")
 }
 
-// Every Missing in the code has a Code.
-func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
+// Every Missing literal in the product's code has a Code.
+func TestMissing_AlwaysHasCode(t *testing.T) {
 	made := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
@@ -117,7 +109,7 @@ func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
 		case err != nil:
 			return err
 		case d.IsDir() && len(name) > 2 && (strings.HasPrefix(name, ".") || name == "testdata" || name == "plotter" || strings.HasSuffix(name, "test")):
-			return fs.SkipDir // the page has an entry for the omitted entries
+			return fs.SkipDir // the page adds an entry without a code for omitted entries
 		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
@@ -144,11 +136,11 @@ func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
 		return nil
 	})
 	if err != nil || made < 15 {
-		t.Errorf("%d places that make entries of missing were found, want at least 15; error %v", made, err)
+		t.Errorf("found %d Missing literals, want at least 15; error %v", made, err)
 	}
 }
 
-// ofMissing reports whether a type is Missing or a list of it.
+// ofMissing reports whether a type is Missing or a list of Missing.
 func ofMissing(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.ArrayType:
@@ -167,13 +159,13 @@ func hasCode(t *testing.T, path string, literal *ast.CompositeLit) int {
 	}
 	for _, e := range literal.Elts {
 		pair, ok := e.(*ast.KeyValueExpr)
-		if !ok { // without field names, all fields are given
+		if !ok { // a literal without field names has all fields
 			return 1
 		}
 		if key, isName := pair.Key.(*ast.Ident); isName && key.Name == "Code" {
 			return 1
 		}
 	}
-	t.Errorf("%s makes an entry of missing without a code", path)
+	t.Errorf("%s has a Missing literal without a code", path)
 	return 0
 }

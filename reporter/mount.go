@@ -17,12 +17,13 @@ type Mount struct {
 	ReadMB    float64  `json:"read_mb"`
 	WriteMB   float64  `json:"write_mb"`
 	MountCalls
-	// Operations are the operations with the most time, slowest first.
+	// Operations are the operations that took the most time, slowest first.
 	Operations []MountOperation `json:"operations,omitempty"`
 }
 
-// MountCalls has the number of calls on a Mount and how long they waited: in the client's queue, for the server, and in
-// total. Many calls may wait at the same time. Values that Lustre does not report are absent.
+// MountCalls holds the number of calls on a Mount and their waiting times: in the client's queue, for the server, and
+// in total. The times are sums over all calls, and many calls may wait at the same time. Values that Lustre does not
+// report are absent.
 type MountCalls struct {
 	Calls           float64  `json:"calls"`
 	Retransmissions *float64 `json:"retransmissions,omitempty"`
@@ -32,7 +33,7 @@ type MountCalls struct {
 	ExecuteSeconds  float64  `json:"execute_seconds"`
 }
 
-// MountOperation has the calls of one kind, such as READ or GETATTR.
+// MountOperation holds the calls of one kind, such as READ or GETATTR.
 type MountOperation struct {
 	Name string `json:"name"`
 	MountCalls

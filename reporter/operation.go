@@ -12,16 +12,16 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// Operations has the operations and transfers that a job reported, on one node or pooled over several. Values that
+// Operations holds the operations and transfers that a job reported, on one node or pooled over several. Values that
 // cannot be pooled are absent.
 type Operations struct {
 	aggregate.Operations
 
 	Transfers map[string]aggregate.Transfer
-	// Nodes is the number of nodes that recorded operations. With several nodes, a quantile is the worst node's, which
-	// is at least the quantile over all nodes.
+	// Nodes is the number of nodes that recorded operations. With several nodes, a quantile is taken from the worst
+	// node, and is at least the quantile over all nodes.
 	Nodes int
-	// SlowestNode maps each operation of several nodes to the node with the greatest average time.
+	// SlowestNode maps each operation to the node with the greatest average time; nil for a single node.
 	SlowestNode map[string]string
 }
 
@@ -69,7 +69,7 @@ func (w *Operations) add(o *Operations) {
 		k.add(w, o)
 	}
 	w.Sources = append(w.Sources, o.Sources...)
-	w.Sets = pooled(w.Sets, o.Sets, func(a, b aggregate.Set) aggregate.Set { // how many members both have is unknown
+	w.Sets = pooled(w.Sets, o.Sets, func(a, b aggregate.Set) aggregate.Set { // the number of common members is unknown
 		return aggregate.Set{Count: max(a.Count, b.Count), AtLeast: true}
 	})
 	w.Attributes = pooled(w.Attributes, o.Attributes, func(_, b any) any { return b })
@@ -103,7 +103,7 @@ func pooled[E any](a, b map[string]E, join func(a, b E) E) map[string]E {
 	return out
 }
 
-// A pooling combines x and y, the same number of two nodes that have n and m values. nil means unknown.
+// A pooling combines x and y, the same number on two nodes, which have n and m values. nil means unknown.
 type pooling func(x *float64, n float64, y *float64, m float64) *float64
 
 // sum returns the sum of two numbers, or the one that is known.
@@ -116,7 +116,8 @@ func plus(x, y float64) float64 { return x + y }
 // worst returns the greater of two numbers, or the one that is known.
 func worst(x *float64, _ float64, y *float64, _ float64) *float64 { return either(x, y, math.Max) }
 
-// endOf returns a pooling for a minimum or a maximum. The pooled number is unknown if a node with values lacks it.
+// endOf returns a pooling for a minimum or a maximum. The pooled number is unknown if a node that has values lacks the
+// number.
 func endOf(join func(x, y float64) float64) pooling {
 	return func(x *float64, n float64, y *float64, m float64) *float64 {
 		if x == nil && n != 0 || y == nil && m != 0 {
@@ -202,7 +203,8 @@ func (l OperationTimeline) Unit() collector.Unit {
 	return noUnit
 }
 
-// Signed reports whether values may be negative. Gauges may be, and the growth of StatsD counters, which may fall.
+// Signed reports whether values may be negative. Gauges may be negative, and so may the growth of StatsD counters,
+// which may fall.
 func (l OperationTimeline) Signed() bool { return l.Kind == GaugeKind || l.Kind == CounterKind }
 
 // place returns the index of the timeline's row in timelineKinds, or -1.
@@ -217,7 +219,7 @@ func (l OperationTimeline) place() int {
 // series may contain colons.
 func ParseTimelineKey(key string) (l OperationTimeline, ok bool) {
 	kind, rest, named := strings.Cut(key, ":")
-	if !named { // most keys are columns
+	if !named { // most keys are names of columns
 		return OperationTimeline{}, false
 	}
 	for _, row := range timelineKinds {
@@ -228,7 +230,7 @@ func ParseTimelineKey(key string) (l OperationTimeline, ok bool) {
 	return OperationTimeline{}, false
 }
 
-// Timelines returns the timelines of the node's series, in the order of kinds, then of names.
+// Timelines returns the timelines of the node's series, ordered by kind, then by name.
 func (n *Node) Timelines() []OperationTimeline {
 	var out []OperationTimeline
 	for key := range n.Envelope {

@@ -31,10 +31,11 @@ const (
 	TransferKind = aggregate.TransferKind
 )
 
-// Outputs is a set of outputs that take a number from the table of kinds. Outputs that show all numbers are not in it.
+// Outputs is the set of outputs that show a number from the table of kinds. Outputs that show all numbers are not part
+// of the set.
 type Outputs uint8
 
-// Outputs that take only some of the numbers.
+// Outputs that show only some of the numbers.
 const (
 	OutputCompare Outputs = 1 << iota // show --json, diff and gates
 	OutputPush                        // MLflow, at the end of a run
@@ -44,26 +45,26 @@ const (
 
 // An OperationNumber describes a number that each series of a kind has. It is a row of the table of kinds.
 type OperationNumber struct {
-	Name          string // follows the series, also in MLflow: "avg_time_ms"; "" for a counter, which has one number
+	Name          string // the end of names, also in MLflow: "avg_time_ms"; "" for a counter, which has one number
 	Heading       string // of a column, without the unit; "" if no table has the number
 	Unit          collector.Unit
 	Outputs       Outputs
 	Meaning       string // of a number in OutputCompare
 	SummaryFormat string // "avg %s"; "" if summaries omit it
 	OmitZero      bool   // 0 is not shown
-	// Quantile is set, for example to "0.9", if the pooled number is the worst node's, which is at least the quantile
-	// over all nodes.
+	// Quantile is set, for example to "0.9", if the pooled number is taken from the worst node, and so is at least the
+	// quantile over all nodes.
 	Quantile string
-	// Metric is the family of /metrics that has the number, or nil. The name in its line ends in Suffix, and its labels
-	// are Label with the series in place of "%s".
+	// Metric is the family of /metrics that contains the number, or nil. The name in its line ends in Suffix, and its
+	// labels are Label with the series in place of "%s".
 	Metric        *MetricFamily
 	Suffix, Label string
-	// VLLMName is the number's name in vLLM's class, under which a list of estimated numbers has it.
+	// VLLMName is the name of the number in vLLM's class. Lists of estimated numbers contain this name.
 	VLLMName string
 
 	PerNode bool // has no meaning over several nodes
 
-	pool pooling // nil: the kind's rest pools it, or the second node's number stays
+	pool pooling // nil if the kind's rest pools the number, or the second node's number is kept
 	kind kindTable
 	row  int
 }
@@ -78,7 +79,8 @@ func (n *OperationNumber) Value(w *Operations, series string) (v *float64, estim
 	return n.kind.value(w, series, n.row)
 }
 
-// Text returns the number of a series for a table: with a tilde if it was estimated, a dash if it is unknown.
+// Text returns the number of a series for a table: with a tilde if it was estimated, or a dash if it is unknown or an
+// omitted 0.
 func (n *OperationNumber) Text(w *Operations, series string) string {
 	v, estimated := n.Value(w, series)
 	switch {
@@ -102,15 +104,15 @@ type kindTable interface {
 	add(w, o *Operations)
 }
 
-// A kind describes one kind of series. A T has the numbers of one series.
+// A kind describes one kind of series. A T holds the numbers of one series.
 type kind[T any] struct {
 	name      OperationKind
 	all       func(w *Operations) *map[string]T
 	total     func(t *T) float64    // orders series; nil = by name only
 	estimated func(t *T) *[]string  // names of estimated numbers; nil = never estimated
-	rest      func(out *T, a, b *T) // pools in out, a copy of b, everything that rows don't
-	fields    func(t *T) []any      // addresses of the rows' numbers: *float64, *int64, or **float64 if one may be unknown
-	rows      []OperationNumber     // in the order of output; the first is the number of values that averages are over
+	rest      func(out *T, a, b *T) // pools the fields that are not in rows into out, a copy of b
+	fields    func(t *T) []any      // addresses of the numbers: *float64, *int64, or **float64 if it may be unknown
+	rows      []OperationNumber     // in the order of output; the first is the number of values behind the averages
 }
 
 // numberAt returns the number at an address in fields, or nil if it is unknown.
@@ -207,7 +209,8 @@ func OperationKinds() []OperationKind {
 	return []OperationKind{OpKind, CounterKind, GaugeKind, ValueKind, TransferKind}
 }
 
-// OperationNumbers returns the numbers of a kind that every output in the set in takes; 0 means all numbers.
+// OperationNumbers returns the numbers of a kind that every output in the set in shows. If in is 0, it returns all
+// numbers.
 func OperationNumbers(kind OperationKind, in Outputs) []OperationNumber {
 	k := kindOf(kind)
 	if k == nil {
@@ -219,14 +222,14 @@ func OperationNumbers(kind OperationKind, in Outputs) []OperationNumber {
 // Series returns the series of a kind: operations by total time, greatest first, all other kinds by name.
 func (w *Operations) Series(kind OperationKind) []string { return kindOf(kind).series(w) }
 
-// Has reports whether the series exists. It asks for the first number of the kind, which is always known.
+// Has reports whether the series exists. It looks for the first number of the kind, which is always known.
 func (w *Operations) Has(kind OperationKind, series string) bool {
 	v, _ := kindOf(kind).value(w, series, 0)
 	return v != nil
 }
 
 // Table returns a table of the series of a kind: headings, and a row for each series. A row has the series, the numbers
-// that the outputs in take, and the unit of values or the slowest node of an operation.
+// that the outputs in show, and the unit of values or the slowest node of an operation.
 func (w *Operations) Table(kind OperationKind, in Outputs) (heads []string, rows [][]string) {
 	numbers, heads := OperationNumbers(kind, in), []string{kind.Noun()}
 	for _, n := range numbers {
@@ -326,8 +329,8 @@ func (w *Operations) Value(m *Metric) (v float64, ok bool) {
 	return *p, true
 }
 
-// OperationValues returns the known numbers of all operations of the node that comparisons use (OutputCompare), by
-// metric name (see [OperationMetricName]).
+// OperationValues returns the known numbers in OutputCompare of all operations of the node, by metric name (see
+// [OperationMetricName]).
 func (n *Node) OperationValues() Values {
 	w, out := n.PooledOperations(), make(Values)
 	for _, m := range w.Metrics() {

@@ -10,7 +10,7 @@ import (
 )
 
 // The families of /metrics. jobValue is a gauge because StatsD counters may fall. The poolings (sum, worst, weighted,
-// endOf) in the tables below are from operation.go.
+// endOf) in the tables below are defined in operation.go.
 var (
 	opSeconds = MetricFamily{"perfagent_operation_seconds", "summary", "operation", "time taken by the job's operations"}
 	opErrors  = MetricFamily{"perfagent_operation_errors_total", "counter", "operation",
@@ -158,7 +158,7 @@ var transfers = kind[aggregate.Transfer]{
 	},
 }
 
-// finite returns the address of a number, or nil if it is not finite: transfers without a duration have no throughput.
+// finite returns v, or nil if *v is not finite. The throughput of transfers without a duration is not finite.
 func finite(v *float64) *float64 {
 	if math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return nil
@@ -186,7 +186,7 @@ func pooledStd(a, b *aggregate.Timing) *float64 {
 	between := *a.Avg - *b.Avg
 	n, m := a.Count, b.Count
 	all := math.Sqrt((n*variance(a)+m*variance(b))/(n+m) + n*m/((n+m)*(n+m))*between*between)
-	if !(all >= 0) { // impossible counts
+	if !(all >= 0) { // the counts are impossible
 		return nil
 	}
 	return &all

@@ -13,36 +13,30 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Operations are unchanged after writing and reading a report, and the file is valid by the schema.
-func TestOperations_AreUnchangedByWritingAndReading(t *testing.T) {
+// Operations are unchanged after encoding and decoding a report, and the file conforms to the schema.
+func TestOperations_SurviveEncodingAndDecoding(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reportertest.Validate(t, data)
 
 	back := new(reporter.Report)
-	if err := json.Unmarshal(data, back); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, back))
 	again, err := reporter.Encode(back)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(data), string(again)); diff != "" {
-		t.Errorf("encoded again (-first +second):\n%s", diff)
+		t.Errorf("encoded twice (-first +second):\n%s", diff)
 	}
 }
 
-// A report without operations does not mention them.
-func TestReport_PooledOperationsIsNilWithoutAny(t *testing.T) {
+func TestReport_PooledOperationsIsNilWithoutOperations(t *testing.T) {
 	if w := reportertest.ThreeNodes().PooledOperations(); w != nil {
 		t.Errorf("PooledOperations is %+v, want nil", w)
 	}
 }
 
-// Over nodes, counts add up, averages are weighted by counts, and quantiles are the worst node's.
+// Over several nodes, counts are added up, averages are weighted by counts, and quantiles are taken from the worst
+// node.
 func TestReport_PooledOperationsCombinesNodes(t *testing.T) {
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	get := w.Times["store.get"]
@@ -52,9 +46,7 @@ func TestReport_PooledOperationsCombinesNodes(t *testing.T) {
 	if want := 0.62 * 2; *get.Avg < want*0.999 || *get.Avg > want*1.001 {
 		t.Errorf("the average is %v, want %v", *get.Avg, want)
 	}
-	if got := w.SlowestNode["store.get"]; got != "2" {
-		t.Errorf("the slowest node is %s, want 2", got)
-	}
+	wantEqual(t, w.SlowestNode["store.get"], "2", "the slowest node")
 	nixl := w.Transfers["nixl"]
 	if nixl.Summary.Transfers != 360 || nixl.TotalMB != 3*8400 || nixl.FailedTransfers != 6 {
 		t.Errorf("nixl is %+v, want 360 transfers, 25200 MiB and 6 failures", nixl)
@@ -64,8 +56,8 @@ func TestReport_PooledOperationsCombinesNodes(t *testing.T) {
 	}
 }
 
-// The pooled standard deviation is that of all times together. A single time on a node has none.
-func TestReport_PooledStdIsOfAllTimesTogether(t *testing.T) {
+// The pooled standard deviation covers the times of all nodes. A node with a single time has no standard deviation.
+func TestReport_PooledStdCoversAllTimes(t *testing.T) {
 	of := func(list ...float64) aggregate.Timing {
 		sum, squares := 0.0, 0.0
 		for _, v := range list {
@@ -88,11 +80,11 @@ func TestReport_PooledStdIsOfAllTimesTogether(t *testing.T) {
 		parts []aggregate.Timing
 		want  *float64
 	}{
-		"parts":       {[]aggregate.Timing{of(1, 5, 9), of(9, 200, 3), of(4, 4.5)}, want.Std},
-		"single ones": {[]aggregate.Timing{of(1), of(5), of(9, 9, 200, 3), of(4), of(4.5)}, want.Std},
-		"failed only": {[]aggregate.Timing{{Errors: 3}, of(1, 5, 9, 9, 200, 3, 4, 4.5)}, want.Std},
-		"not known":   {[]aggregate.Timing{of(1, 5), unknown, of(2)}, nil},
-		"impossible":  {[]aggregate.Timing{{Count: 1, Avg: new(5.0), Std: new(1.0)}, {Count: -1, Avg: new(9.0), Std: new(1.0)}}, nil},
+		"several times per node":   {[]aggregate.Timing{of(1, 5, 9), of(9, 200, 3), of(4, 4.5)}, want.Std},
+		"nodes with a single time": {[]aggregate.Timing{of(1), of(5), of(9, 9, 200, 3), of(4), of(4.5)}, want.Std},
+		"node with only failures":  {[]aggregate.Timing{{Errors: 3}, of(1, 5, 9, 9, 200, 3, 4, 4.5)}, want.Std},
+		"unknown deviation":        {[]aggregate.Timing{of(1, 5), unknown, of(2)}, nil},
+		"impossible counts":        {[]aggregate.Timing{{Count: 1, Avg: new(5.0), Std: new(1.0)}, {Count: -1, Avg: new(9.0), Std: new(1.0)}}, nil},
 	} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 		for i, part := range c.parts {
@@ -100,12 +92,12 @@ func TestReport_PooledStdIsOfAllTimesTogether(t *testing.T) {
 		}
 		got := r.PooledOperations().Times["t"].Std
 		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
-			t.Errorf("%s: the pooled deviation is %s, want %s", name, shownFloat(got), shownFloat(c.want))
+			t.Errorf("%s: pooled standard deviation = %s, want %s", name, shownFloat(got), shownFloat(c.want))
 		}
 	}
 }
 
-// Impossible counts, as in a damaged report, give no NaN.
+// Impossible counts, as in a damaged report, do not result in NaN.
 func TestReport_PooledMeansOfImpossibleCountsAreNotNaN(t *testing.T) {
 	for _, counts := range [][2]int64{{0, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
@@ -123,7 +115,7 @@ func TestReport_PooledMeansOfImpossibleCountsAreNotNaN(t *testing.T) {
 	}
 }
 
-// Each number of each series is found by its name, and other names are not found.
+// OperationMetric finds each number of each series by its name, and rejects other names.
 func TestOperationMetric(t *testing.T) {
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	names := make(map[string]bool)
@@ -147,25 +139,23 @@ func TestOperationMetric(t *testing.T) {
 
 	for _, name := range []string{"", "op", "op.", "op..count", "op.count", "op.x.p50", "wall_seconds", "gauge.x", "phase.x.count"} {
 		if m, ok := reporter.OperationMetric(name); ok {
-			t.Errorf("OperationMetric(%q) is a number of %q, want none", name, m.Series)
+			t.Errorf("OperationMetric(%q) returned a number of %q, want none", name, m.Series)
 		}
 	}
 }
 
-// null for a part of the operations means absent.
-func TestReport_NullInOperationsIsAbsent(t *testing.T) {
+// A part of the operations that is null is absent.
+func TestReport_NullInOperationsMeansAbsent(t *testing.T) {
 	const text = `{"schema":"perfagent.report/1","run":{"id":"x"},"nodes":{"0":{"metrics":{},"samples":[],
 		"operations":{"sources":null,"times":{"a":{"count":1,"avg_time_ms":null}},"keys":{"a":null}},"transfers":{"n":{}}}}}`
 	r := new(reporter.Report)
-	if err := json.Unmarshal([]byte(text), r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), r))
 	if w := r.PooledOperations(); w == nil || len(w.Metrics()) == 0 {
 		t.Errorf("PooledOperations is %+v, want operations with metrics", w)
 	}
 }
 
-// shownFloat returns a number for a message; "nil" for nil.
+// shownFloat formats a number for a message; "nil" for nil.
 func shownFloat(v *float64) string {
 	if v == nil {
 		return "nil"

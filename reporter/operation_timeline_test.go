@@ -55,7 +55,7 @@ func TestParseTimelineKey(t *testing.T) {
 	}
 }
 
-func TestNode_TimelinesAreInTheOrderOfKinds(t *testing.T) {
+func TestNode_TimelinesAreOrderedByKind(t *testing.T) {
 	t.Parallel()
 	r := reporter.New(reportertest.Input(0, 3, 0, ""))
 	if lines := r.Nodes["0"].Timelines(); lines != nil {
@@ -70,19 +70,15 @@ func TestNode_TimelinesAreInTheOrderOfKinds(t *testing.T) {
 		"op:store.get:per_second", "op:store.get:time_ms", "counter:rows<b>:per_second", "gauge:queue",
 		"transfer:nixl:mb_per_second", "transfer:nixl:time_ms",
 	}
-	if !slices.Equal(keys, want) {
-		t.Errorf("timelines %q, want %q", keys, want)
-	}
+	wantEqual(t, keys, want, "timelines")
 }
 
-// A reader that selects the timelines of operations gets only them.
+// If only the timelines of operations are selected, Scan reads no other columns.
 func TestScan_ReadsOnlySelectedTimelines(t *testing.T) {
 	t.Parallel()
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 3, 0, "")))
 	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	got := 0
 	_, err = reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{Timelines: true}, func(_ *reporter.Run, _ string, n *reporter.Node) error {
@@ -94,8 +90,8 @@ func TestScan_ReadsOnlySelectedTimelines(t *testing.T) {
 	}
 }
 
-// Every recorded timeline has a name in the table: others would not be drawn and have no unit.
-func TestParseTimelineKey_KnowsAllRecordedKeys(t *testing.T) {
+// Every recorded timeline is in the table of timelines. Otherwise it would not be drawn and would have no unit.
+func TestParseTimelineKey_AcceptsAllRecordedKeys(t *testing.T) {
 	t.Parallel()
 	b := aggregate.New(aggregate.Options{}, time.Unix(0, 0))
 	var e wire.Event

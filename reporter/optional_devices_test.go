@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// optionalDevicesInput returns a job of five seconds on a node with all optional devices.
+// optionalDevicesInput returns the input for a job of five seconds on a node with all optional devices.
 func optionalDevicesInput() reporter.Input {
 	in := reportertest.JobInput(0, 0, 0, "")
 	rec := reportertest.Recording(0)
@@ -64,9 +64,7 @@ func TestNew_ReportsOptionalDevices(t *testing.T) {
 	}
 
 	got, err := json.Marshal(n.Mounts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `[{"type":"lustre","source":"s","read_mb":150,"write_mb":200,"calls":7,"execute_seconds":4,` +
 		`"operations":[{"name":"open","calls":7,"execute_seconds":4}]},` +
 		`{"type":"nfs4","source":"nfs1:/home","mounted_on":["/home","/mnt/home"],"read_mb":50,"write_mb":100,` +
@@ -81,22 +79,20 @@ func TestNew_ReportsOptionalDevices(t *testing.T) {
 // optionalDeviceWords do not occur in a report of a node without optional devices.
 var optionalDeviceWords = []string{"nfs", "lustre", "energy", "node_power", "cpu_temperature", "throttle", "mounts", "thermal"}
 
-func TestNew_MentionsNoOptionalDevicesWithoutThem(t *testing.T) {
+func TestNew_OmitsOptionalDevicesIfThereAreNone(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	var csv bytes.Buffer
-	if err := reporter.WriteCSV(&csv, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reporter.WriteCSV(&csv, r))
 	all := strings.ReplaceAll(string(encodedReport(t, r))+csv.String(), "job_throttled", "")
 	for _, word := range optionalDeviceWords {
 		if strings.Contains(all, word) {
-			t.Errorf("the report or the CSV of a node without optional devices has %q", word)
+			t.Errorf("the report or the CSV of a node without optional devices contains %q", word)
 		}
 	}
 }
 
-// Sources and metrics that only root may read are missing with that reason, which summaries omit.
-func TestNew_RootOnlySourcesAreMissingWithTheReason(t *testing.T) {
+// Sources and metrics that only root may read are missing for that reason. Summaries omit the reason.
+func TestNew_GivesReasonForRootOnlySources(t *testing.T) {
 	in := reportertest.JobInput(0, 20, 0, "")
 	why := "/sys/class/powercap/intel-rapl:0/energy_uj: only root may read the energy counters"
 	in.Recording.Missing = append(in.Recording.Missing, series.Missing{What: host.SourceEnergy, Code: host.RootOnly, Why: why})
@@ -104,9 +100,7 @@ func TestNew_RootOnlySourcesAreMissingWithTheReason(t *testing.T) {
 	got := slices.DeleteFunc(slices.Clone(n.Missing), func(m reporter.Missing) bool { return m.Code != host.RootOnly })
 	want := []reporter.Missing{{What: "energy", Code: host.RootOnly, Why: why}, {What: "node_energy_joules", Code: host.RootOnly, Why: why},
 		{What: "max_t_node_power_watts", Code: host.RootOnly, Why: why}}
-	if !slices.Equal(got, want) {
-		t.Errorf("missing %+v, want %+v", got, want)
-	}
+	wantEqual(t, got, want, "missing")
 	for _, m := range got {
 		if !reporter.NothingToMeasure(m) {
 			t.Errorf("NothingToMeasure(%+v) is false, want true, so that summaries omit it", m)
@@ -114,7 +108,7 @@ func TestNew_RootOnlySourcesAreMissingWithTheReason(t *testing.T) {
 	}
 }
 
-// Ranks that measured the host in turn add up mounts and CPU counters, each mount once.
+// If ranks measured the host in turn, the counters of CPUs and mounts are added up, and each mount is listed once.
 func TestCombine_AddsUpMountsAndCPUCounters(t *testing.T) {
 	with := func(n float64) func(*collector.Recording) {
 		return func(rec *collector.Recording) {

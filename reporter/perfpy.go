@@ -19,7 +19,7 @@ import (
 // PerfPyRemark is the remark for readers of perf.py's numbers.
 const PerfPyRemark = "totals since boot, shares of the kept samples"
 
-// Remarks returns what a reader must know to interpret the node's metrics.
+// Remarks returns remarks that a reader needs to interpret the node's metrics.
 func (n *Node) Remarks() []string {
 	var out []string
 	if n == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// goldenMetrics are perf.py's metrics for these rows with 8 CPUs, in the order of the
-// table; its hours end at the last sample here, 4 s × 8 CPUs.
+// goldenMetrics are perf.py's metrics for PerfPySamples with 8 CPUs, in the order of the table. The CPU hours are 4 s ×
+// 8 CPUs, because they end at the last sample.
 var goldenMetrics = []float64{100.0, 49.980000000000004, 20.0, 20.0, 60.0, 80.0, 100.0, 100.0, 4 * 8 / 3600.0,
 	4 * 8 / 3600.0 * (100 - 49.98) / 100, 60.3, 70.2, 1030.0, 2222.0, 6.25, 111.5, 6.25, 421.0}
 
@@ -38,29 +38,27 @@ func checkGolden(t *testing.T, n *reporter.Node) {
 	}
 }
 
-func TestParsePerfPy_GivesTheGoldenMetrics(t *testing.T) {
+func TestParsePerfPy_ComputesGoldenMetrics(t *testing.T) {
 	r, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := r.Nodes["3"]
 	checkGolden(t, n)
 	if n.Origin != reporter.OriginPerfPy || n.Host == nil || n.Host.CPUs != 8 || n.Samples.Len() != 5 {
 		t.Errorf("node %+v, want perf.py's origin, 8 CPUs and 5 samples", n)
 	}
 	if r.Run.Start.Unix() != 1000 || r.Run.End.Unix() != 1004 || r.Run.WallSeconds != 4 {
-		t.Errorf("run %+v, want it from 1000 to 1004, 4 s", r.Run)
+		t.Errorf("run %+v, want 4 s from 1000 to 1004", r.Run)
 	}
 	if got := n.Remarks(); !slices.Equal(got, []string{reporter.PerfPyRemark}) {
 		t.Errorf("remarks %q, want %q", got, reporter.PerfPyRemark)
 	}
 	again, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil || again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
-		t.Errorf("run IDs %q and %q, want the same with the prefix perfpy-; error %v", r.Run.ID, again.Run.ID, err)
+		t.Errorf("run IDs %q and %q, want the same ID with the prefix perfpy-; error %v", r.Run.ID, again.Run.ID, err)
 	}
 }
 
-func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
+func TestNewPerfPyReport_MatchesParsedFile(t *testing.T) {
 	exit := 7
 	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 3, 8, reporter.Run{ID: "x", ExitCode: &exit})
 	checkGolden(t, r.Nodes["3"])
@@ -68,17 +66,13 @@ func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
 		t.Errorf("run %+v, want ID x, exit code 7 and 4 s", r.Run)
 	}
 	file, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	live, _ := text.JSON(r.Nodes["3"])
 	read, _ := text.JSON(file.Nodes["3"])
-	if !bytes.Equal(live, read) {
-		t.Errorf("node of the live run\n%s\nwant the file's\n%s", live, read)
-	}
+	wantEqual(t, live, read, "node of the live run")
 }
 
-func TestNewPerfPyReport_KeepsTheTimesOfTheRun(t *testing.T) {
+func TestNewPerfPyReport_KeepsTimesOfRun(t *testing.T) {
 	run := reporter.Run{Start: reporter.Time{Time: reportertest.RunStart}, End: reporter.Time{Time: reportertest.RunStart.Add(6e9)}, WallSeconds: 5.5}
 	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 0, 8, run)
 	if r.Run.WallSeconds != 5.5 || !r.Run.Start.Equal(reportertest.RunStart) {
@@ -99,7 +93,7 @@ func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 		{"no sample", `{"0": []}`, reporter.MetricCPUHours, "no samples", 8, 0},
 		{"no keys", `{"0": [{}, {}]}`, reporter.MetricMemoryPeak, "no sample has mem_percent", 8, 0},
 		{"no timestamps", `{"0": [{"mem_percent": 1}, {"mem_percent": 2}]}`, reporter.MetricCPUHours, "timestamp", 8, 1},
-		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, reporter.MetricCPUHours, "not after the first", 8, 0},
+		{"timestamps go backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, reporter.MetricCPUHours, "not after the first", 8, 0},
 		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, reporter.MetricMemoryPeak, "mem_percent", 8, 1},
 	} {
 		r, err := reporter.ParsePerfPy([]byte(c.data), c.cpus)
@@ -110,25 +104,23 @@ func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 		n := r.Nodes[r.NodeNames()[0]]
 		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.What == c.metric })
 		if at < 0 || !strings.Contains(n.Missing[at].Why, c.why) {
-			t.Errorf("%s: missing %v, want %s for %q", c.name, n.Missing, c.metric, c.why)
+			t.Errorf("%s: missing %v, want %s with a reason that contains %q", c.name, n.Missing, c.metric, c.why)
 		}
 		if len(n.Metrics) != c.present || len(n.Metrics)+len(n.Missing) != 18 {
 			t.Errorf("%s: %d metrics, want %d; %d missing, want %d", c.name, len(n.Metrics), c.present, len(n.Missing),
 				18-c.present)
 		}
 		if (n.Host != nil) != (c.cpus > 0) {
-			t.Errorf("%s: host %v, want one: %v", c.name, n.Host, c.cpus > 0)
+			t.Errorf("%s: host %v, want a host: %v", c.name, n.Host, c.cpus > 0)
 		}
 	}
 }
 
 func TestParsePerfPy_CountsSamplesWithoutKeys(t *testing.T) {
 	r, err := reporter.ParsePerfPy([]byte(`{"0": [{}, {"extra": 4}, {"timestamp": 1}]}`), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := r.Nodes["0"].Samples; got.Len() != 3 || got.Column("extra")[1] != 4 {
-		t.Errorf("samples %+v, want 3 with extra 4 in the second", got)
+		t.Errorf("samples %+v, want 3 samples, with extra = 4 in the second", got)
 	}
 }
 
@@ -193,8 +185,8 @@ func pythonFloats() []float64 {
 	return out
 }
 
-// The encoding equals Python's json.dump byte for byte, in keys and numbers.
-func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
+// The encoded keys and numbers are the same as in the output of Python's json.dump, byte for byte.
+func TestEncodePerfPy_MatchesPython(t *testing.T) {
 	python := testenv.Python(t)
 	samples := append(reportertest.PerfPySamples(), reportertest.PerfPySample(nil))
 	floats := pythonFloats()
@@ -204,23 +196,19 @@ func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 		floats = floats[n:]
 	}
 	got, err := reporter.EncodePerfPy(3, samples)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(python, "-c", "import json, sys; json.dump(json.load(sys.stdin), sys.stdout, indent=4)")
 	cmd.Stdin = bytes.NewReader(got)
 	want, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(got, want) {
 		a, b := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 		for i := range min(len(a), len(b)) {
 			if a[i] != b[i] {
-				t.Fatalf("line %d is %q, want %q as Python writes", i+1, a[i], b[i])
+				t.Fatalf("line %d is %q, want %q as written by Python", i+1, a[i], b[i])
 			}
 		}
-		t.Fatalf("%d lines, want %d as Python writes", len(a), len(b))
+		t.Fatalf("%d lines, want %d as written by Python", len(a), len(b))
 	}
 }
 
@@ -236,8 +224,8 @@ func kept(s reporter.Samples) []collector.Sample {
 	return out
 }
 
-// FuzzPerfPy checks that any input gives no panic and only errors of one plain line, and that accepted
-// input gives a report that can be written, shown and encoded for perf.py again.
+// FuzzPerfPy checks that no input causes a panic or an unprintable error, and that every accepted input results in a
+// report that can be encoded, summarized, and encoded in perf.py's format.
 func FuzzPerfPy(f *testing.F) {
 	f.Add([]byte(reportertest.PerfPyJSON()), 8)
 	for _, seed := range []string{
@@ -250,7 +238,7 @@ func FuzzPerfPy(f *testing.F) {
 		r, err := reporter.ParsePerfPy(data, cpus)
 		if err != nil {
 			if words := err.Error(); words != text.Printable(words) {
-				t.Errorf("error %q, want it printable", words)
+				t.Errorf("error %q is not printable", words)
 			}
 			return
 		}
@@ -260,7 +248,7 @@ func FuzzPerfPy(f *testing.F) {
 		encoded, err := reporter.Encode(r)
 		var back reporter.Report
 		if err != nil || json.Unmarshal(encoded, &back) != nil || len(back.Nodes) != len(r.Nodes) {
-			t.Errorf("the encoded report does not read back (error %v):\n%s", err, encoded)
+			t.Errorf("cannot decode the encoded report (error of Encode %v):\n%s", err, encoded)
 		}
 		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
 			t.Error(err)
@@ -270,15 +258,13 @@ func FuzzPerfPy(f *testing.F) {
 				t.Errorf("node %s: %d metrics and %d missing, want 18 together", name, len(n.Metrics), len(n.Missing))
 			}
 			again, err := reporter.EncodePerfPy(0, kept(n.Samples))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			second, err := reporter.ParsePerfPy(again, cpus)
 			if err != nil {
-				t.Fatalf("ParsePerfPy of what EncodePerfPy wrote: %v in %s", err, again)
+				t.Fatalf("ParsePerfPy rejects the output of EncodePerfPy: %v in %s", err, again)
 			}
 			if got := second.Nodes["0"].Metrics; fmt.Sprint(got) != fmt.Sprint(n.Metrics) {
-				t.Errorf("node %s: metrics %v, after encoding and parsing again %v, want them unchanged", name, n.Metrics, got)
+				t.Errorf("node %s: metrics %v, after encoding and parsing %v; want no change", name, n.Metrics, got)
 			}
 		}
 	})

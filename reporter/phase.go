@@ -71,7 +71,7 @@ func phaseSpans(m *collector.Marks, phase int, end Time) []PhaseSpan {
 func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *facts {
 	account := collector.NoAccount()
 	if rec.Account.CPUSeconds.Known() && seconds > 0 {
-		account.CPUSeconds = series.Optional(text.Round(p.CPUSeconds, 9)) // shares leave rounding errors
+		account.CPUSeconds = series.Optional(text.Round(p.CPUSeconds, 9)) // adding up shares leaves rounding errors
 	}
 
 	f := &facts{
@@ -91,8 +91,8 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 // before the timestamp of the sample at its end.
 const timeResolution = 0.001
 
-// PhaseAt returns the name of the phase that was active at the time at, in seconds since 1970, or "". The moment in
-// which a phase ends does not belong to it, unless that is the newest sample.
+// PhaseAt returns the name of the phase that was active at the time at, in seconds since 1970, or "". A phase does not
+// include the moment of its end, unless that is the moment of the newest sample.
 func (n *Node) PhaseAt(at float64) string {
 	name, start, newest := "", math.Inf(-1), n.newest()
 	for _, p := range n.Phases {

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// spoken returns the input of a job that keeps two CPUs busy for 20 s and sends lines
-// before the first sample.
+// spoken returns the input of a job that keeps two CPUs busy for 20 s and sends lines with marks before the first
+// sample.
 func spoken(lines ...marks.Line) reporter.Input {
 	in := reportertest.Input(0, 0, 0, "")
 	rec := reportertest.Recording(0)
@@ -40,9 +40,9 @@ func begin(name string) marks.Line {
 	return marks.Line{IsPhase: true, Text: name, At: float64(reportertest.RunStart.Unix())}
 }
 
-// A phase that is on at the end lasts as long as the job. A phase of the whole run has the run's metrics,
-// except for those that are exact only at the job's end.
-func TestNew_PhaseOfTheWholeRunHasTheRunsMetrics(t *testing.T) {
+// A phase that is still active at the end of the job ends with the job. A phase of the whole run has the metrics of the
+// run, except metrics that are exact only at the job's end.
+func TestNew_PhaseOfWholeRunHasMetricsOfRun(t *testing.T) {
 	n := reporter.New(spoken(begin("all"))).Nodes["0"]
 	p := n.Phase("all")
 	if p == nil || p.Seconds != 19.5 || p.Count != 1 || !slices.Equal(p.Spans, []reporter.PhaseSpan{{p.Start, 19.5}}) {
@@ -83,7 +83,7 @@ func TestNew_SortsMarksByTime(t *testing.T) {
 	}
 }
 
-func TestNew_LostMarksAreMissingWithTheReason(t *testing.T) {
+func TestNew_GivesReasonForLostMarks(t *testing.T) {
 	in := spoken()
 	in.Recording.AddMarks(marks.Update{Why: "read marks x: it has shrunk", Dropped: marks.Dropped{Marks: 3, PhaseSpans: 1, Bytes: 12345}})
 	var got []reporter.Missing
@@ -97,9 +97,7 @@ func TestNew_LostMarksAreMissingWithTheReason(t *testing.T) {
 		{What: "marks", Code: reporter.MarksBeyond, Count: 4,
 			Why: "beyond the limit: 3 marks, 1 beginning of a phase, 12345 bytes of the file"},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("missing (-want +got):\n%s", d)
-	}
+	wantEqual(t, got, want, "missing")
 }
 
 func TestNode_PhaseAt(t *testing.T) {
@@ -109,28 +107,26 @@ func TestNode_PhaseAt(t *testing.T) {
 		-1: "", 0: "load", 9.999: "load", 10: "train <b>&\x1b[31m", 30: "save", 34: "save", 35: "train <b>&\x1b[31m",
 		54.999: "train <b>&\x1b[31m", 55: "",
 	} {
-		if got := n.PhaseAt(start + at); got != want {
-			t.Errorf("PhaseAt %v s after the start is %q, want %q", at, got, want)
-		}
+		wantEqual(t, n.PhaseAt(start + at), want, "PhaseAt(start + %v s)", at)
 	}
 }
 
-// An open phase is the one at the newest sample, although its length is rounded.
-func TestNode_PhaseAtNewestSampleIsTheOpenPhase(t *testing.T) {
+// The phase at the newest sample is the active phase, although the length of the phase is rounded.
+func TestNode_PhaseAtNewestSampleIsActivePhase(t *testing.T) {
 	const newest = 1795402537.641
 	n := &reporter.Node{
 		Phases:   []reporter.Phase{{Name: "load", Spans: []reporter.PhaseSpan{{1795402535.10192, 2.53908}}}},
 		Envelope: reporter.Envelope{"timestamp": {Max: []float64{newest - 1, newest}}},
 	}
 	if st := n.Phases[0].Spans[0]; st[0]+st[1] >= newest {
-		t.Fatal("start and length of the phase add up to the newest sample or more: the test checks nothing")
+		t.Fatal("the rounded end of the phase is not before the newest sample, so the test checks nothing")
 	}
 	if got := n.CurrentPhase(); got != "load" || n.PhaseAt(newest) != got {
-		t.Errorf("CurrentPhase is %q, PhaseAt(newest) %q, want load", got, n.PhaseAt(newest))
+		t.Errorf("CurrentPhase() = %q, PhaseAt(newest) = %q, want load", got, n.PhaseAt(newest))
 	}
 }
 
-// Reports with phases are unchanged after writing and reading, valid, and unchanged after merging.
+// Phases and marks are unchanged after encoding and decoding and after merging, and the file conforms to the schema.
 func TestDecode_KeepsPhasesAndMarks(t *testing.T) {
 	r := reportertest.AddMarks(reporter.New(spoken(begin("all"))))
 	data := encodedReport(t, r)
@@ -147,7 +143,7 @@ func TestDecode_KeepsPhasesAndMarks(t *testing.T) {
 	}
 }
 
-func TestPhaseMetric_AggregatesAsItsNumberAndRejectsOtherNames(t *testing.T) {
+func TestPhaseMetric_AcceptsOnlyNamesOfPhaseNumbers(t *testing.T) {
 	for name, want := range map[string]collector.Aggregation{
 		"phase.train.seconds": collector.Max, "phase.a.b.count": collector.Max,
 		"phase.a.b.job_cpu_seconds": collector.Sum, "phase.x.cpu_avg_utilization_pct": collector.Mean,
@@ -164,7 +160,7 @@ func TestPhaseMetric_AggregatesAsItsNumberAndRejectsOtherNames(t *testing.T) {
 }
 
 // PhaseNumbers lists each number that a phase can have, and Values returns it.
-func TestPhase_ValuesAreThoseOfPhaseNumbers(t *testing.T) {
+func TestPhase_ValuesMatchPhaseNumbers(t *testing.T) {
 	n := reporter.New(spoken(begin("a.b"))).Nodes["0"]
 	for name, want := range n.PhaseValues() {
 		phase, number, _ := reporter.SplitPhaseMetricName(name)
@@ -176,12 +172,12 @@ func TestPhase_ValuesAreThoseOfPhaseNumbers(t *testing.T) {
 		}
 	}
 	if n.Phase("a") != nil {
-		t.Error("Phase(\"a\") is not nil, but only a.b exists")
+		t.Error("Phase(\"a\") is not nil, but only the phase a.b exists")
 	}
 }
 
-// The table of samples has the phase of each sample, and no phase column without phases.
-func TestWriteCSV_HasThePhaseOfEachSample(t *testing.T) {
+// The CSV has the phase of each sample, and no phase column if the report has no phases.
+func TestWriteCSV_HasPhaseOfEachSample(t *testing.T) {
 	r := reporter.New(reportertest.Input(0, 60, 0, ""))
 	plain := csvRows(t, r)
 	for i, row := range csvRows(t, reportertest.AddMarks(r)) {
@@ -189,9 +185,7 @@ func TestWriteCSV_HasThePhaseOfEachSample(t *testing.T) {
 		if i > 0 { // sample i is at i seconds
 			want = strings.ReplaceAll(r.Nodes["0"].PhaseAt(float64(reportertest.RunStart.Unix())+float64(i)), "\x1b", `\x1b`)
 		}
-		if got := row[len(row)-1]; got != want {
-			t.Errorf("row %d: phase %q, want %q", i, got, want)
-		}
+		wantEqual(t, row[len(row)-1], want, "row %d: phase", i)
 		if rest := row[:len(row)-1]; !slices.Equal(rest, plain[i]) {
 			t.Errorf("row %d: the other columns are %q, want %q as without phases", i, rest, plain[i])
 		}

@@ -21,15 +21,16 @@ type Process struct {
 	End Time `json:"end,omitzero"`
 	// CPUSeconds is the user and system time of the process itself.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// EndedChildrenCPUSeconds is the CPU time of ended children that the process waited for and that have no row.
+	// EndedChildrenCPUSeconds is the CPU time of ended children that the process waited for and that have no row in the
+	// table.
 	EndedChildrenCPUSeconds float64 `json:"ended_children_cpu_seconds"`
 	// PeakMemoryMB is the kernel's high-water mark of the process's resident memory, MiB; 0 = unknown.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
-	Threads      int     `json:"threads,omitzero"` // the most that were seen; 0 = unknown
+	Threads      int     `json:"threads,omitzero"` // the highest number in any sample; 0 = unknown
 }
 
-// newProcesses returns the rows of a recording's processes. A process that ended after end, the run's end, gets that as
-// its end.
+// newProcesses returns the rows of a recording's processes. If a process ended after end, the run's end, its row has
+// end instead.
 func newProcesses(rec *collector.Recording, end Time) []Process {
 	var out []Process
 	for _, p := range rec.Processes {

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WithPush returns data, a perfagent report, with new states of the push to MLflow, given by node. It keeps every byte
-// outside the push parts, and in these the members of later versions.
+// WithPush returns data, a perfagent report, with new states of the push to MLflow, by node. It keeps every byte
+// outside the push parts. Inside them, it keeps the members that later versions have added.
 func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 	return withStates(data, "mlflow", states)
 }
@@ -49,8 +49,8 @@ func SameRecording(a, b []byte) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// recordingIn encodes the run ID and the nodes of a report, without push parts and findings, or all of any other JSON
-// object. It sorts the members.
+// recordingIn encodes the run ID and the nodes of a report, without push parts and findings. It encodes any other JSON
+// object as a whole. The members are sorted.
 func recordingIn(data []byte) ([]byte, error) {
 	var r map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -95,7 +95,7 @@ func appendNode(out, node []byte, sink string, state any) ([]byte, error) {
 	return slices.Insert(out, begin, part...), err
 }
 
-// appendPush appends push, a push part, with a state in it. If push is not an object, a new part takes its place.
+// appendPush appends push, a push part, with a state in it. If push is not an object, it is replaced with a new part.
 func appendPush(out, push []byte, sink string, state any) ([]byte, error) {
 	members := map[string]any{"mlflow": PushState{State: PushOff}}
 	var had map[string]jsontext.Value
@@ -109,12 +109,12 @@ func appendPush(out, push []byte, sink string, state any) ([]byte, error) {
 	return append(out, part...), err
 }
 
-// appendEdited appends a JSON object. edit appends the new value of each member; every other byte is
+// appendEdited appends an edited copy of a JSON object. edit appends the new value of each member; every other byte is
 // copied.
 func appendEdited(
 	out, object []byte, edit func(out []byte, key string, value []byte) ([]byte, error),
 ) ([]byte, error) {
-	at := 0 // end of the copied input
+	at := 0 // the end of the input that was copied
 	r := newReader(bytes.NewReader(object))
 	err := r.object("not an object", func(quoted []byte) error {
 		key := unquote(quoted)

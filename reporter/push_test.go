@@ -14,12 +14,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// somePush is a state with characters that JSON escapes.
+// somePush returns a state with characters that JSON escapes.
 func somePush() reporter.PushState {
 	return reporter.PushState{State: reporter.PushPending, RunID: "0123", URI: "http://h:5000/a?b&c", Error: "<no> \"answer\"\n\x1b \u2028 é", ExperimentName: "e", Invocation: "i"}
 }
 
-// states returns states for some nodes.
+// states returns a push state for each of the given nodes.
 func states(nodes ...string) map[string]reporter.PushState {
 	out := make(map[string]reporter.PushState)
 	for _, n := range nodes {
@@ -34,7 +34,7 @@ func decoded(t testing.TB, data []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := dec.Decode(&v); err != nil {
-		t.Fatalf("not JSON: %v in %s", err, data)
+		t.Fatalf("invalid JSON: %v in %s", err, data)
 	}
 	return v
 }
@@ -47,9 +47,7 @@ func wanted(t testing.TB, data []byte, to map[string]reporter.PushState) any {
 	for name, n := range nodes {
 		if s, ok := to[name]; ok {
 			text, err := json.Marshal(reporter.Push{MLflow: s})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			push := decoded(t, text).(map[string]any)
 			if had, _ := n.(map[string]any)["push"].(map[string]any); len(had) > 0 {
 				had["mlflow"] = push["mlflow"]
@@ -61,40 +59,38 @@ func wanted(t testing.TB, data []byte, to map[string]reporter.PushState) any {
 	return v
 }
 
-// WithPush changes only the bytes of the push part, whatever else is in the file.
+// WithPush changes only the bytes of the push part, no matter what else is in the file.
 func TestWithPush(t *testing.T) {
 	t.Parallel()
 	const old = `{"mlflow":{"state":"off"}}`
 	for name, c := range map[string]struct{ before, after string }{
-		"ours":        {`{"nodes":{"0":{"a":1,"push":§,"b":1.50}}}`, ""},
-		"spaced":      {"{ \"x\" : [ 1 , 2 ] ,\n\t\"nodes\" : { \"0\" : { \"a\" : 1e2 , \"push\" : § } } }\n", ""},
-		"first":       {`{"nodes":{"0":{"push":§,"a":1}}}`, ""},
-		"alone":       {`{"nodes":{"0":{"push":§}}}`, ""},
-		"of all":      {`{"nodes":{"0":{"push":§},"1":{"push":§},"2":{"push":{"mlflow":{"state":"off"}}}}}`, ""},
-		"missing":     {`{"nodes":{"0":{"a":1}}}`, `{"nodes":{"0":{"push":§,"a":1}}}`},
-		"empty":       {`{"nodes":{"0":{}}}`, `{"nodes":{"0":{"push":§}}}`},
-		"empty, wide": {`{"nodes":{"0":{ } }}`, `{"nodes":{"0":{"push":§ } }}`},
-		"elsewhere": {`{"push":{"0":{"push":1}},"run":{"push":{"mlflow":{}},"nodes":{"0":{"push":2}}},"nodes":{"0":{"job":{"push":3},"x":[{"push":4}],"push":§}}}`,
+		"perfagent's own format":      {`{"nodes":{"0":{"a":1,"push":§,"b":1.50}}}`, ""},
+		"extra white space":           {"{ \"x\" : [ 1 , 2 ] ,\n\t\"nodes\" : { \"0\" : { \"a\" : 1e2 , \"push\" : § } } }\n", ""},
+		"push is the first member":    {`{"nodes":{"0":{"push":§,"a":1}}}`, ""},
+		"push is the only member":     {`{"nodes":{"0":{"push":§}}}`, ""},
+		"several nodes":               {`{"nodes":{"0":{"push":§},"1":{"push":§},"2":{"push":{"mlflow":{"state":"off"}}}}}`, ""},
+		"no push part":                {`{"nodes":{"0":{"a":1}}}`, `{"nodes":{"0":{"push":§,"a":1}}}`},
+		"empty node":                  {`{"nodes":{"0":{}}}`, `{"nodes":{"0":{"push":§}}}`},
+		"empty node with white space": {`{"nodes":{"0":{ } }}`, `{"nodes":{"0":{"push":§ } }}`},
+		"other members named push": {`{"push":{"0":{"push":1}},"run":{"push":{"mlflow":{}},"nodes":{"0":{"push":2}}},"nodes":{"0":{"job":{"push":3},"x":[{"push":4}],"push":§}}}`,
 			""},
 		"other nodes":   {`{"nodes":{"00":{"push":5},"10":{"push":6},"0":{"push":§}}}`, ""},
 		"later version": {`{"schema":"perfagent.report/1.7","nodes":{"0":{"push":§,"gpu":{"é\u00e9\ud83d\ude00":[1,null,true]}}},"new":12345678901234567890}`, ""},
-		"more than MLflow in it": {`{"nodes":{"0":{"push":{"mlflow":{"state":"done"},"s3":{"state":"done"}}}}}`,
+		"push to another sink": {`{"nodes":{"0":{"push":{"mlflow":{"state":"done"},"s3":{"state":"done"}}}}}`,
 			`{"nodes":{"0":{"push":{"mlflow":¶,"s3":{"state":"done"}}}}}`},
-		"none in it": {`{"nodes":{"0":{"push":{"s3":{"state":"done"} }}}}`,
+		"no MLflow state": {`{"nodes":{"0":{"push":{"s3":{"state":"done"} }}}}`,
 			`{"nodes":{"0":{"push":{"mlflow":¶,"s3":{"state":"done"}}}}}`},
-		"nothing in it":            {`{"nodes":{"0":{"push":{ }}}}`, `{"nodes":{"0":{"push":§}}}`},
-		"null":                     {`{"nodes":{"0":{"push":null}}}`, `{"nodes":{"0":{"push":§}}}`},
-		"a list":                   {`{"nodes":{"0":{"push":[1,{"push":2}]}}}`, `{"nodes":{"0":{"push":§}}}`},
-		"an escape":                {`{"nod\u0065s":{"\u0030":{"pu\u0073h":§}}}`, ""},
-		"a long way":               {`{"nodes":{"0":{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,"push":§}}}`, ""},
-		"no node":                  {`{"nodes":{}}`, `{"nodes":{}}`},
-		"no nodes":                 {`{"x":{"0":{"push":1}}}`, `{"x":{"0":{"push":1}}}`},
-		"a BOM-less umlaut before": {`{"ü":"ö","nodes":{"0":{"push":§}}}`, ""},
+		"empty push part":          {`{"nodes":{"0":{"push":{ }}}}`, `{"nodes":{"0":{"push":§}}}`},
+		"push is null":             {`{"nodes":{"0":{"push":null}}}`, `{"nodes":{"0":{"push":§}}}`},
+		"push is a list":           {`{"nodes":{"0":{"push":[1,{"push":2}]}}}`, `{"nodes":{"0":{"push":§}}}`},
+		"escaped keys":             {`{"nod\u0065s":{"\u0030":{"pu\u0073h":§}}}`, ""},
+		"deep nesting before push": {`{"nodes":{"0":{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,"push":§}}}`, ""},
+		"no node in nodes":         {`{"nodes":{}}`, `{"nodes":{}}`},
+		"no member named nodes":    {`{"x":{"0":{"push":1}}}`, `{"x":{"0":{"push":1}}}`},
+		"umlaut before nodes":      {`{"ü":"ö","nodes":{"0":{"push":§}}}`, ""},
 	} {
 		push, err := text.JSON(reporter.Push{MLflow: somePush()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		after := c.after
 		if after == "" {
 			after = c.before
@@ -106,47 +102,35 @@ func TestWithPush(t *testing.T) {
 			continue
 		}
 		state, err := text.JSON(somePush())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := strings.NewReplacer("§", string(push), "¶", string(state)).Replace(after); string(got) != want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
 		}
 		again, err := reporter.WithPush(got, states("0", "1", "77"))
 		if err != nil || !bytes.Equal(again, got) {
-			t.Errorf("%s: a second WithPush gives %s (error %v), want no change", name, again, err)
+			t.Errorf("%s: repeating WithPush returns %s (error %v), want no change", name, again, err)
 		}
 	}
 }
 
-// The states of MLflow and of a store are independent, and SameRecording ignores them.
-func TestWithStore_KeepsTheStateOfMLflow(t *testing.T) {
+// The push states of MLflow and of a store are independent, and SameRecording ignores both.
+func TestWithStore_KeepsMLflowState(t *testing.T) {
 	t.Parallel()
 	report := reportertest.NodeReport(3, 20, 0, nil)
 	report.Nodes["3"].Push = &reporter.Push{MLflow: somePush()}
 	data, err := reporter.Encode(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	done := &reporter.StoreState{State: reporter.PushDone, URI: "file:///s", Reference: "file:///s#job/node-3"}
 	stored, err := reporter.WithStore(data, map[string]*reporter.StoreState{"3": done, "4": done})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := somePush()
 	other.State = reporter.PushDone
 	both, err := reporter.WithPush(stored, map[string]reporter.PushState{"3": other})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read, err := reporter.Decode(both)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(&reporter.Push{MLflow: other, Store: done}, read.Nodes["3"].Push); diff != "" {
-		t.Errorf("push of the node (-want +got):\n%s", diff)
-	}
+	must(t, err)
+	wantEqual(t, read.Nodes["3"].Push, &reporter.Push{MLflow: other, Store: done}, "push of the node")
 
 	if !reporter.SameRecording(data, both) {
 		t.Error("SameRecording is false after two pushes, want true")
@@ -154,24 +138,24 @@ func TestWithStore_KeepsTheStateOfMLflow(t *testing.T) {
 	report.Nodes["3"].Metrics["wall_seconds"]++
 	another, err := reporter.Encode(report)
 	if err != nil || reporter.SameRecording(data, another) || reporter.SameRecording(data, data[:len(data)/2]) {
-		t.Errorf("SameRecording is true for another length of the run or for half of the file, want false (error %v)",
+		t.Errorf("SameRecording is true for a run of another length or for half of the file, want false (error %v)",
 			err)
 	}
 }
 
-// The state of a store adds a push part to reports without one, such as those from perf.py's numbers.
-func TestWithStore_AddsAPushPart(t *testing.T) {
+// WithStore adds a push part to reports without one, such as reports from perf.py's numbers.
+func TestWithStore_AddsPushPart(t *testing.T) {
 	t.Parallel()
 	pending := &reporter.StoreState{State: reporter.PushPending, URI: "u", Error: "e"}
 	got, err := reporter.WithStore([]byte(`{"nodes":{"0":{"a":1},"1":{}}}`), map[string]*reporter.StoreState{"0": pending, "1": pending})
 	const push = `"push":{"mlflow":{"state":"off"},"store":{"state":"pending","uri":"u","error":"e"}}`
 	if want := `{"nodes":{"0":{` + push + `,"a":1},"1":{` + push + `}}}`; err != nil || string(got) != want {
-		t.Errorf("%s, error %v, want %s", got, err, want)
+		t.Errorf("WithStore returned %s, error %v, want %s", got, err, want)
 	}
 }
 
-// If a key appears twice, the last one counts, as for readers.
-func TestWithPush_LastOfDuplicateKeysCounts(t *testing.T) {
+// If a key appears twice, the last value counts, as it does for readers.
+func TestWithPush_UsesLastOfDuplicateKeys(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"nodes":{"0":{"push":{"mlflow":{"state":"off"}},"push":{"mlflow":{"state":"off"}}}}}`,
@@ -190,8 +174,8 @@ func TestWithPush_LastOfDuplicateKeysCounts(t *testing.T) {
 	}
 }
 
-// Anything but a report is an error, and stays undamaged.
-func TestWithPush_RefusesOtherThanReports(t *testing.T) {
+// WithPush returns an error for anything except a report.
+func TestWithPush_RejectsInputOtherThanReports(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "null", "[]", "3", `"nodes"`, `{`, `{"nodes":`, `{"nodes":{"0":{"push":{}`, `{"nodes":[]}`, `{"nodes":null}`, `{"nodes":{"0":[]}}`,
 		`{"nodes":{"0":null}}`, `{"nodes":{"0":{"push":{}},}}`, `{"nodes":{"0":{"push"}}}`, `{"nodes":{"0":{"push":NaN}}}`,
@@ -224,8 +208,8 @@ func FuzzWithPush(f *testing.F) {
 	})
 }
 
-// duplicates reports whether some object has a key twice, also after invalid UTF-8 is
-// replaced: readers treat duplicates differently.
+// duplicates reports whether an object contains a key twice once invalid UTF-8 is replaced. Readers treat duplicates
+// differently.
 func duplicates(data []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	type level struct {
@@ -260,8 +244,8 @@ func duplicates(data []byte) bool {
 	}
 }
 
-// A real report stays unchanged, to the byte, except for its push part.
-func TestWithPush_ChangesOnlyThePushOfARealReport(t *testing.T) {
+// A real report stays unchanged, byte for byte, except for its push part.
+func TestWithPush_ChangesOnlyPushOfRealReport(t *testing.T) {
 	t.Parallel()
 	s := reportertest.NewStream(5)
 	rec := s.Recording(50)
@@ -270,26 +254,18 @@ func TestWithPush_ChangesOnlyThePushOfARealReport(t *testing.T) {
 	}
 	before := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Node: 3, Recording: rec})
 	data, err := reporter.Encode(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changed, err := reporter.WithPush(data, states("3"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var after reporter.Report
-	if err := json.Unmarshal(changed, &after); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(changed, &after))
 	if after.Nodes["3"].Push.MLflow != somePush() {
 		t.Errorf("push %+v, want %+v", after.Nodes["3"].Push, somePush())
 	}
 	back, err := reporter.WithPush(changed, map[string]reporter.PushState{"3": before.Nodes["3"].Push.MLflow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i, j := bytes.Index(data, []byte(`"push":`)), bytes.Index(back, []byte(`"push":`))
 	if i < 0 || i != j || !bytes.Equal(data[:i], back[:j]) || !reflect.DeepEqual(decoded(t, data), decoded(t, back)) {
-		t.Error("writing the old push back does not restore the report")
+		t.Error("writing the old push state does not restore the report")
 	}
 }

@@ -38,7 +38,7 @@ type Rank struct {
 	Envelope Envelope  `json:"envelope,omitempty"`
 	Missing  []Missing `json:"missing"`
 
-	// Phases, Operations and Transfers are here if several ranks of the node have them; else the node has them.
+	// Phases, Operations and Transfers are set if several ranks of the node have them; otherwise they are in the node.
 	Phases     []Phase                       `json:"phases,omitempty"`
 	Operations *aggregate.Operations         `json:"operations,omitempty"`
 	Transfers  map[string]aggregate.Transfer `json:"transfers,omitzero"`
@@ -114,8 +114,7 @@ func firstFailed(ranks []*Rank) *Rank {
 // Failed reports whether the rank failed, or its end is unknown.
 func (r *Rank) Failed() bool { return r.Incomplete != "" || r.ExitCode != nil && *r.ExitCode != 0 }
 
-// ofJob reports whether a metric, a sample key or a source, as in [Missing].What, belongs to the job and not to
-// its host.
+// ofJob reports whether a metric, a sample key or a source, as in [Missing].What, concerns the job and not its host.
 func ofJob(what string) bool {
 	if c, ok := collector.ColumnByKey(what); ok {
 		return c.Info().Scope == collector.ScopeJob
@@ -131,8 +130,8 @@ func ofJob(what string) bool {
 	return false
 }
 
-// ofHost reports whether a metric, a sample key or a source belongs to the host or to its devices. What belongs to
-// neither the job nor the host belongs to perfagent itself.
+// ofHost reports whether a metric, a sample key or a source concerns the host or its devices. Anything that concerns
+// neither the job nor the host concerns perfagent itself.
 func ofHost(what string) bool {
 	if _, ok := SourceOf(what); ok {
 		return !ofJob(what) && what != collector.Timestamp.Key()
@@ -171,7 +170,7 @@ func (n *Node) RankValues() Values {
 	return out
 }
 
-// HostName returns the scheduler's name of the node, else its host name; "" if neither is known.
+// HostName returns the scheduler's name for the node, or else its host name; "" if neither is known.
 func (n *Node) HostName() string {
 	switch {
 	case n == nil:
@@ -184,8 +183,8 @@ func (n *Node) HostName() string {
 	return ""
 }
 
-// asRank turns n into the recording of the given rank, one of several: n gets that rank as its only one, and keeps only
-// the host measurements of that rank's perfagent.
+// asRank turns n into the recording of the given rank, one of several. It makes that rank the only rank of n, and keeps
+// only the host measurements of that rank's perfagent.
 func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	number, err := strconv.Atoi(rank)
 	if err != nil || number < 0 { // in a damaged journal
@@ -196,7 +195,7 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	switch {
 	case ok:
 		n.Sampling.HostSpans = []HostSpan{span}
-		if span.Start.After(rec.Start.Wall) { // another rank measured before
+		if span.Start.After(rec.Start.Wall) { // another rank measured the host before
 			n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool {
 				return m.Code == CountedLate && ofHost(m.What)
 			})
@@ -212,8 +211,9 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	n.Ranks = map[string]*Rank{strconv.Itoa(number): r}
 }
 
-// hostSpanOf returns the time in which a rank's perfagent measured the host: from the run's start if the first sample
-// has host values, to the last sample with host values. ok is false if no sample has any.
+// hostSpanOf returns the time in which a rank's perfagent measured the host. It starts with the run or, if the first
+// sample has no host values, with the first sample that has host values. It ends with the last such sample. ok is false
+// if no sample has any.
 func hostSpanOf(rec *collector.Recording, rank int) (h HostSpan, ok bool) {
 	columns := hostColumns(rec)
 	if !slices.ContainsFunc(columns, func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }) {
@@ -237,7 +237,7 @@ func hostSpanOf(rec *collector.Recording, rank int) (h HostSpan, ok bool) {
 	return h, ok
 }
 
-// hostColumns returns the columns in which only the perfagent that measures the host has values. Columns present in
+// hostColumns returns the columns that have values only if the rank's perfagent measures the host. Columns present in
 // every reading of the host come first.
 func hostColumns(rec *collector.Recording) []collector.Column {
 	list := []collector.Column{collector.CPUAvg, collector.MemPercent, collector.NetExtRecv}
@@ -249,7 +249,7 @@ func hostColumns(rec *collector.Recording) []collector.Column {
 	return list
 }
 
-// dropHost removes everything that belongs to the host, and adds the reason to Missing.
+// dropHost removes all data on the host, and adds the reason to Missing.
 func (n *Node) dropHost() {
 	maps.DeleteFunc(n.Metrics, func(name string, _ float64) bool { return ofHost(name) })
 	maps.DeleteFunc(n.Summaries, func(key string, _ Summary) bool { return ofHost(key) })

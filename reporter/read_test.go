@@ -13,7 +13,7 @@ import (
 )
 
 // null in a report means absent, not 0.
-func TestDecode_NullIsAbsent(t *testing.T) {
+func TestDecode_NullMeansAbsent(t *testing.T) {
 	text := `{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{"0":{"metrics":{"max_t_mem_percent":null,"node_cpu_hours":2},"samples":[]}}}`
 	r := readBack(t, []byte(text))
 	n := r.Nodes["0"]
@@ -21,12 +21,12 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 		t.Errorf("max_t_mem_percent is %v (present: %v), want none; metrics %v, want 2 CPU hours", v, ok, n.Metrics)
 	}
 	if again := string(encodedReport(t, r)); strings.Contains(again, "null") {
-		t.Errorf("encoded again, want no null in:\n%s", again)
+		t.Errorf("the encoded report contains null:\n%s", again)
 	}
 }
 
-// A rank has the number of its key, which must be a number, and a value.
-func TestDecode_RankHasTheNumberOfItsKey(t *testing.T) {
+// A rank has the number in its key. The key must be a number, and the value must not be null.
+func TestDecode_RankHasNumberOfItsKey(t *testing.T) {
 	for ranks, want := range map[string]string{
 		`{"3":{"rank":9}}`: "", `{"03":{}}`: `has a rank "03", which is not a number`, `{"3":null}`: "rank 3: null is not a rank",
 	} {
@@ -40,16 +40,14 @@ func TestDecode_RankHasTheNumberOfItsKey(t *testing.T) {
 	}
 }
 
-// A step of the wall clock affects no length, also after a merge.
-func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
+// A step of the wall clock does not affect the length of a run, even after a merge.
+func TestMerge_KeepsMeasuredLengthOfSingleRun(t *testing.T) {
 	r := reportertest.NodeReport(0, 10, 0, nil)
 	r.Run.End = reporter.Time{Time: r.Run.End.Add(time.Hour)}
-	if got := mustMerge(t, sources(r)...).Run.WallSeconds; got != 10 {
-		t.Errorf("wall_seconds %v, want 10", got)
-	}
+	wantEqual(t, mustMerge(t, sources(r)...).Run.WallSeconds, 10, "wall_seconds")
 }
 
-func TestWhyMissing_GivesTheReasonThatApplies(t *testing.T) {
+func TestWhyMissing_ReturnsReasonThatApplies(t *testing.T) {
 	start := host.Instant{Wall: reportertest.RunStart}
 	rec := collector.NewRecording(start, time.Second, 10)
 	var s collector.Sample

@@ -20,7 +20,7 @@ import (
 // reader reads the series of a node from JSON, value by value. It accepts the same input as encoding/json.
 type reader struct {
 	*jsontext.Decoder
-	// at is the start of the last value that was read.
+	// at is the offset of the last value read.
 	at    int64
 	err   error          // from a custom method of decode
 	input *boundedReader // nil for a text in memory
@@ -31,7 +31,7 @@ func newReader(in io.Reader) *reader {
 		jsontext.AllowInvalidUTF8(true))}
 }
 
-// value reads the next value as a whole. It is valid until the next read.
+// value reads the next value as a whole. The result is valid until the next read.
 func (r *reader) value() (jsontext.Value, error) {
 	v, err := r.ReadValue()
 	r.at = r.InputOffset() - int64(len(v))
@@ -44,7 +44,8 @@ func (r *reader) skip() error {
 	return err
 }
 
-// decode reads the next value into v, as encoding/json does. A value with a custom method is read by that.
+// decode reads the next value into v, as encoding/json does. Values of a type with a custom method are read by that
+// method.
 func (r *reader) decode(v any, custom ...*json.Unmarshalers) error {
 	err := json.UnmarshalDecode(r.Decoder, v, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false),
 		json.WithUnmarshalers(json.JoinUnmarshalers(custom...)))
@@ -59,7 +60,7 @@ func (r *reader) decode(v any, custom ...*json.Unmarshalers) error {
 	return err
 }
 
-// mismatch returns the error for a value of the wrong kind. The words of the library differ from process to process.
+// mismatch returns the error for a value of the wrong kind. The library's own message differs from process to process.
 func mismatch(wrong *json.SemanticError) error {
 	kind := map[jsontext.Kind]string{
 		'{': "object", '[': "array", '"': "string", '0': "number", 't': "boolean", 'f': "boolean", 'n': "null",
@@ -67,7 +68,7 @@ func mismatch(wrong *json.SemanticError) error {
 	return fmt.Errorf("json: cannot unmarshal JSON %s within %q", cmp.Or(kind, "value"), wrong.JSONPointer)
 }
 
-// custom returns a method of decode.
+// custom returns a method for decode that reads values of type T with read.
 func custom[T any](r *reader, read func(v *T) error) *json.Unmarshalers {
 	return json.UnmarshalFromFunc(func(_ *jsontext.Decoder, v *T) error {
 		r.err = read(v)
@@ -94,7 +95,8 @@ func (r *reader) object(otherwise string, member func(quoted []byte) error) erro
 	})
 }
 
-// mark begins a key or a value to which the size limit of the input applies: of the report, or of its nodes.
+// mark marks the beginning of a key or value of the report or of its nodes. The size limit of the input applies to each
+// of these.
 func (r *reader) mark() {
 	if r.input != nil && r.StackDepth() <= 2 {
 		r.input.mark = r.InputOffset()
@@ -174,7 +176,7 @@ type rowReader struct {
 	columns  map[string]int
 	key      []byte // current key, quoted
 	rows     int    // read so far
-	measured bool   // any value was seen
+	measured bool   // any value was read
 }
 
 // row reads the next sample.
@@ -218,7 +220,7 @@ func (r *rowReader) cell() error {
 // maxSampleKeys limits the columns of a hostile file.
 const maxSampleKeys = 256
 
-// column finds or adds the column of the current key.
+// column returns the index of the column of the current key, and adds the column if necessary; -1 if it is not kept.
 func (r *rowReader) column() int {
 	if column, ok := r.columns[string(r.key)]; ok {
 		return column

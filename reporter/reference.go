@@ -6,7 +6,7 @@ import "github.com/perfagent/perfagent/opstats"
 type GatherResult struct {
 	Store         string                `json:"store"`                    // address, without user info
 	NodesExpected int                   `json:"nodes_expected,omitempty"` // 0 = unknown
-	NodesFound    int                   `json:"nodes_found"`              // final
+	NodesFound    int                   `json:"nodes_found"`              // with a final report
 	Partial       []int                 `json:"partial"`                  // nodes that have only a partial report
 	Missing       []Missing             `json:"missing"`                  // unreadable nodes, with reasons
 	WaitedSeconds float64               `json:"waited_seconds"`
@@ -27,14 +27,14 @@ func (n *Node) WithSeries(from *Node) *Node {
 }
 
 // WithReference returns a copy of the node in which the series are replaced with a reference to the stored object that
-// has them.
+// contains them.
 func (n *Node) WithReference(reference string, bytes int64, sha256 string) *Node {
 	out := n.WithSeries(new(Node))
 	out.Reference, out.Bytes, out.SHA256 = reference, bytes, sha256
 	return out
 }
 
-// WithoutReference returns a copy of the node without the reference to its series, because it has them.
+// WithoutReference returns a copy of the node without the reference to its series. The node must have its series.
 func (n *Node) WithoutReference() *Node {
 	out := *n
 	out.Reference, out.Bytes, out.SHA256 = "", 0, ""

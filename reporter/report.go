@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// Schema is the format of the report file. Readers refuse a higher major number.
+// Schema is the format of the report file. Readers reject any other major number.
 const Schema = "perfagent.report/1"
 
 // Report is the content of a report file: the usage of one run on one or more nodes.
@@ -26,19 +26,19 @@ type Report struct {
 type Run struct {
 	ID      string   `json:"id"`
 	Command []string `json:"command,omitempty"` // absent for a sidecar
-	// Platform is one of the Platform constants, or "" where the platform has no terms for CPUs and memory.
+	// Platform is one of the Platform constants, or "" for any other platform.
 	Platform string `json:"platform,omitempty"`
 	// MemoryPer is the unit of the memory request, MemoryPerCPU or MemoryPerGPU; "" for a request per node.
 	MemoryPer string `json:"memory_per,omitempty"`
-	// Start, End and WallSeconds are omitted where they are unknown: a perf.py file
-	// without timestamps, a journal cut off before its first sample.
+	// Start, End and WallSeconds are omitted if they are unknown, as for a perf.py file without timestamps or a journal
+	// that was cut off before its first sample.
 	Start Time `json:"start,omitzero"`
 	End   Time `json:"end,omitzero"`
 	// WallSeconds is the time from start to end on the monotonic clock.
 	WallSeconds float64 `json:"wall_seconds,omitzero"`
-	// ExitCode is perfagent's exit code: the job's code, or 128+n.
+	// ExitCode is perfagent's exit code: the job's code, or 128+n if signal n killed the job.
 	ExitCode *int `json:"exit_code,omitempty"`
-	// Signal is the name of the signal that killed the job: SIGKILL.
+	// Signal is the name of the signal that killed the job, such as SIGKILL.
 	Signal string            `json:"signal,omitempty"`
 	Tags   map[string]string `json:"tags,omitempty"`
 	// Incomplete is the reason for a missing end: still running, or a crash.
@@ -47,7 +47,7 @@ type Run struct {
 	Verdict *Verdict `json:"verdict,omitempty"`
 	// Nodes is the number of nodes in a report of several nodes. Encode sets it.
 	Nodes int `json:"nodes,omitempty"`
-	// Gather describes the store that the nodes were merged from; nil if they were not.
+	// Gather describes the store that the nodes were merged from; nil if they are not from a store.
 	Gather *GatherResult `json:"gather,omitempty"`
 }
 
@@ -75,21 +75,21 @@ type Node struct {
 	Sampling *Sampling `json:"sampling,omitempty"`
 	Agent    *Agent    `json:"agent,omitempty"`
 	Job      *Job      `json:"job,omitempty"` // absent for a sidecar
-	// Ranks are the ranks on the node, by rank as decimal text, if the launch had several processes on it; else nil.
-	// Job and the job metrics cover all ranks together.
+	// Ranks are the ranks on the node, by rank as decimal text, if the launch had several processes on it; otherwise
+	// nil. Job and the job metrics cover all ranks together.
 	Ranks     Ranks              `json:"ranks,omitempty"`
 	Limits    *Limits            `json:"limits,omitempty"`
 	GPUs      []GPU              `json:"gpus,omitempty"`
 	Mounts    []Mount            `json:"mounts,omitempty"`  // used network file systems
 	Verdict   *Verdict           `json:"verdict,omitempty"` // absent for a sidecar
-	Findings  []Finding          `json:"findings,omitzero"` // nil = not looked for
+	Findings  []Finding          `json:"findings,omitzero"` // nil if the rules were not applied
 	Metrics   Values             `json:"metrics"`
 	Summaries map[string]Summary `json:"summaries,omitempty"`
 	Earlier   *Earlier           `json:"earlier,omitempty"` // nil without earlier runs of the same command
 	Marks     []Mark             `json:"marks,omitempty"`
 	Phases    []Phase            `json:"phases,omitempty"` // by first start
 	// Processes are the job's twenty processes with the most CPU time and the twenty with the highest peak memory,
-	// sorted by CPU time; nil if no process was seen.
+	// sorted by CPU time; nil if no process was sampled.
 	Processes []Process `json:"processes,omitempty"`
 	// Operations and Transfers are the job's own measurements; nil if they were not recorded.
 	Operations *aggregate.Operations         `json:"operations,omitempty"`
@@ -100,8 +100,8 @@ type Node struct {
 	// shares of the kept samples.
 	Origin string `json:"origin,omitempty"`
 
-	// Reference is STORE#NAME of the stored report that has the series of this node, if the node was merged without
-	// them. Bytes is the stored length of that report, and SHA256 the hash of the stored bytes in hexadecimal.
+	// Reference is STORE#NAME of the stored report that contains the series of this node, if the node was merged
+	// without them. Bytes is the stored length of that report, and SHA256 the hash of the stored bytes in hexadecimal.
 	Reference string `json:"reference,omitempty"`
 	Bytes     int64  `json:"bytes,omitempty"`
 	SHA256    string `json:"sha256,omitempty"`
@@ -114,12 +114,12 @@ type Node struct {
 // OriginPerfPy marks a Node read from perf.py's JSON.
 const OriginPerfPy = "perf.py"
 
-// Host is the machine. Empty and 0 mean unknown.
+// Host is the machine. Empty fields and 0 mean unknown.
 type Host = host.Info
 
 // Sampling describes how completely the node was sampled.
 type Sampling struct {
-	// Start is the moment of the baseline, just before the job's start.
+	// Start is the time of the baseline, just before the job's start.
 	Start             Time         `json:"start,omitzero"`
 	IntervalSeconds   float64      `json:"interval_seconds"`
 	Samples           int64        `json:"samples"`      // taken, including samples no longer kept
@@ -132,7 +132,7 @@ type Sampling struct {
 	Disks             []string     `json:"disks"`                // counted block devices
 	NICs              []string     `json:"nics"`                 // counted interfaces
 	ClockSteps        []ClockEvent `json:"clock_steps,omitempty"`
-	HostSpans         []HostSpan   `json:"holders,omitempty"` // in which ranks measured the host, in order of time
+	HostSpans         []HostSpan   `json:"holders,omitempty"` // the times in which ranks measured the host, in order
 	Suspends          []ClockEvent `json:"suspends,omitempty"`
 }
 
@@ -142,25 +142,26 @@ type ClockEvent struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Agent has perfagent's version and its own cost; unknown values are omitted.
+// Agent holds perfagent's version and its own cost. Unknown values are omitted.
 type Agent struct {
 	Version    string  `json:"version"`
 	CPUSeconds float64 `json:"cpu_seconds,omitzero"`
 	MaxRSSMB   float64 `json:"max_rss_mb,omitzero"`
 }
 
-// Job is the account of the wrapped command. By default a field is exact and comes from the rusage of wait4(2), which
-// covers the job, the children that the job waited for, and the orphans that perfagent reaped.
+// Job is the account of the wrapped command. Unless documented otherwise, a field is exact and comes from the rusage of
+// wait4(2), which covers the job, the children that the job waited for, and the orphans that perfagent reaped.
 type Job struct {
 	PID int `json:"pid"`
-	// PIDs are the processes that perfagent was attached to; PID is the first of them. Attached reports such a job. It
-	// has no rusage, so MarshalJSON omits the fields that come from rusage.
+	// PIDs are the IDs of the processes that perfagent was attached to; PID is the first of them. Attached reports
+	// whether perfagent was attached to the job. Such a job has no rusage, so MarshalJSON omits the fields that come
+	// from rusage.
 	PIDs     []int `json:"pids,omitempty"`
 	Attached bool  `json:"attached,omitempty"`
 	Start    Time  `json:"start"`
 	End      Time  `json:"end"`
-	// ExitCode is absent while the job is running, for a program that watches itself, and where the kernel
-	// does not report the code of an attached process.
+	// ExitCode is absent while the job is running, for a program that monitors itself, and if the kernel does not
+	// report the code of an attached process.
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	// CPU time in seconds.
@@ -189,11 +190,11 @@ type Job struct {
 	// CPUSeconds is all CPU time of the job until its end. It includes short-lived children and
 	// running daemons, and excludes perfagent and its helpers.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// CPUAtLeast reports that CPUSeconds is only a lower bound: processes of the job outlived
-	// it, and their usage could not be read.
+	// CPUAtLeast reports that CPUSeconds is only a lower bound: some processes outlived the job's main process, and
+	// their usage could not be read.
 	CPUAtLeast bool `json:"cpu_at_least,omitempty"`
-	// PeakMemoryMB is the peak memory of the whole job in MiB, 0 if unknown. MemoryKind is how memory was counted: pss,
-	// rss or cgroup.
+	// PeakMemoryMB is the peak memory of the whole job in MiB, 0 if unknown. MemoryKind is the way in which memory was
+	// counted: pss, rss or cgroup.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
 	MemoryKind   string  `json:"memory_kind,omitempty"`
 	// UnownedMB is the largest growth of the node's shared memory (/dev/shm, other tmpfs) while the job ran, less the
@@ -217,7 +218,7 @@ func (j Job) MarshalJSON() ([]byte, error) {
 	}
 	return text.JSON(struct {
 		plain
-		// These hide the fields of the same names.
+		// These fields hide the fields of plain with the same names.
 		UserSeconds         *none `json:"user_seconds,omitempty"`
 		SystemSeconds       *none `json:"system_seconds,omitempty"`
 		MaxRSSMB            *none `json:"max_rss_mb,omitempty"`
@@ -237,7 +238,7 @@ type none struct{}
 // Limits are the limits of the job on its node.
 type Limits = host.Limits
 
-// Reclaim describes what may have kept the memory of a job below its need.
+// Reclaim holds signs that a job needed more memory than it had.
 type Reclaim = host.Reclaim
 
 // LimitRange is the range of a limit that changed during a run.
@@ -253,14 +254,14 @@ type GPU struct {
 	// OfJob reports that the job could see the device (CUDA_VISIBLE_DEVICES and the like).
 	OfJob bool `json:"of_job"`
 	MIG   bool `json:"mig,omitempty"`
-	// ClockMHz is the highest clock rate that was seen; Throttle lists the reasons for lower rates.
+	// ClockMHz is the highest clock rate in any sample; Throttle lists the reasons for lower rates.
 	ClockMHz series.Optional `json:"clock_mhz,omitzero"`
 	Throttle []string        `json:"throttle,omitempty"`
 	// Idle describes the idle gaps; nil if there were none, or the device is not the job's.
 	Idle *GPUIdle `json:"idle,omitempty"`
 }
 
-// GPUIdle describes the gaps of at least a second in which a GPU of the job was idle, and the load as means over these
+// GPUIdle describes the gaps of at least a second in which a GPU of the job was idle, and the mean load during these
 // gaps. Unknown values are null.
 type GPUIdle struct {
 	Seconds            float64         `json:"seconds"`
@@ -268,15 +269,14 @@ type GPUIdle struct {
 	LongestGapSeconds  float64         `json:"longest_gap_seconds"`
 	JobCPUs            series.Optional `json:"job_cpus"`
 	DiskMBPerSecond    series.Optional `json:"disk_mb_per_second"`      // of the node, read and written
-	WaitingForStorePct series.Optional `json:"waiting_for_storage_pct"` // some task of the job, else of the node
+	WaitingForStorePct series.Optional `json:"waiting_for_storage_pct"` // any task of the job, or else of the node
 }
 
 // Verdict describes how the job ended, with the cause and the evidence.
 type Verdict struct {
-	Cause string `json:"cause"` // one of Causes
+	Cause string `json:"cause"` // one of the causes of package diagnosis
 	Text  string `json:"text"`  // one sentence
-	// Evidence has the numbers behind the verdict: exit_code; signal; limit_mb, peak_mb,
-	// oom_kills, process, time…
+	// Evidence holds the numbers behind the verdict: exit_code; signal; limit_mb, peak_mb, oom_kills, process, time…
 	Evidence   map[string]any `json:"evidence"`
 	Conditions []string       `json:"conditions"` // problems of the job other than the cause of its end
 }
@@ -300,7 +300,7 @@ type Phase struct {
 	Name    string  `json:"name"`
 	Start   float64 `json:"start"`   // of the first span, seconds since 1970
 	Seconds float64 `json:"seconds"` // of all spans
-	Count   int64   `json:"count"`   // number of begins
+	Count   int64   `json:"count"`   // how often the phase began
 	// Metrics are the metrics of the table that apply to a part of the run.
 	Metrics Values      `json:"metrics"`
 	Spans   []PhaseSpan `json:"stretches"`
@@ -342,21 +342,21 @@ const (
 // PushState is the state of a push to MLflow and, while it is pending, its destination.
 type PushState struct {
 	State string `json:"state"`
-	// RunID is the MLflow run that has the numbers or, while pending, will get them.
+	// RunID is the ID of the MLflow run that has the numbers or, while the push is pending, will get them.
 	RunID string `json:"run_id,omitempty"`
 	URI   string `json:"uri,omitempty"` // without user info
 	Error string `json:"error,omitempty"`
 	// ExperimentName and ExperimentID are the requested experiment of a run that perfagent creates.
 	ExperimentName string `json:"experiment_name,omitempty"`
 	ExperimentID   string `json:"experiment_id,omitempty"`
-	// Given reports that the user named RunID: perfagent never ends such a run.
+	// Given reports that RunID was given by the user. perfagent never ends such a run.
 	Given bool `json:"given,omitempty"`
 	// Invocation is the tag that identifies runs created by the job.
 	Invocation string `json:"invocation,omitempty"`
 }
 
-// Summary has the statistics of one sample key over all samples, including samples no longer kept. The percentiles are
-// weighted by time and accurate to 0.1 percentage points.
+// Summary holds the statistics of one sample key over all samples, including samples no longer kept. The percentiles
+// are weighted by time and accurate to 0.1 percentage points.
 type Summary struct {
 	Min  float64  `json:"min"`
 	Mean float64  `json:"mean"`
@@ -369,10 +369,11 @@ type Summary struct {
 // Identity is the job, node and rank of a process, as found in its environment. Unknown fields are absent. The rules
 // are in docs/schedulers.md.
 type Identity struct {
-	// Node is the index of the node, and NodeFrom its source: NodeFromFlag, the name of a variable, or "none".
+	// Node is the index of the node, and NodeFrom its source: NodeFromFlag, the name of an environment variable, or
+	// "none".
 	Node     *int   `json:"node,omitempty"`
 	NodeFrom string `json:"node_from"`
-	NodeName string `json:"node_name,omitempty"` // in the scheduler's naming
+	NodeName string `json:"node_name,omitempty"` // the scheduler's name for the node
 
 	Rank        *int `json:"rank,omitempty"`          // among all ranks of the launch
 	LocalRank   *int `json:"local_rank,omitempty"`    // among the ranks of the node
@@ -386,7 +387,7 @@ type Identity struct {
 	Restart   int    `json:"restart,omitempty"`   // number of restarts by the scheduler
 }
 
-// NodeFromFlag is the NodeFrom of an index from a flag.
+// NodeFromFlag is the value of NodeFrom for an index that a flag sets.
 const NodeFromFlag = "flag"
 
 // Time is a time in a report: RFC 3339 in UTC with microseconds.

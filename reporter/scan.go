@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// MaxFileSize is the size of the largest report that is read whole: a merged report of a thousand nodes
-	// stays below it (see Merge).
+	// MaxFileSize is the maximum size in bytes of a report that is read whole. A merged report of a thousand nodes is
+	// smaller (see Merge).
 	MaxFileSize = 256 << 20
-	// maxValueSize is the maximum size of a node, or any other value, in the file of such a report.
+	// maxValueSize is the maximum size in bytes of a node, or of any other value, in a report file.
 	maxValueSize = 256 << 20
 	// maxNodes limits the memory for a file with very many tiny nodes.
 	maxNodes = 1 << 20
@@ -44,19 +44,19 @@ func (w ColumnFilter) hasBand(key string) bool {
 	return w.Timelines && isTimeline
 }
 
-// NodeFunc is called with a node and the run, which all nodes share.
+// NodeFunc is called for each node, with the run that all nodes share.
 type NodeFunc = func(run *Run, name string, n *Node) error
 
 // ErrForeign is the error of Decode and Scan for data that are not a perfagent report.
 var ErrForeign = errors.New("is not a perfagent report")
 
-// Scan reads a perfagent report, of any size and with up to 256 MiB per node, node by node: only one is in memory at a
-// time. Scan calls node for each node, in the order of the file, with the whole run. The node then belongs to the
-// callee. It is the node that Decode would return, but with only the wanted columns of Samples and Envelope;
-// Samples.Len is 0 if no wanted key has a value. Scan also returns the run.
+// Scan reads a perfagent report node by node, with only one node in memory at a time. The report may have any size,
+// with up to 256 MiB per node. Scan calls node for each node, in the order of the file, with the whole run. The callee
+// may keep and modify the node. It is the node that Decode would return, but with only the wanted columns of Samples
+// and Envelope; Samples.Len is 0 if no wanted key has a value. Scan also returns the run.
 //
-// An error from node ends the scan and is returned unchanged. Other errors are the same as Decode's; node may have been
-// called for nodes before the fault in the file.
+// An error from node ends the scan and is returned unchanged. Other errors are the same as Decode's; node may already
+// have been called for nodes before the fault in the file.
 func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node NodeFunc) (*Run, error) {
 	r, err := scanReport(file, size, wanted, node)
 	if err != nil {
@@ -98,12 +98,12 @@ type scanner struct {
 	report Report          // without nodes
 	seen   map[string]bool // keys of the report
 	taken  bool            // the nodes were read
-	// secondPass reports that the file is read for the second time, because the nodes
-	// come before the schema or the run.
+	// secondPass reports that this is the second pass over the file, which is needed if the nodes come before the
+	// schema or the run.
 	secondPass bool
 }
 
-// readReport reads the report, and again from its start if the nodes come before the schema or the run. take reads the
+// readReport reads the report in one pass, or in two if the nodes come before the schema or the run. take reads the
 // value of a node.
 func (s *scanner) readReport(take func(name string) error) error {
 	switch err := s.pass(take); {
@@ -116,7 +116,7 @@ func (s *scanner) readReport(take func(name string) error) error {
 	}
 	s.secondPass = true
 	err := s.pass(take)
-	if err == nil && !s.taken { // the file has changed since the first reading
+	if err == nil && !s.taken { // the file has changed since the first pass
 		err = errNoNodes
 	}
 	return err
@@ -187,7 +187,7 @@ func (s *scanner) member(key string, take func(name string) error) error {
 // read reads a small value.
 func (s *scanner) read(into any) error { return s.locate(s.in.decode(into)) }
 
-// locate returns err with its position in the file, unless it is nil, or from the syntax or the input.
+// locate adds the position in the file to err, unless err is nil, a syntax error or an error of the input.
 func (s *scanner) locate(err error) error {
 	if syntax := (*jsontext.SyntacticError)(nil); err == nil || s.input.err != nil || errors.As(err, &syntax) {
 		return err
@@ -234,14 +234,14 @@ func checkName(name string, before map[string]bool) error {
 	return nil
 }
 
-// parseIndex returns the index of a node or rank with the given name. It returns false if the name is not a number as
-// written by strconv.
+// parseIndex returns the index of a node or rank with the given name. It returns false if the name is not a number in
+// strconv's format.
 func parseIndex(name string) (index int, ok bool) {
 	i, err := strconv.ParseUint(name, 10, 31)
 	return int(i), err == nil && strconv.FormatUint(i, 10) == name
 }
 
-// node reads the node with the given name. Its errors have the position in the file.
+// node reads the node with the given name. Its errors contain the position in the file.
 func (s *scanner) node(name string) (*Node, error) {
 	n, err := readNode(s.in, s.wanted)
 	if err != nil {
@@ -301,7 +301,7 @@ type positionError struct {
 func (p *positionError) Error() string { return p.err.Error() }
 func (p *positionError) Unwrap() error { return p.err }
 
-// explain converts an error of the scan to the error for the caller, which has the line in the file.
+// explain converts an error of the scan to the error for the caller, which contains the line number.
 func (s *scanner) explain(err error) error {
 	var wrong *positionError
 	var syntax *jsontext.SyntacticError

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// countingReader counts the bytes that are read.
+// countingReader counts the bytes that are read from it.
 type countingReader struct {
 	*bytes.Reader
 	bytes int
@@ -21,7 +21,7 @@ func (c *countingReader) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// concluded returns the report of one node with findings.
+// concluded returns the report of one node with ranks and an empty list of findings.
 func concluded(t *testing.T, seconds int) *reporter.Report {
 	t.Helper()
 	r := ranked(3, seconds)
@@ -29,7 +29,7 @@ func concluded(t *testing.T, seconds int) *reporter.Report {
 	return r
 }
 
-func TestScanWithoutSeries_GivesTheReportWithoutSeries(t *testing.T) {
+func TestScanWithoutSeries_ReturnsReportWithoutSeries(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 1000)
 	data := encodedReport(t, r)
@@ -50,8 +50,8 @@ func TestScanWithoutSeries_GivesTheReportWithoutSeries(t *testing.T) {
 	}
 }
 
-// Reading a report of a thousand samples reads at most twice the bytes of one of a hundred.
-func TestScanWithoutSeries_ReadsOnlyTheBeginning(t *testing.T) {
+// For a report of a thousand samples, ScanWithoutSeries reads at most twice as many bytes as for a report of a hundred.
+func TestScanWithoutSeries_ReadsOnlyBeginning(t *testing.T) {
 	t.Parallel()
 	read := func(seconds int) int {
 		r := concluded(t, seconds)
@@ -64,13 +64,13 @@ func TestScanWithoutSeries_ReadsOnlyTheBeginning(t *testing.T) {
 		return in.bytes
 	}
 	if few, many := read(100), read(1000); many > 2*few {
-		t.Errorf("%d bytes of a report of 1000 samples were read, want at most twice the %d of one of 100 samples",
+		t.Errorf("read %d bytes of a report of 1000 samples, want at most twice the %d bytes read of a report of 100 samples",
 			many, few)
 	}
 }
 
 // If the beginning does not contain all numbers, ScanWithoutSeries returns false.
-func TestScanWithoutSeries_RefusesReportsThatNeedScan(t *testing.T) {
+func TestScanWithoutSeries_RejectsReportsThatNeedScan(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 20)
 	whole := encodedReport(t, r)
@@ -80,19 +80,15 @@ func TestScanWithoutSeries_RefusesReportsThatNeedScan(t *testing.T) {
 	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})
 
 	var sorted any
-	if err := json.Unmarshal(whole, &sorted); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(whole, &sorted))
 	alphabetical, err := json.MarshalIndent(sorted, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	for name, data := range map[string][]byte{
 		"several nodes": encodedReport(t, several), "no findings yet": encodedReport(t, old), "perf.py": encodedReport(t, perfpy),
-		"alphabetical": append(alphabetical, '\n'), "cut off": whole[:len(whole)-20], "too short": []byte("{}"), "nothing": nil,
-		"no report": []byte(`{"a": 1` + "\n    }\n  }\n}\n"), "damaged": bytes.Replace(whole, []byte(`"metrics": {`), []byte(`"metrics": [`), 1),
-		"push behind the samples": bytes.Replace(whole, []byte(`"missing": [`), []byte(`"samples": [], "missing": [`), 1),
+		"sorted members": append(alphabetical, '\n'), "cut off": whole[:len(whole)-20], "too short": []byte("{}"), "empty file": nil,
+		"not a report": []byte(`{"a": 1` + "\n    }\n  }\n}\n"), "damaged": bytes.Replace(whole, []byte(`"metrics": {`), []byte(`"metrics": [`), 1),
+		"numbers after the samples": bytes.Replace(whole, []byte(`"missing": [`), []byte(`"samples": [], "missing": [`), 1),
 	} {
 		if head, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
 			t.Errorf("%s: ScanWithoutSeries returned %+v, want false", name, head)
@@ -100,7 +96,8 @@ func TestScanWithoutSeries_RefusesReportsThatNeedScan(t *testing.T) {
 	}
 }
 
-// For any file, ScanWithoutSeries returns the numbers of the whole report, or false.
+// FuzzScanHead checks that ScanWithoutSeries returns false for any file except a report of one node with the known
+// schema.
 func FuzzScanHead(f *testing.F) {
 	f.Add([]byte(`{"schema": "perfagent.report/1", "run": {"id": "r"}, "nodes": {
     "0": {"sampling": {}, "findings": [], "missing": [], "metrics": {}, "samples": []

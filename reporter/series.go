@@ -16,7 +16,7 @@ import (
 // perf.py's format, without the values that were not measured (NaN).
 type Samples struct {
 	Keys    []string
-	Columns [][]float64 // all of one length
+	Columns [][]float64 // all of the same length
 }
 
 // Len returns the number of samples.
@@ -79,8 +79,7 @@ func (s *Samples) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Envelope has, for each key, the minimum, mean and maximum over the samples that each
-// kept sample represents.
+// Envelope holds, for each key, the minimum, mean and maximum over the samples that each kept sample represents.
 type Envelope map[string]Band
 
 // MarshalJSON implements json.Marshaler. Keys are in the order of the columns.
@@ -108,7 +107,7 @@ func (e Envelope) keys() []string {
 	})
 }
 
-// Numbers is a list in which NaN is null.
+// Numbers is a list of numbers, in which NaN is null in JSON.
 type Numbers []float64
 
 // MarshalJSON implements json.Marshaler.

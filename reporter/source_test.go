@@ -8,12 +8,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The metrics that the summary names are in the table, and SourceOf finds the source of each metric that has one.
-func TestSourceOf_KnowsTheTable(t *testing.T) {
+// The metrics in the summary are in the table, and SourceOf returns the source of each metric that has a single source.
+func TestSourceOf_CoversAllMetrics(t *testing.T) {
 	own := map[string]bool{reporter.MetricCPUHours: true, reporter.MetricUnusedCPUHours: true, reporter.MetricLimitCPU: true}
 	for _, m := range reporter.Metrics() {
 		source, isSource := reporter.SourceOf(m.Name)
-		if isSource == own[m.Name] && !needsJob(m.Name) { // without a job, that is the reason
+		if isSource == own[m.Name] && !needsJob(m.Name) { // they are missing if there is no job
 			t.Errorf("SourceOf(%q) = %q, %v, want %v", m.Name, source, isSource, !own[m.Name])
 		}
 	}

@@ -31,9 +31,7 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "large.json")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	separator := ""
 	for i := range nodes {
 		head, node, _ := strings.Cut(string(encodedReport(t, reportertest.Large(i, nodes, buckets))), `"nodes": {`)
@@ -49,12 +47,8 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 		t.Fatal(err)
 	}
 	st, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, f.Close())
 	return path, st.Size()
 }
 
@@ -62,18 +56,14 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 func streamScan(t testing.TB, path string, node func(*reporter.Run, string, *reporter.Node) error) (*reporter.Run, error) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	st, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return reporter.Scan(f, st.Size(), streamPage(), node)
 }
 
-func TestScan_FindsTheBurst(t *testing.T) {
+func TestScan_KeepsBurstInEnvelope(t *testing.T) {
 	const nodes, buckets = 8, 500
 	path, _ := streamLarge(t, nodes, buckets)
 	next := 0
@@ -82,7 +72,7 @@ func TestScan_FindsTheBurst(t *testing.T) {
 		at := slices.Index(band.Max, 100)
 		burst := name == strconv.Itoa(reportertest.BurstNode(nodes))
 		if name != strconv.Itoa(next) || len(band.Max) != buckets || burst != (at >= 0) || burst && at != reportertest.BurstBucket(buckets) {
-			t.Errorf("node %s has %d points, want %d, and peaks in bucket %d, want %d on node %d and none elsewhere",
+			t.Errorf("node %s has %d points, want %d; burst in bucket %d, want %d on node %d and -1 on other nodes",
 				name, len(band.Max), buckets, at, reportertest.BurstBucket(buckets), reportertest.BurstNode(nodes))
 		}
 		if len(n.Envelope) != 12 || len(n.Samples.Keys) != 1 || n.Samples.Len() != buckets || n.Host.CPUs != 64 || len(n.Metrics) != 29 {
@@ -97,12 +87,12 @@ func TestScan_FindsTheBurst(t *testing.T) {
 	}
 }
 
-// BenchmarkScan1000Nodes reads 1 GB: the columns for a page of 1,000 nodes × 1,000 buckets.
+// BenchmarkScan1000Nodes reads the columns for a page of 1,000 nodes × 1,000 buckets from a file of 1 GB.
 func BenchmarkScan1000Nodes(b *testing.B) {
 	testenv.SkipIfShort(b, "a file of 1 GB")
 	path, size := streamLarge(b, 1000, 1000)
 	b.SetBytes(size)
-	// Linux resets the peak on this write.
+	// This write makes Linux reset the peak memory of the process.
 	forgotten := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	for b.Loop() {
 		if _, err := streamScan(b, path, func(*reporter.Run, string, *reporter.Node) error { return nil }); err != nil {
@@ -122,9 +112,7 @@ func BenchmarkRead100Nodes(b *testing.B) {
 	b.SetBytes(size)
 	for b.Loop() {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		if _, err := reporter.Decode(data); err != nil {
 			b.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Slow and simple readers with only encoding/json, for comparison. FuzzSeries compares those of the series.
+// Slow and simple readers that use only encoding/json, for comparison. FuzzSeries compares the readers of series.
 
 type streamSlowSamples struct{ reporter.Samples }
 
@@ -82,7 +82,7 @@ func (n *streamSlowNumbers) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// streamSlowly reads a perfagent report. It does not notice duplicate keys.
+// streamSlowly reads a perfagent report. It does not detect duplicate keys.
 func streamSlowly(data []byte) (*reporter.Report, error) {
 	r := new(reporter.Report)
 	if err := json.Unmarshal(data, r); err != nil {
@@ -110,7 +110,7 @@ func streamSlowly(data []byte) (*reporter.Report, error) {
 	return r, nil
 }
 
-// streamDoubtful reports whether JSON has duplicate keys, ignoring case; the product's reader refuses some of them.
+// streamDoubtful reports whether JSON has duplicate keys, ignoring case. The product's reader rejects some of them.
 func streamDoubtful(data []byte) bool {
 	return !jsontext.Value(bytes.ToLower(data)).IsValid(jsontext.AllowInvalidUTF8(true))
 }

@@ -41,12 +41,12 @@ func streamAll(t *testing.T, data []byte, wanted reporter.ColumnFilter) (r *repo
 		return nil, order, err
 	}
 	if d := cmp.Diff(first, *run); d != "" {
-		t.Errorf("the run that came with the first node (-) is not the returned one (+):\n%s", d)
+		t.Errorf("run passed with the first node (-) differs from the returned run (+):\n%s", d)
 	}
 	return &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}, order, nil
 }
 
-// streamReports returns perfagent reports as files.
+// streamReports returns encoded perfagent reports, by name.
 func streamReports(t *testing.T) map[string][]byte {
 	out := make(map[string][]byte)
 	for name, r := range reportertest.Golden() {
@@ -67,7 +67,7 @@ func streamMerged(t *testing.T) []byte {
 		reportertest.NodeReport(10, 5, -1, nil))...))
 }
 
-// sameNumbers compares lists of numbers, with NaN equal to NaN, without reflection for each.
+// sameNumbers compares lists of numbers, with NaN equal to NaN, without reflection on each number.
 func sameNumbers() cmp.Option {
 	return cmp.Comparer(func(a, b []float64) bool {
 		return (a == nil) == (b == nil) && slices.EqualFunc(a, b, func(x, y float64) bool {
@@ -83,7 +83,7 @@ func streamSame(t *testing.T, what string, want, got *reporter.Report) {
 	}
 }
 
-func TestScan_GivesWhatDecodeGives(t *testing.T) {
+func TestScan_MatchesDecode(t *testing.T) {
 	for name, data := range streamReports(t) {
 		want, err := streamSlowly(data)
 		if err != nil {
@@ -96,7 +96,7 @@ func TestScan_GivesWhatDecodeGives(t *testing.T) {
 		streamSame(t, name+", Scan", want, scanned)
 		streamSame(t, name+", Decode", want, readBack(t, data))
 		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // encoding/json's order
-			t.Errorf("%s: nodes came as %q, want them in the order of the file", name, order)
+			t.Errorf("%s: nodes passed in the order %q, want the order of the file", name, order)
 		}
 	}
 }
@@ -111,13 +111,9 @@ func TestScan_ParsesOnlyWantedColumns(t *testing.T) {
 	}
 	wanted := reporter.ColumnFilter{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
 	got, _, err := streamAll(t, []byte(words), wanted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want, err := streamSlowly(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, n := range want.Nodes {
 		n.Samples = reporter.Samples{Keys: []string{"timestamp"}, Columns: [][]float64{n.Samples.Column("timestamp")}}
 		n.Envelope = reporter.Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
@@ -132,18 +128,14 @@ func TestScan_ParsesOnlyWantedColumns(t *testing.T) {
 	streamSame(t, "no column", want, got)
 }
 
-// With any order of the keys, the run is known at the first node, and another
-// schema is refused before it.
+// With any order of the keys, the run is known at the first node, and an unknown schema is rejected before the first
+// node.
 func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 	data := streamMerged(t)
 	want, err := streamSlowly(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &members))
 	members["future"] = json.RawMessage(`{"nodes": {"0": [1]}, "schema": 7}`)
 	words := func(keys ...string) string {
 		var parts []string
@@ -161,7 +153,7 @@ func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 		other := strings.Replace(words(keys...), reporter.Schema, "perfagent.report/2", 1)
 		_, order, err := streamAll(t, []byte(other), reporter.ColumnFilter{All: true})
 		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
-			t.Errorf("%v: another schema: error %v, want \"use a newer perfagent\"; nodes %q came before it, want none",
+			t.Errorf("%v: unknown schema: error %v, want \"use a newer perfagent\"; nodes passed before it %q, want none",
 				keys, err, order)
 		}
 	}
@@ -171,8 +163,8 @@ func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 	}
 }
 
-// A file that is cut off anywhere is an error with the position.
-func TestScan_ReportsWhereAFileIsCutOff(t *testing.T) {
+// Wherever a file is cut off, the error contains the line.
+func TestScan_ReportsLineWhereFileIsCutOff(t *testing.T) {
 	r := mustMerge(t, sources(reportertest.NodeReport(0, 2, 0, nil), reportertest.NodeReport(1, 1, 7, nil))...)
 	for _, n := range r.Nodes { // more keys would only repeat the same checks
 		cutKeys(n.Metrics, 3)
@@ -190,14 +182,14 @@ func TestScan_ReportsWhereAFileIsCutOff(t *testing.T) {
 	}
 }
 
-// cutKeys leaves the first n keys of a map.
+// cutKeys deletes all keys of a map except the first n.
 func cutKeys[V any](m map[string]V, n int) {
 	for _, key := range slices.Sorted(maps.Keys(m))[n:] {
 		delete(m, key)
 	}
 }
 
-// streamHostile returns faulty reports with their errors.
+// streamHostile returns faulty reports with the expected errors.
 func streamHostile() map[string]string {
 	var columns []string
 	for i := range reporter.MaxSampleKeys {
@@ -261,7 +253,7 @@ func streamHostile() map[string]string {
 	}
 }
 
-func TestScan_RefusesFaultyReportsAsDecodeDoes(t *testing.T) {
+func TestScan_ReturnsSameErrorsAsDecode(t *testing.T) {
 	for words, want := range streamHostile() {
 		_, _, scanErr := streamAll(t, []byte(words), reporter.ColumnFilter{All: true})
 		_, readErr := reporter.Decode([]byte(words))
@@ -277,7 +269,7 @@ func TestScan_RefusesFaultyReportsAsDecodeDoes(t *testing.T) {
 }
 
 // The size of a node, and of any other value, is limited.
-func TestScan_ValuesAreBounded(t *testing.T) {
+func TestScan_LimitsSizeOfValues(t *testing.T) {
 	long := strings.Repeat("x", 1<<13)
 	for words, want := range map[string]string{
 		"{\"schema\":\n\"" + long + long: "line 1: the value that begins here has more than",
@@ -302,8 +294,8 @@ func manyNodes(t *testing.T) []byte {
 	return encodedReport(t, mustMerge(t, sources(reports...)...))
 }
 
-// An error of the caller ends the scan at any node, and is returned unchanged.
-func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
+// An error from the caller's function ends the scan at any node, and is returned unchanged.
+func TestScan_StopsAtErrorOfCaller(t *testing.T) {
 	data, full := manyNodes(t), errors.New("no more room")
 	for _, stop := range []int{1, 2, 30} {
 		calls := 0
@@ -319,14 +311,14 @@ func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 	}
 }
 
-// Nodes that the caller does not keep become garbage.
-func TestScan_KeepsNoNode(t *testing.T) {
+// Scan keeps no reference to a node, so nodes that the caller does not keep can be collected.
+func TestScan_KeepsNoReferenceToNodes(t *testing.T) {
 	data := manyNodes(t)
 	var had []weak.Pointer[reporter.Node]
 	if _, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 		runtime.GC()
 		if i := slices.IndexFunc(had, func(p weak.Pointer[reporter.Node]) bool { return p.Value() != nil }); i >= 0 {
-			t.Errorf("node %d is still in memory when node %s comes", i, name)
+			t.Errorf("node %d is still in memory when node %s is passed", i, name)
 		}
 		had = append(had, weak.Make(n))
 		return nil
@@ -368,7 +360,7 @@ func FuzzScan(f *testing.F) {
 			return nil
 		})
 		if err != nil && err.Error() != text.Printable(err.Error()) {
-			t.Errorf("the error is not printable: %q", err)
+			t.Errorf("error %q is not printable", err)
 		}
 		want, slowErr := streamSlowly(data)
 		if streamDoubtful(data) && err != nil {
@@ -392,13 +384,13 @@ func FuzzScan(f *testing.F) {
 			return nil
 		})
 		if err != nil || len(order) > 0 {
-			t.Errorf("some columns: error %v; nodes that did not come: %q", err, order)
+			t.Errorf("some columns: error %v; nodes not passed: %q", err, order)
 		}
 	})
 }
 
-// FuzzSeries compares the readers of samples and of numbers with slow ones. Invalid
-// JSON makes no reader panic, or run forever.
+// FuzzSeries compares the readers of samples and of numbers with slow readers, and checks that invalid JSON does not
+// make a reader panic or run forever.
 func FuzzSeries(f *testing.F) {
 	for _, words := range []string{`[]`, `null`, `[null,1,-2.5e-3,0.1]`, `[{"a":1,"b":null},{},{"b":2,"a":1e5}]`, `[{"a":"x"}]`, `[[1]]`, `{"min":[1]}`, `[1e999]`, `"`, `[{"a":`, `[,`, `[}`, `{"a"}`} {
 		f.Add([]byte(words))
@@ -413,7 +405,7 @@ func FuzzSeries(f *testing.F) {
 		var slowSamples streamSlowSamples
 		var slowNumbers streamSlowNumbers
 		slowSamplesErr, slowNumbersErr := json.Unmarshal(data, &slowSamples), json.Unmarshal(data, &slowNumbers)
-		if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // json.Unmarshal accepts it for non-pointers
+		if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // json.Unmarshal accepts null for non-pointers
 			slowSamplesErr = errors.New("null")
 		}
 		if (samplesErr == nil) != (slowSamplesErr == nil) || (numbersErr == nil) != (slowNumbersErr == nil) {
@@ -429,7 +421,7 @@ func FuzzSeries(f *testing.F) {
 	})
 }
 
-// streamTorn fails at the end of its text.
+// streamTorn is a text that returns an error at its end instead of io.EOF.
 type streamTorn string
 
 func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {
@@ -443,8 +435,6 @@ func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {
 func TestScan_ReturnsReadErrorsUnchanged(t *testing.T) {
 	for _, words := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
 		_, err := reporter.ScanReport(streamTorn(words), 1<<10, reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
-		if err != io.ErrClosedPipe {
-			t.Errorf("%s: error %v, want %v", words, err, io.ErrClosedPipe)
-		}
+		wantEqual(t, err, io.ErrClosedPipe, "%s: error", words)
 	}
 }

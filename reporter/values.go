@@ -110,8 +110,8 @@ func (n *Node) GPUMetric(pattern string, device int) float64 {
 	return n.Metric(GPUMetricName(pattern, device))
 }
 
-// Number returns the number key of the evidence, which may be from package diagnosis or from a file; 0 if it is
-// unknown.
+// Number returns the number under key in the evidence; 0 if it is unknown. The evidence may be from package diagnosis
+// or from a file.
 func (v *Verdict) Number(key string) float64 {
 	if v == nil {
 		return 0
@@ -151,5 +151,5 @@ func CompareNodes(a, b string) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// ShowsGPU reports whether texts and plots show GPU i, because it is the job's or there is no job.
+// ShowsGPU reports whether texts and plots show GPU i. They do if the job could see it, or if there is no job.
 func (n *Node) ShowsGPU(i int) bool { return n.GPUs[i].OfJob || n.Job == nil }

@@ -17,12 +17,12 @@ type Address struct {
 	// Host is an IP address or, if Name is set, a host name.
 	Host string
 	Port string // decimal; 0 is any free port
-	// Name reports whether Host must be looked up, which may take time.
+	// Name reports whether Host is a name that must be looked up, which may take time.
 	Name bool
 }
 
 const (
-	loopback = "127.0.0.1" // host of a port without a host
+	loopback = "127.0.0.1" // host of an address with only a port
 	digits   = "0123456789"
 	letters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 )
@@ -78,7 +78,7 @@ func isHostName(host string) bool {
 // String returns HOST:PORT.
 func (a Address) String() string { return net.JoinHostPort(a.Host, a.Port) }
 
-// Listen listens on the address. Its error is the system's, without the address.
+// Listen listens on the address. The error is the operating system's, without the address.
 func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false) // no client needs it, and it hides the socket from ss

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestParseAddress_AcceptsForms(t *testing.T) {
+func TestParseAddress_AcceptsAllForms(t *testing.T) {
 	for text, want := range map[string]Address{
 		"9100":                  {Host: "127.0.0.1", Port: "9100"},
 		":9100":                 {Host: "127.0.0.1", Port: "9100"},
@@ -37,7 +37,7 @@ func TestParseAddress_AcceptsForms(t *testing.T) {
 	}
 }
 
-func TestParseAddress_Refuses(t *testing.T) {
+func TestParseAddress_RefusesInvalidAddresses(t *testing.T) {
 	for _, text := range []string{
 		"", ":", "x", "off", "-1", ":-1", "+80", ":+80", "65536", ":65536", "127.0.0.1:65536", "99999999999999999999", "0x50", "9100.0", "1e3",
 		"127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:9100:1", "127.0.0.1: 9100", " 9100", "9100 ", "9100\n",
@@ -75,7 +75,7 @@ func TestURL_HasPortOfListener(t *testing.T) {
 	}
 }
 
-// An error of Listen is the system's text without the address, which the caller knows.
+// An error of Listen is the operating system's text. It lacks the address, which the caller adds.
 func TestAddress_ListenErrorLacksAddress(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -41,10 +41,10 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// BenchmarkObserve measures the additional cost of a sample for the sampling goroutine, without and with requests for a
+// BenchmarkObserve measures the additional cost of a sample for the sampling goroutine, without and with a copy for a
 // page.
 func BenchmarkObserve(b *testing.B) {
-	for name, interval := range map[string]time.Duration{"unasked": time.Second, "copied": time.Hour} {
+	for name, interval := range map[string]time.Duration{"not copied": time.Second, "copied": time.Hour} {
 		b.Run(name, func(b *testing.B) {
 			f := listenFeed(interval)
 			for range 1000 {
@@ -59,8 +59,8 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkReport measures the cost of a new page or report for a request, at most once in 2 s: a full ring of 1000
-// samples.
+// BenchmarkReport measures the cost of a new page or report, for a full ring of 1000 samples. The cost occurs at most
+// once every 2 s.
 func BenchmarkReport(b *testing.B) {
 	for _, path := range []string{"/", "/report.json"} {
 		b.Run(path, func(b *testing.B) {

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// A requested page or report of at least this age is made anew. That bounds the rate for any number of clients.
+	// A page or report that is at least this old is made again when it is requested. That bounds the rate for any
+	// number of clients.
 	maxAge = 2 * time.Second
 	// maxRefreshInterval is the longest time between updates of a live page.
 	maxRefreshInterval = 30 * time.Second
@@ -42,12 +43,12 @@ type Options struct {
 	Interval time.Duration
 	// Agent returns perfagent's own usage so far.
 	Agent func() reporter.Agent
-	// Report makes a report from a copy of the Recording. It is called in the goroutines of requests.
+	// Report returns a report made from a copy of the Recording. It is called in the goroutines of requests.
 	Report func(*collector.Recording) *reporter.Report
 	// Operations returns a copy of the Aggregator of the job's operations. It is called in the goroutines of requests,
 	// and is nil if operations are not recorded.
 	Operations func() *aggregate.Aggregator
-	// Store returns metrics of the store of the reports; nil if there is none. It is called in the goroutines of
+	// Store returns metrics of the store for reports. It is nil if there is no store. It is called in the goroutines of
 	// requests.
 	Store func() *opstats.StoreMetrics
 }
@@ -57,7 +58,7 @@ type Options struct {
 type Exporter struct {
 	options    Options
 	labels     string
-	checks     bool // whether to check the Host header, in which local is allowed
+	checks     bool // whether to check the Host header, which may be local
 	local      string
 	server     *http.Server
 	snapshot   atomic.Pointer[snapshot]    // never nil
@@ -79,7 +80,7 @@ func New(o Options) *Exporter {
 }
 
 // Begin is called once by the sampling goroutine, with the Recording before the first sample, so that counters are
-// served from 0 on. If the interval is long, the empty Recording is served as a view.
+// served starting at 0. If the interval is long, the empty Recording is served as a view.
 func (e *Exporter) Begin(rec *collector.Recording) {
 	e.snapshot.Store(initialSnapshot(rec))
 	close(e.begun)
@@ -89,7 +90,8 @@ func (e *Exporter) Begin(rec *collector.Recording) {
 }
 
 // Observe is called after every sample, by the sampling goroutine. It never blocks. It copies the Recording if a view
-// was requested. If the interval is long, it does so always, because no client would wait for the next sample.
+// was requested. If the interval is long, it always copies the Recording, because no client would wait for the next
+// sample.
 func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 	e.snapshot.Store(e.snapshot.Load().next(s, rec))
 	if req := e.request.Swap(nil); req != nil || e.options.Interval >= maxAge {
@@ -107,8 +109,8 @@ func (e *Exporter) publish(rec *collector.Recording, req *viewRequest) {
 	}
 }
 
-// current returns a view younger than maxAge if a sample is taken in time, otherwise the newest view, or nil if there
-// is none.
+// current returns a view younger than maxAge if a sample is taken in time. Otherwise it returns the newest view, or nil
+// if there is none.
 func (e *Exporter) current(ctx context.Context) *view {
 	v := e.newest(ctx)
 	if v != nil {
@@ -132,7 +134,7 @@ func (e *Exporter) newest(ctx context.Context) *view {
 	return e.view.Load()
 }
 
-// await waits until done is closed or ctx ends, at most maxAge.
+// await waits until done is closed or ctx ends, but at most maxAge.
 func await(ctx context.Context, done <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, maxAge)
 	defer cancel()
@@ -171,7 +173,7 @@ type snapshot struct {
 	measured        [collector.MaxColumns]time.Duration // when each value was measured, on the monotonic clock
 	cpu             [host.NumCPUModes]float64
 	cpuMoved        time.Duration // when cpu last changed, on the monotonic clock
-	cpuStale        bool          // cpuMoved is too long ago: the source fails
+	cpuStale        bool          // cpuMoved is too long ago, so the source has failed
 	// account and gpus are deep copies, because the Recording keeps changing.
 	account collector.Account
 	gpus    []collector.GPU
@@ -193,7 +195,7 @@ func emptySnapshot() *snapshot {
 }
 
 // initialSnapshot returns the snapshot before the first sample. Counters that the baseline has are 0. Gauges are
-// unknown, except those that the baseline has measured.
+// unknown, except the ones that were measured for the baseline.
 func initialSnapshot(rec *collector.Recording) *snapshot {
 	s := emptySnapshot()
 	s.start, s.cpus, s.memoryMB, s.cpuMoved = rec.Start.Wall, rec.Host.CPUs, rec.Host.MemoryMB, rec.Start.Mono
@@ -203,7 +205,7 @@ func initialSnapshot(rec *collector.Recording) *snapshot {
 		}
 	}
 
-	if s.cpus > 0 { // the baseline has the CPU times
+	if s.cpus > 0 { // the baseline includes the CPU times
 		s.cpu = [host.NumCPUModes]float64{}
 	}
 	if s.takeAccount(rec); s.account.Source != "" { // no part of the job has run
@@ -225,7 +227,7 @@ func initialSnapshot(rec *collector.Recording) *snapshot {
 	return s
 }
 
-// takeAccount copies the job's account and the GPUs. It leaves out the lists in them, which change and are not served.
+// takeAccount copies the job's account and the GPUs. It leaves out their lists, which change and are not served.
 func (s *snapshot) takeAccount(rec *collector.Recording) {
 	s.account = rec.Account
 	s.account.Victims, s.account.Signals = nil, nil
@@ -235,8 +237,8 @@ func (s *snapshot) takeAccount(rec *collector.Recording) {
 	}
 }
 
-// keepCounters copies counters that are unknown now from before, the previous account. They often are, because a group
-// without limits is read only every few seconds.
+// keepCounters copies the counters that are unknown now from before, the previous account. Counters are often unknown,
+// because a group without limits is read only every few seconds.
 func (s *snapshot) keepCounters(before *collector.Account) {
 	a := &s.account
 	for _, c := range []struct{ now, before *series.Optional }{
@@ -251,8 +253,8 @@ func (s *snapshot) keepCounters(before *collector.Account) {
 }
 
 // next returns the snapshot after one more sample. A value may be missing from a sample, because the sample's window is
-// too short to measure it. The last value is then kept for two intervals, but at least a second. After that the source
-// has failed, and the value disappears.
+// too short to measure it. In that case the last value is kept for two intervals, but at least for a second. After
+// that, the source is considered failed, and the value disappears.
 func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *snapshot {
 	out := &snapshot{start: rec.Start.Wall, samples: rec.Samples, missed: rec.MissedTicks, cpus: rec.Host.CPUs,
 		memoryMB: rec.Host.MemoryMB, cpu: rec.CPUSeconds, cpuMoved: rec.End.Mono}
@@ -263,7 +265,7 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 		out.cpuMoved = s.cpuMoved
 	}
 
-	out.cpuStale = now-out.cpuMoved > old // every CPU is always busy or idle
+	out.cpuStale = now-out.cpuMoved > old // in a working source, the time of each CPU always advances
 	for c, v := range sample.Values {
 		out.values[c], out.measured[c] = v, now
 		if !sample.Has(collector.Column(c)) && now-s.measured[c] <= old {
@@ -283,7 +285,7 @@ type view struct {
 	report  func() document
 }
 
-// A document is a response body, ready to be sent.
+// A document is a response body that is ready to be sent.
 type document struct {
 	contentType   string
 	plain, zipped []byte
@@ -309,7 +311,7 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 	return v
 }
 
-// render makes a document from a report with write, plain and compressed.
+// render returns the document that write produces, in plain and compressed form.
 func render(
 	contentType string, report func() *reporter.Report, write func(io.Writer, *reporter.Report) error,
 ) (d document) {

@@ -21,14 +21,14 @@ import (
 // update rewrites the golden files: go test ./exporter -update.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// feed is a run that a test samples by hand: the values follow from the number of the sample.
+// feed is a run that is sampled by hand in a test. The values depend on the number of the sample.
 type feed struct {
 	*Exporter
 	rec     *collector.Recording
-	reports int // how many were made; read it only when no request is active
+	reports int // number of reports made; read it only when no request is active
 }
 
-// listenFeed makes the Exporter of a run without samples.
+// listenFeed returns a feed with the Exporter of a run without samples.
 func listenFeed(interval time.Duration) *feed {
 	start := host.Instant{Wall: time.Unix(1_767_225_600, 0), Mono: time.Hour, Boot: time.Hour}
 	f := &feed{rec: collector.NewRecording(start, interval, 1000)}
@@ -110,7 +110,7 @@ var (
 	helpLine   = regexp.MustCompile(`^# HELP ([a-z0-9_]+) (.+)$`)
 )
 
-// belongs reports whether a line belongs to a metric of the given kind.
+// belongs reports whether a line is part of a metric of the given kind.
 func belongs(line, metric, kind string) bool {
 	return line == metric || kind == summary && (line == metric+"_sum" || line == metric+"_count")
 }

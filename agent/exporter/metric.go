@@ -20,8 +20,8 @@ import (
 // A Metric describes one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios from 0 to 1.
 type Metric struct {
 	Name, Type, Help string
-	// Label is the label that the metric has besides run_id and node, such as mode, version or resource. Several labels
-	// are separated by commas ("gpu, uuid, name"). "" means none.
+	// Label is the label of the metric in addition to run_id and node, such as mode, version or resource. Several
+	// labels are separated by commas ("gpu, uuid, name"). "" means none.
 	Label string
 	write lineWriter
 }
@@ -47,7 +47,7 @@ type metricInput struct {
 }
 
 // Metrics returns the metrics of /metrics in order. Names of columns and of operations are defined in the tables of
-// packages collector and reporter, all other names in this package.
+// packages collector and reporter. All other names are defined in this package.
 func Metrics() []Metric {
 	f := &metricInput{snapshot: emptySnapshot()}
 	return slices.Concat(nodeMetrics(f), columnMetrics(), jobMetrics(f), gpuMetrics(), operationMetrics(), storeMetrics())
@@ -60,7 +60,7 @@ const (
 	sinceThen = ", since the start of the run"
 )
 
-// ofColumn returns the metric that has the values of c.
+// ofColumn returns the metric with the values of column c.
 func ofColumn(c collector.Column) Metric {
 	row, kind := c.Info(), gauge
 	if row.Kind == collector.Counter {
@@ -78,8 +78,8 @@ func ofColumn(c collector.Column) Metric {
 		write: func(x *exposition, m *Metric, f *metricInput) { x.series(m, "", columnToBaseUnit(c, f.values[c])) }}
 }
 
-// columnMetrics returns the metrics of all columns with a Prometheus name. The list is made on the first call, because
-// a run without a live page does not need it.
+// columnMetrics returns the metrics of all columns with a Prometheus name. The list is created on the first call,
+// because a run without a live page does not need it.
 var columnMetrics = sync.OnceValue(func() (list []Metric) {
 	for c := range collector.NumColumns {
 		if c.Info().Prometheus != "" {
@@ -158,13 +158,13 @@ func columnToBaseUnit(c collector.Column, v float64) float64 {
 	case c.IsPercent():
 		return v / 100
 	case c.Info().Unit == collector.Mebibytes:
-		return math.Round(v * collector.MiB) // some columns keep three decimals of a MiB
+		return math.Round(v * collector.MiB) // some columns are rounded to three decimals of a MiB
 	}
 	return v
 }
 
 // An exposition writes the text format, version 0.0.4. Prometheus' client library would add 4.5 MB to the binary and
-// time to each start, for a page that is a loop over a table.
+// time to each start, but a loop over a table is enough to write the page.
 type exposition struct {
 	out    []byte
 	labels string // the labels of every series
@@ -214,11 +214,11 @@ func (x *exposition) series(m *Metric, label string, v float64) {
 	x.labelled(m, label, v)
 }
 
-// labelled writes one line of m. labels has the metric's own labels as text, each after a comma.
+// labelled writes one line of m. labels is the text of the metric's other labels, each preceded by a comma.
 func (x *exposition) labelled(m *Metric, labels string, v float64) { x.line(m, "", labels, tidy(v)) }
 
 // line writes one line of m, preceded by HELP and TYPE if it is the first line of m. It writes nothing for an unknown
-// value. suffix is "", or _sum or _count for these parts of a summary.
+// value. suffix is _sum or _count for these parts of a summary, and "" otherwise.
 func (x *exposition) line(m *Metric, suffix, labels string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
@@ -235,7 +235,7 @@ func (x *exposition) line(m *Metric, suffix, labels string, v float64) {
 	x.out = append(x.out, '\n')
 }
 
-// tidy rounds v so that digits from rounding errors disappear.
+// tidy rounds v to remove digits that come from rounding errors.
 func tidy(v float64) float64 {
 	if math.Abs(v) < 1e6 {
 		return math.Round(v*1e9) / 1e9
@@ -243,7 +243,7 @@ func tidy(v float64) float64 {
 	return v
 }
 
-// byResource returns a metric of stalls, with a line for each resource.
+// byResource returns a metric for stalls, with a line for each resource.
 func byResource(name, help string, cpu, memory, io series.Optional) Metric {
 	return Metric{
 		Name: name, Type: counter, Label: "resource", Help: help + sinceThen,
@@ -255,7 +255,7 @@ func byResource(name, help string, cpu, memory, io series.Optional) Metric {
 	}
 }
 
-// byGPU returns a metric with a line for each GPU. The label gpu is the number in the keys of the report.
+// byGPU returns a metric with a line for each GPU. The label gpu is the number of the GPU in the report's keys.
 func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collector.GPU) float64) Metric {
 	return Metric{
 		Name: name, Type: kind, Label: "gpu, uuid, name", Help: help,
@@ -349,7 +349,7 @@ func gpuMetrics() []Metric {
 	}
 }
 
-// storeMetrics returns the metrics of perfagent's operations in the store of the reports.
+// storeMetrics returns the metrics of perfagent's operations on the store for reports.
 func storeMetrics() []Metric {
 	return []Metric{
 		{

@@ -13,7 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A copy of the job's operations of at least this age is made anew. That bounds the rate for any number of clients.
+// A copy of the job's operations that is at least this old is replaced when it is requested. That bounds the rate for
+// any number of clients.
 const maxOperationsAge = 500 * time.Millisecond
 
 // An operationsCache caches a copy of the job's operations and transfers.
@@ -72,7 +73,7 @@ func operationMetrics() []Metric {
 	)
 }
 
-// seriesLines writes the metric m of the table of kinds. Each series gets a line for each of its known numbers.
+// seriesLines writes the metric m of the table of kinds. Each known number of each series has a line.
 func seriesLines(x *exposition, m *Metric, f *metricInput) {
 	for _, kind := range reporter.OperationKinds() {
 		numbers := slices.DeleteFunc(reporter.OperationNumbers(kind, 0), func(n reporter.OperationNumber) bool {
@@ -108,7 +109,7 @@ func toBaseUnit(unit collector.Unit, v float64) float64 {
 	return v
 }
 
-// intakeEvents writes the number of events for each kind of source. All endpoints together are one kind.
+// intakeEvents writes the number of events for each kind of source. All scraped endpoints together are one kind.
 func intakeEvents(x *exposition, m *Metric, f *metricInput) {
 	events := make(map[string]int64)
 	for _, s := range f.operations.Sources {

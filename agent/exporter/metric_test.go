@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wantGolden compares got with a file of testdata; -update writes it.
+// wantGolden compares got with a file in testdata. With -update it rewrites the file.
 func wantGolden(t *testing.T, file, got string) {
 	t.Helper()
 	file = "testdata/" + file
@@ -45,7 +45,7 @@ func TestMetrics_HaveValuesOfSample(t *testing.T) {
 	wantGolden(t, "metrics.txt", text)
 	got := parsed(t, text)
 	s := sampleOf(2)
-	for name, want := range map[string]float64{ // the inputs of each value, spelled out once more
+	for name, want := range map[string]float64{ // spelled out independently of the implementation
 		"perfagent_build_info{version=v1.2.3}":    1,
 		"perfagent_start_time_seconds":            1_767_225_600,
 		"perfagent_last_sample_timestamp_seconds": 1_767_225_602,
@@ -105,12 +105,12 @@ func TestMetrics_HaveValuesOfSample(t *testing.T) {
 	none := &metricInput{snapshot: emptySnapshot()}
 	for _, m := range slices.Concat(nodeMetrics(none), jobMetrics(none), gpuMetrics()) {
 		if !strings.Contains(text, "\n"+m.Name+"{") && !strings.HasPrefix(text, m.Name+"{") || m.Help == "" {
-			t.Errorf("no line of %s, or no help %q", m.Name, m.Help)
+			t.Errorf("%s has no line, or no help (%q)", m.Name, m.Help)
 		}
 	}
 }
 
-// An unknown value has no line: no 0 and no NaN.
+// An unknown value has no line, neither 0 nor NaN.
 func TestMetrics_UnknownValuesHaveNoLine(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.options.Agent = func() reporter.Agent { return reporter.Agent{Version: "v"} }
@@ -121,11 +121,11 @@ func TestMetrics_UnknownValuesHaveNoLine(t *testing.T) {
 	}
 }
 
-// The counters begin at 0 with the run if the baseline has them, so that a scraper sees them grow from before the first
-// sample. Gauges have no value yet.
+// Counters that the baseline has begin at 0 with the run, so that their growth up to the first sample is visible to
+// scrapers. Gauges have no value yet.
 func TestMetrics_CountersBeginAtZeroWithTheRun(t *testing.T) {
 	f := listenFeed(time.Hour)
-	f.rec.BootMB[0], f.rec.BootMB[1] = math.NaN(), math.NaN() // no disk could be read
+	f.rec.BootMB[0], f.rec.BootMB[1] = math.NaN(), math.NaN() // the disks could not be read
 	f.Begin(f.rec)
 	got := parsed(t, string(f.metrics()))
 	want := map[string]float64{"perfagent_build_info{version=v1.2.3}": 1, "perfagent_interval_seconds": 3600,
@@ -146,16 +146,16 @@ func TestMetrics_CountersBeginAtZeroWithTheRun(t *testing.T) {
 	}
 
 	f = listenFeed(time.Hour)
-	f.rec.Host.CPUs = 0 // they could not be read
+	f.rec.Host.CPUs = 0 // the number could not be read
 	f.Begin(f.rec)
 	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
-		t.Errorf("CPU time that was never read is %v, want no line", v)
+		t.Errorf("CPU time that has never been read is %v, want no line", v)
 	}
 	f = listenFeed(time.Hour)
 	f.Begin(f.rec)
 	f.rec.End.Mono += time.Hour
 	s := sampleOf(1)
-	f.Observe(&s, f.rec) // the CPUs, which the baseline has, fail
+	f.Observe(&s, f.rec) // the CPUs, which are in the baseline, can no longer be read
 	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
 		t.Errorf("CPU time of a source that fails is %v, want no line", v)
 	}
@@ -177,23 +177,23 @@ func TestMetrics_RatiosComeFromBytes(t *testing.T) {
 	if m := parsed(t, string(f.metrics()))["perfagent_memory_used_ratio"]; m != 0.03 {
 		t.Errorf("memory ratio of a host with unknown memory: %v, want 0.03", m)
 	}
-	s.Values[collector.DiskUsed], s.Values[collector.DiskFree] = 0, 0 // a file system of no size
+	s.Values[collector.DiskUsed], s.Values[collector.DiskFree] = 0, 0 // a file system of size 0
 	f.Observe(&s, f.rec)
 	if d := parsed(t, string(f.metrics()))["perfagent_filesystem_used_ratio"]; d != 0 {
 		t.Errorf("ratio of a file system of size 0: %v, want 0", d)
 	}
 }
 
-func TestMetrics_FailedSourceDisappears(t *testing.T) {
+func TestMetrics_ValuesOfFailedSourceDisappear(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.sample()
 	all := parsed(t, string(f.metrics()))
 	fails := []collector.Column{collector.MemPercent, collector.MemUsed, collector.DiskRead}
 	f.sample(fails...)
-	f.sample(fails...) // the newest values are still the ones of 2 s ago
+	f.sample(fails...) // the newest values of these columns are 2 s old
 	got := parsed(t, string(f.metrics()))
 	if len(got) != len(all) || got["perfagent_memory_used_ratio"] != all["perfagent_memory_used_ratio"] {
-		t.Errorf("2 s after the source failed: %v, want all %d values as before", got, len(all))
+		t.Errorf("values 2 s after the source failed: %v, want all %d as before", got, len(all))
 	}
 	f.sample(fails...)
 	got = parsed(t, string(f.metrics()))
@@ -207,11 +207,11 @@ func TestMetrics_FailedSourceDisappears(t *testing.T) {
 	}
 	f.sample()
 	if got = parsed(t, string(f.metrics())); len(got) != len(all) {
-		t.Errorf("%d series after the source came back, want %d: %v", len(got), len(all), got)
+		t.Errorf("%d series after the source recovered, want %d: %v", len(got), len(all), got)
 	}
 }
 
-// If the CPUs can no longer be read, their seconds stand still, and soon disappear.
+// If the CPUs can no longer be read, their CPU seconds stop growing, and soon disappear.
 func TestMetrics_StaleCPUTimeDisappears(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.sample()
@@ -227,7 +227,7 @@ func TestMetrics_StaleCPUTimeDisappears(t *testing.T) {
 	}
 }
 
-// At 10 ms most samples lack a percentage of the CPUs: the newest one is served.
+// At an interval of 10 ms, most samples lack a CPU percentage. The newest measured percentage is served.
 func TestMetrics_ShortIntervalKeepsNewestValue(t *testing.T) {
 	f := listenFeed(10 * time.Millisecond)
 	f.sample()
@@ -278,7 +278,7 @@ func TestMetrics_NamesFollowConventions(t *testing.T) {
 	}
 }
 
-// wideFeed is the run of a job with limits on a node with two GPUs; the second one has few values.
+// wideFeed returns the run of a job with limits on a node with two GPUs. The second GPU has few values.
 func wideFeed(interval time.Duration) *feed {
 	f := listenFeed(interval)
 	a, unknown := &f.rec.Account, series.Unknown()
@@ -297,7 +297,7 @@ func wideFeed(interval time.Duration) *feed {
 	return f
 }
 
-// A sidecar, and a job before its first Reading: unknown values have no line.
+// In a sidecar, and before the first Reading of a job, the job's values are unknown and have no line.
 func TestMetrics_UnknownJobValuesHaveNoLine(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Begin(f.rec)
@@ -323,7 +323,7 @@ func TestMetrics_UnknownJobValuesHaveNoLine(t *testing.T) {
 	}
 }
 
-// GPUs found in mid-run have metrics from then on.
+// A GPU that is found during the run has metrics from that time on.
 func TestMetrics_GPUFoundLaterAppears(t *testing.T) {
 	f, found := listenFeed(time.Second), wideFeed(time.Second)
 	f.Begin(f.rec)
@@ -339,7 +339,7 @@ func TestMetrics_GPUFoundLaterAppears(t *testing.T) {
 	}
 }
 
-// Scrapes share nothing with the Recording, which changes concurrently: for the race detector.
+// Scrapes share nothing with the Recording, which changes concurrently. This test is for the race detector.
 func TestExporter_ScrapesDoNotRaceWithSampling(t *testing.T) {
 	f := wideFeed(time.Millisecond)
 	f.Begin(f.rec)

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// aggregatorOf returns the aggregator of a job that sent some lines.
+// aggregatorOf returns the aggregator of a job that sent the given lines.
 func aggregatorOf(lines ...string) *aggregate.Aggregator {
 	at := time.Unix(1_767_225_600, 0)
 	b := aggregate.New(aggregate.Options{}, at)
@@ -36,7 +36,7 @@ func aggregatorOf(lines ...string) *aggregate.Aggregator {
 	return b
 }
 
-// operationLines are the lines of a job with names of any kind.
+// operationLines are lines of a job with all kinds of names.
 var operationLines = []string{
 	`{"op":"get","ms":10}`, `{"op":"get","ms":20}`, `{"op":"get","ms":30}`, `{"op":"get","ok":false}`, `{"op":"put","ok":false}`,
 	`{"op":"GET","us":0.5,"tags":{"path":"/a\\b\"c\nd</script>"}}`,
@@ -87,12 +87,12 @@ func TestMetrics_HaveOperations(t *testing.T) {
 	}
 	for _, m := range operationMetrics() {
 		if !strings.Contains(text, "\n# TYPE "+m.Name+" "+m.Type+"\n") || m.Help == "" {
-			t.Errorf("no line of type %s for %s, or no help %q", m.Type, m.Name, m.Help)
+			t.Errorf("no TYPE line with %s for %s, or no help (%q)", m.Type, m.Name, m.Help)
 		}
 	}
 }
 
-// A run without recorded operations has its usual metrics.
+// Recorded operations change no other metric, and a run without them has no operation metrics.
 func TestMetrics_OperationsChangeNoOtherMetric(t *testing.T) {
 	f := wideFeed(time.Second)
 	f.sample()
@@ -123,11 +123,11 @@ func TestOperationsCache_IsCopiedOnce(t *testing.T) {
 	}
 	n.made = n.made.Add(-maxOperationsAge)
 	if n.get(ask); copies != 2 {
-		t.Errorf("%d copies after the first became old, want 2", copies)
+		t.Errorf("%d copies after the first copy expired, want 2", copies)
 	}
 }
 
-// perfagent's operations in a store have times and failures; without a store there are no metrics.
+// perfagent's operations on a store have times and failures. Without a store, there are no such metrics.
 func TestMetrics_StoreOperationsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(dir, store.Options{Metrics: true})
@@ -145,7 +145,7 @@ func TestMetrics_StoreOperationsAreCounted(t *testing.T) {
 
 	f := listenFeed(time.Second)
 	if text := string(f.metrics()); strings.Contains(text, "perfagent_store") {
-		t.Errorf("metrics of a store without a store, want none: %s", text)
+		t.Errorf("store metrics of a run without a store: %s, want none", text)
 	}
 	f.options.Store = s.Metrics
 	got := parsed(t, string(f.metrics()))

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Limits per client, except connections.
+// Limits for each client, except that connections is for all clients.
 const (
 	headerTimeout = 5 * time.Second  // to send the header of a request
 	readTimeout   = 10 * time.Second // to send a whole request
-	writeTimeout  = 30 * time.Second // to receive the response, from the end of the request's header on
+	writeTimeout  = 30 * time.Second // to receive the response, counted from the end of the request's header
 	idleTimeout   = 2 * time.Minute  // between two requests; Prometheus scrapes every minute
 	headerBytes   = 16 << 10         // of the header of a request
 	connections   = 64               // of all clients together
@@ -33,15 +33,15 @@ func newServer(e *Exporter) *http.Server {
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
-		MaxHeaderBytes:               headerBytes - 4096, // net/http adds as much
+		MaxHeaderBytes:               headerBytes - 4096, // net/http adds 4096 bytes
 		DisableGeneralOptionsHandler: true,
 		ConnState:                    c.changed,
-		ErrorLog:                     log.New(io.Discard, "", 0), // stderr is the job's
+		ErrorLog:                     log.New(io.Discard, "", 0), // stderr belongs to the job
 	}
 }
 
-// Serve accepts connections on l until Close. If l listens on a loopback address, the Host header of requests may be
-// name, besides localhost and IP addresses. Serve must be called only once.
+// Serve accepts connections on l until Close. If l listens on a loopback address, the Host header of requests must be
+// name, localhost, an IP address or empty. Serve must be called only once.
 func (e *Exporter) Serve(l net.Listener, name string) error {
 	if a, ok := l.Addr().(*net.TCPAddr); ok {
 		e.checks, e.local = a.IP.IsLoopback(), name
@@ -52,15 +52,15 @@ func (e *Exporter) Serve(l net.Listener, name string) error {
 // Close ends Serve and closes all connections immediately, even in the middle of a response.
 func (e *Exporter) Close() { _ = e.server.Close() }
 
-// A connLimit caps the number of open connections. At the limit it closes the connection with the oldest change of
-// state, so that clients that send a byte a second, or never read, do not keep other clients out.
+// A connLimit caps the number of open connections. At the limit, it closes the connection with the oldest change of
+// state, so that clients that send a byte a second, or never read, do not block other clients.
 type connLimit struct {
 	max    int
 	mu     sync.Mutex
 	active map[net.Conn]time.Time
 }
 
-// changed is called when a connection opens, begins a request, ends one, and closes.
+// changed is called when a connection opens, begins a request, ends a request, or closes.
 func (c *connLimit) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *connLimit) changed(conn net.Conn, state http.ConnState) {
 	}
 
 	if _, open := c.active[conn]; !open && state != http.StateNew {
-		return // closed because of the limit; its goroutine has yet to notice
+		return // closed because of the limit, but its goroutine has not noticed yet
 	}
 
 	c.active[conn] = time.Now()
@@ -126,7 +126,7 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // isAuthorized reports whether the request has the token, as a bearer token (RFC 6750) or as a password (RFC 7617), for
-// which a browser asks its user. The comparison takes constant time.
+// which a browser prompts the user. The comparison takes constant time.
 func (e *Exporter) isAuthorized(r *http.Request) bool {
 	if e.options.Token == "" {
 		return true
@@ -168,7 +168,8 @@ func (e *Exporter) noReport(w http.ResponseWriter, r *http.Request) {
 	sendText(w, r, http.StatusServiceUnavailable, e.noSample()+"\n")
 }
 
-// serveDocument sends a document of the current view, as returned by of. Without a view it calls none.
+// serveDocument sends a document of the current view, as returned by of. If there is no view, it calls the function
+// none.
 func (e *Exporter) serveDocument(w http.ResponseWriter, r *http.Request, of func(*view) document,
 	none http.HandlerFunc) {
 	v := e.current(r.Context())
@@ -204,7 +205,7 @@ func send(w http.ResponseWriter, r *http.Request, code int, contentType string, 
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may be gone
+		_, _ = w.Write(body) // the client may have disconnected
 	}
 }
 
@@ -222,8 +223,8 @@ func takesGzip(values []string) bool {
 
 // hostAllowed reports whether a request with this Host header is served. It protects against DNS rebinding: otherwise
 // an attacker's page, with a host name that resolves to a loopback address, could read this server through the user's
-// browser. The Host header then is the attacker's name, so IP addresses, localhost and the name given to --listen are
-// safe.
+// browser. In such a request, the Host header is the attacker's host name, so IP addresses, localhost and the name
+// given to --listen are safe.
 func hostAllowed(header, local string) bool {
 	host := header
 	if h, _, err := net.SplitHostPort(header); err == nil {

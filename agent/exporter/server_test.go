@@ -24,7 +24,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// listenDial connects; the connection is closed when the test ends.
+// listenDial connects to address. The connection is closed when the test ends.
 func listenDial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -52,7 +52,7 @@ func prompt(t testing.TB, address string) time.Duration {
 	return time.Since(begin)
 }
 
-// hungUp reports whether the other side closes a connection within a time.
+// hungUp reports whether the other side closes a connection within the given time.
 func hungUp(c net.Conn, within time.Duration) bool {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 	for {
@@ -62,8 +62,8 @@ func hungUp(c net.Conn, within time.Duration) bool {
 	}
 }
 
-// A hundred connections that send a byte now and then do not block others, are not all kept open, and end at
-// headerTimeout.
+// A hundred connections that occasionally send a byte do not block other connections. Some of them are closed
+// immediately, and the others at headerTimeout.
 func TestServer_SlowSendersBlockNoOthers(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
@@ -77,11 +77,11 @@ func TestServer_SlowSendersBlockNoOthers(t *testing.T) {
 		f.server.ReadHeaderTimeout = limit
 	}
 	address := listenServe(t, f.Exporter)
-	// Responses before the timeout of the slow senders did not wait for them.
+	// If the responses arrive before the slow senders time out, they did not wait for the slow senders.
 	var slow []net.Conn
 	for trial, took := 1, limit; took >= limit; trial++ {
 		if trial > 5 {
-			t.Fatalf("ten answers took %v or more in each of 5 trials, want less in one", limit)
+			t.Fatalf("ten responses took %v or more in each of 5 trials, want less in at least one", limit)
 		}
 		begin := time.Now()
 		slow = slowSenders(t, address)
@@ -101,7 +101,7 @@ func TestServer_SlowSendersBlockNoOthers(t *testing.T) {
 	}
 	all.Wait()
 	if n := closed.Load(); n < int64(len(slow)-connections) {
-		t.Errorf("%d of %d slow connections closed at once, want at least %d", n, len(slow), len(slow)-connections)
+		t.Errorf("%d of %d slow connections closed immediately, want at least %d", n, len(slow), len(slow)-connections)
 	}
 	for i, c := range slow {
 		if !hungUp(c, time.Minute) {
@@ -111,7 +111,7 @@ func TestServer_SlowSendersBlockNoOthers(t *testing.T) {
 	}
 }
 
-// slowSenders opens a hundred connections that send a byte now and then.
+// slowSenders opens a hundred connections that occasionally send a byte.
 func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 	t.Helper()
 	for range 100 {
@@ -132,8 +132,8 @@ func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 	return slow
 }
 
-// One connection too many closes exactly one, even if the closed one is still active.
-func TestConnLimit_ClosesConnectionIdleLongest(t *testing.T) {
+// Each connection above the limit closes exactly one connection, even if the closed connection is still active.
+func TestConnLimit_ClosesLeastRecentlyActiveConnection(t *testing.T) {
 	c := &connLimit{max: 2, active: make(map[net.Conn]time.Time)}
 	var conns []net.Conn
 	for range 3 {
@@ -142,7 +142,7 @@ func TestConnLimit_ClosesConnectionIdleLongest(t *testing.T) {
 		c.changed(here, http.StateNew)
 		conns = append(conns, here)
 	}
-	c.changed(conns[0], http.StateActive) // its goroutine has yet to see that it is closed
+	c.changed(conns[0], http.StateActive) // its goroutine has not noticed yet that it is closed
 	closed := func() (out []int) {
 		for i, conn := range conns {
 			if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -160,7 +160,7 @@ func TestConnLimit_ClosesConnectionIdleLongest(t *testing.T) {
 	defer there.Close()
 	c.changed(here, http.StateNew)
 	if got := closed(); !slices.Equal(got, []int{0, 2}) {
-		t.Errorf("connections %v are closed, want [0 2], which changed least recently", got)
+		t.Errorf("connections %v are closed, want [0 2], the ones that changed least recently", got)
 	}
 	here.Close()
 }
@@ -171,12 +171,12 @@ func TestServer_RefusesHugeHeaders(t *testing.T) {
 	f.sample()
 	address := listenServe(t, f.Exporter)
 	for name, head := range map[string]string{
-		"one line":   "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"long line":  "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
 		"many lines": "GET / HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("X: y\r\n", 1<<18) + "\r\n",
-		"a path":     "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"long path":  "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		c := listenDial(t, address)
-		go func() { _, _ = io.WriteString(c, head) }() // it is not all read
+		go func() { _, _ = io.WriteString(c, head) }() // the server does not read all of it
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Errorf("%s: no response: %v, want status 431", name, err)
@@ -199,8 +199,8 @@ func TestServer_RefusesHugeHeaders(t *testing.T) {
 	}
 }
 
-// Garbage gets a response or a closed connection, never a hang, and is not logged.
-func TestServer_GarbageNeverHangs(t *testing.T) {
+// A malformed request gets a response or a closed connection. It never hangs, and is not logged.
+func TestServer_MalformedRequestsNeverHang(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	f.sample()
@@ -216,14 +216,14 @@ func TestServer_GarbageNeverHangs(t *testing.T) {
 		_ = c.(*net.TCPConn).CloseWrite()
 		answer, err := io.ReadAll(c)
 		if strings.HasPrefix(string(answer), "HTTP/1.1 200") && !strings.Contains(text, "zz") || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%q: error %v, answer %.80q; want no hang and no status 200", text, err, answer)
+			t.Errorf("%q: error %v, response %.80q; want no hang and no status 200", text, err, answer)
 		}
 	}
 	prompt(t, address)
 }
 
-// Clients that request a report and never read it only occupy their connections: others are served, and Close does not
-// wait for them.
+// Clients that request a report and never read it occupy only their connections. Other clients are served, and Close
+// does not wait.
 func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
@@ -239,16 +239,16 @@ func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 		clients = append(clients, c)
 	}
 	for range 5 {
-		if took := prompt(t, address); took > writeTimeout/2 { // waiting for them would take all of it
-			t.Errorf("GET took %v beside clients that never read, want at most %v", took, writeTimeout/2)
+		if took := prompt(t, address); took > writeTimeout/2 { // waiting for them would take writeTimeout
+			t.Errorf("GET took %v while other clients never read, want at most %v", took, writeTimeout/2)
 		}
 	}
 	slices.Reverse(clients)
-	if !slices.ContainsFunc(clients, func(c net.Conn) bool { // a remaining one is in its responses
+	if !slices.ContainsFunc(clients, func(c net.Conn) bool { // a connected client has an unread response
 		_, err := c.Read(make([]byte, 1))
 		return err == nil
 	}) {
-		t.Fatal("no client gets a byte of an answer, want one in the midst of its responses")
+		t.Fatal("no client received a byte of a response, want at least one with an unfinished response")
 	}
 	begin := time.Now()
 	f.Close()
@@ -278,7 +278,7 @@ func TestExporter_ClosedBeforeServeServesNothing(t *testing.T) {
 	}
 }
 
-func TestExporter_AnswersOnlyKnownPaths(t *testing.T) {
+func TestExporter_ServesOnlyKnownPaths(t *testing.T) {
 	f := listenFeed(time.Hour) // every sample has a view
 	f.sample()
 	const text = "text/plain; charset=utf-8"
@@ -328,7 +328,7 @@ func TestExporter_AnswersOnlyKnownPaths(t *testing.T) {
 	}
 }
 
-func TestExporter_ZipsIfClientAccepts(t *testing.T) {
+func TestExporter_CompressesIfClientAcceptsGzip(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.sample()
 	plain := f.get("/report.json")
@@ -336,7 +336,7 @@ func TestExporter_ZipsIfClientAccepts(t *testing.T) {
 		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "identity": false, "xgzip": false, ",;,=": false} {
 		w := f.get("/report.json", "Accept-Encoding: "+value)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != zipped || w.Header().Get("Vary") != "Accept-Encoding" {
-			t.Errorf("Accept-Encoding %q: zipped %v, want %v; Vary %q, want Accept-Encoding",
+			t.Errorf("Accept-Encoding %q: compressed %v, want %v; Vary %q, want Accept-Encoding",
 				value, got, zipped, w.Header().Get("Vary"))
 		}
 		if !zipped {
@@ -352,11 +352,11 @@ func TestExporter_ZipsIfClientAccepts(t *testing.T) {
 		}
 	}
 	if w := f.get("/metrics", "Accept-Encoding: gzip"); w.Header().Get("Content-Encoding") != "" {
-		t.Error("/metrics is zipped, want it plain: zipping costs more than it saves")
+		t.Error("/metrics is compressed, want it plain: compression costs more than it saves")
 	}
 }
 
-// On a loopback address the name in the Host header may belong to an attacker's page that resolves to this address.
+// On a loopback address, the Host header may be the name of an attacker's page, which resolves to this address.
 func TestExporter_RefusesForeignHostOnLoopback(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.sample()
@@ -380,7 +380,7 @@ func TestExporter_RefusesForeignHostOnLoopback(t *testing.T) {
 	}
 }
 
-func TestExporter_NoSampleYet_Gives503(t *testing.T) {
+func TestExporter_Responds503BeforeFirstSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		begin := time.Now()
@@ -402,8 +402,8 @@ func TestExporter_NoSampleYet_Gives503(t *testing.T) {
 	})
 }
 
-// If the first sample is far away, requests do not wait for it: the page of the run so far comes immediately, also for
-// requests from before the start of the run.
+// If the first sample is far in the future, requests do not wait for it. The page of the run so far is served
+// immediately, even to requests from before the start of the run.
 func TestExporter_LongIntervalServesEmptyRunImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Hour)
@@ -431,8 +431,8 @@ func TestExporter_LongIntervalServesEmptyRunImmediately(t *testing.T) {
 	})
 }
 
-// A page without requests for some seconds is dropped; the next request gets the next sample.
-func TestExporter_DropsForgottenPages(t *testing.T) {
+// A page that has not been requested for some seconds is dropped. The next request gets the next sample.
+func TestExporter_DropsUnrequestedPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		second := func() { time.Sleep(time.Second); f.sample() }
@@ -441,7 +441,7 @@ func TestExporter_DropsForgottenPages(t *testing.T) {
 		for n := range 12 {
 			synctest.Wait()
 			if v := f.view.Load(); (v != nil) != (n <= 10) {
-				t.Errorf("%d s after the request: view %v, want one for 10 s only", n, v)
+				t.Errorf("%d s after the request: view %v, want a view only for 10 s", n, v)
 			}
 			second()
 		}
@@ -452,13 +452,13 @@ func TestExporter_DropsForgottenPages(t *testing.T) {
 		for range 12 {
 			second()
 		}
-		if w := f.get("/"); w.Code != 503 || !strings.Contains(w.Body.String(), "no sample came in time") { // the sampling hangs
+		if w := f.get("/"); w.Code != 503 || !strings.Contains(w.Body.String(), "no sample came in time") { // sampling hangs
 			t.Errorf("/ while sampling hangs: status %d, body %q; want 503, \"no sample came in time\"", w.Code, w.Body)
 		}
 	})
 }
 
-// Fifty concurrent clients get the next sample, and a single report is made for all.
+// Fifty concurrent clients get the next sample, and only one report is made for all of them.
 func TestExporter_ManyClientsCostOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
@@ -467,7 +467,7 @@ func TestExporter_ManyClientsCostOneReport(t *testing.T) {
 		for i := range answers {
 			all.Go(func() { answers[i] = f.get([]string{"/", "/report.json"}[i%2]) })
 		}
-		synctest.Wait() // all wait for a sample
+		synctest.Wait() // all clients wait for a sample
 		f.sample()
 		all.Wait()
 		for i, w := range answers {
@@ -492,8 +492,8 @@ func samplesOf(t *testing.T, w *httptest.ResponseRecorder) int64 {
 	return r.Nodes["3"].Sampling.Samples
 }
 
-// A page is never older than 2 s and one interval, is made at most every 2 s, and nothing is copied without requests.
-func TestExporter_PagesAreFreshAndRarelyMade(t *testing.T) {
+// A page is never older than 2 s plus one interval, and is made at most every 2 s. Nothing is copied without requests.
+func TestExporter_PagesAreFreshAndMadeAtMostEvery2s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		stop, done := make(chan struct{}), make(chan struct{})
@@ -510,7 +510,7 @@ func TestExporter_PagesAreFreshAndRarelyMade(t *testing.T) {
 		}()
 		time.Sleep(10*time.Second + time.Millisecond)
 		if f.view.Load() != nil {
-			t.Error("there is a view before any request, want no copy of the Recording")
+			t.Error("there is a view before the first request, want no copy of the Recording")
 		}
 		for i := range 100 { // a client with ten requests per second
 			before := f.snapshot.Load().samples
@@ -550,7 +550,7 @@ func TestExporter_LongIntervalServesLastSampleImmediately(t *testing.T) {
 	})
 }
 
-// If the sampling hangs, the newest page is shown, after a wait for a newer one.
+// If sampling hangs, the newest page is served, after a wait for a newer page.
 func TestExporter_ServesTheNewestPageWhenSamplingHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
@@ -567,8 +567,8 @@ func TestExporter_ServesTheNewestPageWhenSamplingHangs(t *testing.T) {
 	})
 }
 
-// A failure to render is a response with status 500, and the next one may succeed.
-func TestExporter_PanicGives500(t *testing.T) {
+// If rendering fails, the response has status 500. The next request may succeed.
+func TestExporter_Responds500AfterPanic(t *testing.T) {
 	f := listenFeed(time.Hour)
 	good := f.options.Report
 	f.options.Report = func(*collector.Recording) *reporter.Report { panic("ouch") }
@@ -599,7 +599,7 @@ func TestExporter_RefreshIntervalFollowsInterval(t *testing.T) {
 	}
 }
 
-func TestExporter_NeedsToken(t *testing.T) {
+func TestExporter_RequiresToken(t *testing.T) {
 	const token = "t0k en:ü"
 	e := New(Options{Token: token, RunID: "r"})
 	basic := func(user, password string) string {
@@ -630,7 +630,7 @@ func TestExporter_NeedsToken(t *testing.T) {
 	}
 }
 
-func TestExporter_NeedsTokenForEveryPath(t *testing.T) {
+func TestExporter_RequiresTokenForEveryPath(t *testing.T) {
 	e := New(Options{Token: "x"})
 	for _, path := range []string{"/", "/metrics", "/report.json", "/healthz", "/other"} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {

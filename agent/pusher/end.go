@@ -13,13 +13,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxEndTries limits how often endRun writes the end of a run. Nodes that end at the same time need fewer tries; more
-// means that two writers disagree.
+// maxEndTries limits how often endRun writes the end of a run. Nodes that end at the same time need fewer tries. More
+// tries mean that two writers disagree.
 const maxEndTries = 4
 
-// endRun ends a run that perfagent created. If several nodes share it, the worst status and the latest end remain. Each
-// node's exit code has a separate tag, and each node reads the run again after writing, so the last node to read sees
-// all codes.
+// endRun ends a run that perfagent created. If several nodes share the run, it keeps the worst status and the latest
+// end. Each node's exit code has a separate tag, and each node reads the run again after writing, so the last node to
+// read it finds all codes.
 func (p *Plan) endRun(ctx context.Context) error {
 	for range maxEndTries {
 		status, code := p.endStatus()
@@ -51,7 +51,7 @@ func (p *Plan) endRun(ctx context.Context) error {
 }
 
 // endStatus returns the status of the run, from all its known nodes, and the result of exitCode. FINISHED does not
-// replace the run's present FAILED or KILLED, unless that comes from a recording without a known end.
+// replace the run's current FAILED or KILLED, unless the current status comes from a recording without a known end.
 func (p *Plan) endStatus() (status mlflow.Status, code string) {
 	status, code = statusOf(p.report), p.exitCode()
 	if status != mlflow.Finished {
@@ -90,16 +90,16 @@ func (p *Plan) exitCode() string {
 }
 
 // endAmongNodes is endRun for a run with many nodes that end at about the same time (Options.Schedule is set). The
-// nodes' exit codes are points of one metric, which is quick to read; reading the run, with the series of all nodes,
-// takes a server seconds. So only three nodes end the run: the one that creates it, the last one to end so far, and of
-// the failed nodes the one that comes first.
+// nodes' exit codes are points of one metric, which is quick to read; reading the run, which has the series of all
+// nodes, takes a server seconds. So only three nodes end the run: the node that creates it, the latest node to end so
+// far, and the failed node with the lowest step.
 func (p *Plan) endAmongNodes(ctx context.Context) error {
 	codes, err := p.client.MetricHistory(ctx, p.Run.ID, MetricExitCode)
 	if err != nil {
 		return err
 	}
 
-	first := mlflow.Metric{Step: math.MaxInt64} // of the failed nodes, the one that comes first
+	first := mlflow.Metric{Step: math.MaxInt64} // the failed node with the lowest step
 	var last mlflow.Metric
 	for _, m := range codes {
 		if m.Value != 0 && m.Step < first.Step {
@@ -115,7 +115,7 @@ func (p *Plan) endAmongNodes(ctx context.Context) error {
 	}
 
 	if !p.Own() {
-		code := strconv.FormatInt(int64(first.Value), 10) // 0 if none failed
+		code := strconv.FormatInt(int64(first.Value), 10) // 0 if no node failed
 		return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: TagExitCode, Value: code})
 	}
 	if p.Run, err = p.client.Run(ctx, p.Run.ID); err != nil {
@@ -133,7 +133,7 @@ func (p *Plan) step() (step int64) {
 	return step
 }
 
-// statusOf returns the final status of a run that perfagent created, judged by r alone.
+// statusOf returns the final status of a run that perfagent created, according to r alone.
 func statusOf(r *reporter.Report) mlflow.Status {
 	switch {
 	case r.Run.Incomplete != "" || r.Run.Signal != "":

@@ -23,7 +23,7 @@ type File struct {
 	key   string
 }
 
-// Load reads the files of node n. reportfile.Load needs cpus for JSON files of perf.py.
+// Load reads the files of node n. reportfile.Load needs cpus for perf.py's JSON files.
 func Load(n *catalog.Node, cpus int) (*File, error) {
 	var parts []*reportfile.File
 	var sources []reporter.SourceReport
@@ -59,15 +59,15 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 	return &File{File: whole, parts: parts, key: n.NameInFile()}, nil
 }
 
-// recordPush records states, by node, in the file if that is a perfagent report. If there is still one file per rank,
-// each rank's report gets the state of the node. A journal is left alone: either its report replaces it, or it is the
+// recordPush records states, by node, in the file if it is a perfagent report. If there is still one file per rank,
+// each rank's report gets the state of the node. A journal is not changed: either its report replaces it, or it is the
 // only file left.
 func (f *File) recordPush(states map[string]reporter.PushState) error {
 	files := f.parts
 	if files == nil {
 		files = []*reportfile.File{f.File}
 	} else {
-		for _, state := range states { // there is only one: the node's
+		for _, state := range states { // there is only the state of this node
 			states = map[string]reporter.PushState{f.key: state}
 		}
 	}
@@ -81,8 +81,8 @@ func (f *File) recordPush(states map[string]reporter.PushState) error {
 	return errors.Join(errs...)
 }
 
-// rewrite replaces the content of file with the result of with, if file is a perfagent report. what is the object of
-// "record" in an error.
+// rewrite replaces the content of file with the result of with, if file is a perfagent report. what names the recorded
+// data in an error.
 func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte, error)) error {
 	if file.Kind != reportfile.KindReport {
 		return nil
@@ -100,8 +100,8 @@ func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte,
 	return nil
 }
 
-// artifact returns f as an Artifact. If f is a report, the data includes the states of the nodes after the push to run
-// runID, which done returns.
+// artifact returns f as an Artifact. If f is a report, the data includes the states that done returns for the nodes
+// after a push to run runID.
 func (f *File) artifact(done func(runID string) map[string]reporter.PushState) Artifact {
 	a := Artifact{Name: filepath.Base(f.Path), ContentType: "application/json"}
 	if f.Kind == reportfile.KindJournal {
@@ -116,8 +116,8 @@ func (f *File) artifact(done func(runID string) map[string]reporter.PushState) A
 	return a
 }
 
-// EncodeNode returns the report of the node with the given key as written to a store, without its store state, and the
-// base name of the object. That name is the file's if the file has no other node, and otherwise has key.
+// EncodeNode returns the report of the node with the given key, encoded for a store without its store state, and the
+// base name of the object. The base name is the file's name if the file has no other node; otherwise it includes key.
 func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	base = strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
 	if of, ok := catalog.ParseFileName(base + ".json"); ok && len(f.Report.Nodes) == 1 {
@@ -141,8 +141,8 @@ func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	return data, base, err
 }
 
-// RecordStore records in the file, by node, what was put into a store. Files of ranks are left alone, because they will
-// be combined.
+// RecordStore records the store state of each node in the file. Files of ranks are not changed, because they will be
+// combined.
 func (f *File) RecordStore(states map[string]*reporter.StoreState) error {
 	if f.parts != nil || len(states) == 0 {
 		return nil

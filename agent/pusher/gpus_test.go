@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wideHost returns a host whose two GPUs are found after some samples.
+// wideHost returns a host with two GPUs, which are found after the given number of samples. More samples follow.
 func wideHost(before, after int) *fakeHost {
 	h := newHost(rand.New(rand.NewPCG(7, 7)), time.Second, 2000)
 	for range before {
@@ -36,7 +36,7 @@ func wideHost(before, after int) *fakeHost {
 	return h
 }
 
-// widePoints returns the points of a window by the last part of their names.
+// widePoints returns the values of a window's points, keyed by the last part of their names.
 func widePoints(w window) map[string]float64 {
 	out := make(map[string]float64)
 	for _, p := range w.points {
@@ -45,7 +45,8 @@ func widePoints(w window) map[string]float64 {
 	return out
 }
 
-// The series of a GPU begin when it is found, have MLflow's names and units, and are shares of known values only.
+// The series of a GPU begin when the GPU is found, and have MLflow's names and units. Percentages of unknown totals are
+// left out.
 func TestWindows_GPUSeriesBeginWhenGPUIsFound(t *testing.T) {
 	h := wideHost(30, 60)
 	got := h.series().windows()
@@ -62,7 +63,7 @@ func TestWindows_GPUSeriesBeginWhenGPUIsFound(t *testing.T) {
 		for _, device := range []string{"gpu_0_", "gpu_1_"} {
 			share := i == 2 || i == 4
 			if _, there := p[device+name]; there == (share && device == "gpu_1_") {
-				t.Errorf("%s%s: measured %v, want %v: shares of unknown values have no points", device, name, there, !there)
+				t.Errorf("%s%s: has points: %v, want %v: a percentage needs a known total", device, name, there, !there)
 			}
 		}
 		names = append(names, "gpu_{i}_"+name)
@@ -84,8 +85,8 @@ func TestWindows_GPUSeriesBeginWhenGPUIsFound(t *testing.T) {
 	}
 }
 
-// Live points equal the report's to the last bit, even if the GPUs are found during the run.
-func TestNewLiveSeries_GPUPointsEqualTheReports(t *testing.T) {
+// Live points are exactly equal to the report's, even if the GPUs are found during the run.
+func TestNewLiveSeries_GPUPointsMatchTheReport(t *testing.T) {
 	h := wideHost(25, 100)
 	whole := make(map[int64][]mlflow.Metric)
 	for _, m := range h.series().windows() {
@@ -105,13 +106,13 @@ func TestNewLiveSeries_GPUPointsEqualTheReports(t *testing.T) {
 		}
 		for _, m := range live {
 			if d := cmp.Diff(whole[m.end], m.points); d != "" {
-				t.Errorf("after %d s, at %d (-report +live):\n%s", n, m.end, d)
+				t.Errorf("after %d s, the window that ends at %d differs (-report +live):\n%s", n, m.end, d)
 			}
 		}
 	}
 }
 
-// With as many GPUs as can be recorded, names are valid and no window is too large.
+// With the maximum number of GPUs, names are valid and no window is too large for a batch.
 func TestWindows_ManyGPUsFitABatch(t *testing.T) {
 	h := wideHost(0, 0)
 	for len(h.rec.GPUs) < collector.MaxGPUs+4 {
@@ -130,7 +131,7 @@ func TestWindows_ManyGPUsFitABatch(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, p := range got[0].points {
 		if err := mlflow.CheckKey(p.Key); err != nil || seen[p.Key] {
-			t.Errorf("series %s: invalid (%v) or there twice (%v)", p.Key, err, seen[p.Key])
+			t.Errorf("series %s: invalid (%v) or duplicate (%v)", p.Key, err, seen[p.Key])
 		}
 		seen[p.Key] = true
 	}

@@ -16,8 +16,8 @@ import (
 type Target struct {
 	URI        string // of the server
 	RunID      string
-	Experiment string // its name
-	DryRun     bool   // the server is only read
+	Experiment string // name of the experiment
+	DryRun     bool   // only read from the server
 }
 
 // A Group is a part of a report, with the nodes that are pushed to one run.
@@ -45,18 +45,17 @@ func (t Target) Groups(r *reporter.Report, running bool) []*Group {
 	return groups
 }
 
-// lastPush returns the state of n's last push, or a zero one.
+// lastPush returns the state of n's last push, or the zero state.
 func lastPush(n *reporter.Node) reporter.PushState { return cmp.Or(n.Push, &reporter.Push{}).MLflow }
 
-// haveOneRun reports whether two nodes with the last pushes a and b belong to one run. If the run of one is unknown, a
+// haveOneRun reports whether two nodes with the last pushes a and b belong to one run. If one node's run is unknown, a
 // search in the same experiment will find it.
 func haveOneRun(a, b reporter.PushState) bool {
 	return a.URI == b.URI && (a.RunID == b.RunID || a.RunID == "" || b.RunID == "") &&
 		a.ExperimentName == b.ExperimentName && a.ExperimentID == b.ExperimentID
 }
 
-// split distributes the nodes of r among copies of g. Nodes share a copy if together reports that their states belong
-// together.
+// split distributes the nodes of r among copies of g. Nodes share a copy if together returns true for their states.
 func (g Group) split(
 	r *reporter.Report, stateOf func(*reporter.Node) reporter.PushState, together func(a, b reporter.PushState) bool,
 ) []*Group {
@@ -77,11 +76,11 @@ func (g Group) split(
 }
 
 // server returns the URI of the server for nodes with the given state of their last push, and the source of the URI.
-// The recorded server takes precedence over an MLFLOW_TRACKING_URI that is not a server: a directory, for instance, is
+// The recorded server takes precedence over an MLFLOW_TRACKING_URI that is not a server. A directory, for instance, is
 // meant for other programs.
 func (t Target) server(state reporter.PushState) (uri, from string) {
 	shell := os.Getenv("MLFLOW_TRACKING_URI")
-	remembered := state.URI != "" && state.State != reporter.PushOff // off: a server that we cannot push to
+	remembered := state.URI != "" && state.State != reporter.PushOff // off means a server that we cannot push to
 	switch {
 	case t.URI != "":
 		return t.URI, "--mlflow"
@@ -112,7 +111,7 @@ func (g *Group) destination() Destination {
 	if g.target.RunID != "" {
 		d.RunID, d.Given, d.OtherServer = g.target.RunID, true, false
 	} else if g.target.Experiment != "" {
-		d.RunID, d.Given, d.ExperimentOnly = "", false, true // search for a run of that experiment
+		d.RunID, d.Given, d.ExperimentOnly = "", false, true // search for a run in that experiment
 	}
 	return d
 }
@@ -173,9 +172,9 @@ func (g *Group) done(runID string, c *mlflow.Client, given bool, notes []string)
 	return g.each(DoneState(reporter.PushState{RunID: runID, Given: given, URI: c.URI()}, notes))
 }
 
-// recordFailure records in f that a push failed with err, and returns err. It records nothing in a dry run, nor if a
-// push is pending and this one went to another destination, which the target or a variable named. A push that is done,
-// to whatever server, stays done.
+// recordFailure records in f that a push failed with err, and returns err. It records nothing in a dry run, or if a
+// push is pending and the failed push had a different destination from the target or a variable. A push that is done
+// stays done, whatever its server.
 func (g *Group) recordFailure(f *File, c *mlflow.Client, p *Plan, err error) error {
 	named := g.target != Target{} || g.isOtherServer()
 	if err == nil || g.target.DryRun || named && g.state.State == reporter.PushPending ||
@@ -193,7 +192,7 @@ func (g *Group) recordFailure(f *File, c *mlflow.Client, p *Plan, err error) err
 	return errors.Join(err, f.recordPush(g.each(s)))
 }
 
-// each returns state s for every node of the group. Each node keeps its invocation.
+// each returns state s for every node of the group. Each state keeps the node's invocation.
 func (g *Group) each(s reporter.PushState) map[string]reporter.PushState {
 	out := make(map[string]reporter.PushState)
 	for name, n := range g.report.Nodes {

@@ -41,11 +41,11 @@ func (h *fakeHost) tick() {
 	boot := mono
 	if h.odd {
 		mono += time.Duration(h.rnd.Int64N(int64(h.every)/2)) - h.every/4
-		if h.rnd.IntN(40) == 0 { // no CPU time for a while
+		if h.rnd.IntN(40) == 0 { // the process gets no CPU time for a while
 			mono += time.Duration(h.rnd.Int64N(int64(40 * time.Second)))
 		}
 		boot = mono
-		if h.rnd.IntN(100) == 0 { // a suspend
+		if h.rnd.IntN(100) == 0 { // the machine is suspended
 			boot += time.Duration(h.rnd.Int64N(int64(2 * time.Hour)))
 		}
 		for _, source := range []string{host.SourceCPU, host.SourceMemory, host.SourceDisk,
@@ -86,7 +86,7 @@ func (h *fakeHost) add(weight float64) {
 	h.rec.Add(&s)
 }
 
-// series returns the series of the report of the present Recording.
+// series returns the series of the report of the current Recording.
 func (h *fakeHost) series() nodeSeries {
 	return newNodeSeries("0", h.report().Nodes["0"])
 }

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// ownRunAfter is how many windows perfagent gives the job to create a run before it creates one. Nodes that are not
-	// meant to create the run wait one window more.
+	// ownRunAfter is how many windows perfagent waits for the job to create a run before it creates one. Nodes that are
+	// not meant to create the run wait one more window.
 	ownRunAfter = 3
 
-	// maxLiveWindows and maxLiveBuckets limit one batch, so that catching up does not delay the sampling goroutine.
-	// What does not fit goes into the next batch.
+	// maxLiveWindows and maxLiveBuckets limit one batch, so that catching up does not delay the sampling goroutine. The
+	// rest goes into the next batch.
 	maxLiveWindows = 100
 	maxLiveBuckets = 4000
 
-	// liveTimeout limits one push, and so the wait for a server that hangs.
+	// liveTimeout limits one push, and therefore the wait for a server that hangs.
 	liveTimeout = 10 * time.Second
 
 	// maxRest limits the pause after a failure.
@@ -44,18 +44,18 @@ type Live struct {
 	// Shared by the sampling goroutine and Run's goroutine. At most one batch is in progress.
 	batches     chan liveBatch
 	ready       atomic.Bool
-	creatingRun atomic.Bool  // a run is being created, or may have been
+	creatingRun atomic.Bool  // a run is being created, or may have been created
 	sent        atomic.Int64 // time of the last point on the server, in ms since 1970
 
-	step int64 // the window or slot of the last batch (see due); used by the sampling goroutine only
+	step int64 // the window or slot of the last batch (see due); used only by the sampling goroutine
 
 	filter seriesFilter // selects the series to push
 
-	// Used by Run's goroutine only.
+	// Used only by Run's goroutine.
 	client     *mlflow.Client
 	run        *mlflow.Run
 	nameBudget *nameBudget // nil unless the server limits the names of metrics
-	unsure     bool        // a request failed halfway: the server may have its points
+	unsure     bool        // the last request failed, but the server may have stored its points
 	rest       time.Duration
 }
 
@@ -66,18 +66,19 @@ type liveBatch struct {
 	start   int64
 	thinned bool
 	pace    pace
-	at      time.Time // earliest time to send; zero: at once
+	at      time.Time // earliest time to send; zero means immediately
 }
 
-// NewLive prepares the push of a run. about describes its start. Run calls connect once the first window is full.
+// NewLive prepares the push of a run. about describes the start of the run. Run calls connect once the first window is
+// full.
 func NewLive(about journal.Head, d Destination, connect func() (*mlflow.Client, error)) *Live {
 	l := &Live{about: about, dest: d, connect: connect, batches: make(chan liveBatch, 1)}
 	l.ready.Store(true)
 	return l
 }
 
-// SetHostOnly makes the push leave out the job's series, which here are of only one rank of several. The series of all
-// ranks are sent when the ranks have ended. Call it before Observe.
+// SetHostOnly makes the push leave out the job's series, because they cover only one of several ranks. The job's series
+// of all ranks are sent when the ranks have ended. Call it before Observe.
 func (l *Live) SetHostOnly() { l.filter = hostOnly }
 
 // Observe hands over new windows to Run, if a window is full and no batch is in progress. The sampling goroutine calls
@@ -107,12 +108,13 @@ func (l *Live) Observe(rec *collector.Recording) {
 		createsRun: createsRun(l.about.Node, l.about.Identity),
 		recordings: map[string]string{node: recordingID(l.about.Run.ID, node, s.start)},
 	}
-	// The channel has room, because we own ready.
+	// The channel has room, because this goroutine holds ready.
 	l.batches <- liveBatch{id: id, windows: windows, start: s.start, thinned: s.thinned, pace: p, at: at}
 }
 
 // due returns the number of the newest window or slot, and the earliest time to send a batch for it. A node without
-// peers sends the window of the newest sample at once. A node with peers sends in its slot, even between two samples.
+// peers sends the window of the newest sample immediately. A node with peers sends in its slot, even between two
+// samples.
 func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) {
 	if !p.hasPeers() {
 		return int64((rec.End.Boot - rec.Start.Boot) / windowLength), at
@@ -124,7 +126,7 @@ func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) 
 	return step, p.begin(min(step, p.slot(now)+1))
 }
 
-// newLiveSeries returns the buckets of rec's ring that end later than after (ms since 1970), at most maxLiveBuckets.
+// newLiveSeries returns at most maxLiveBuckets buckets of rec's ring, which end later than after (in ms since 1970).
 func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSeries {
 	first := sort.Search(rec.Ring.Len(), func(i int) bool { return bucketEnd(rec, i) > after })
 	s := nodeSeries{
@@ -175,7 +177,7 @@ func (l *Live) Run(ctx context.Context) {
 // returned.
 func (l *Live) RunID() string { return cmp.Or(l.run, &mlflow.Run{}).ID }
 
-// MayHaveCreatedRun reports whether the server may have created a run that RunID does not know.
+// MayHaveCreatedRun reports whether the server may have created a run that RunID does not return.
 func (l *Live) MayHaveCreatedRun() bool { return l.creatingRun.Load() }
 
 // sentUntil returns the time of the last point sent to run runID, in ms since 1970, or −1 if there is none. The time is
@@ -187,8 +189,8 @@ func (l *Live) sentUntil(runID string) (until int64, certain bool) {
 	return l.sent.Load(), !l.unsure
 }
 
-// pause waits after a failure, for as long as the server asks. After permanent failures each pause is twice as long as
-// the one before, so that a wrong password does not lock an account. It returns false if ctx ended.
+// pause waits after a failure, for as long as the server asks. After permanent failures, each pause is twice as long as
+// the previous one, so that a wrong password does not lock an account. It returns false if ctx ended.
 func (l *Live) pause(ctx context.Context, err error) bool {
 	if err == nil {
 		l.rest = 0
@@ -203,7 +205,7 @@ func (l *Live) pause(ctx context.Context, err error) bool {
 	return retry.Wait(ctx, wait) == nil
 }
 
-// push sends a batch. As long as there is no run, it only looks for one, or creates it when it is time.
+// push sends a batch. While there is no run, it only looks for one, and creates it when it is due.
 func (l *Live) push(ctx context.Context, b liveBatch) error {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
@@ -217,7 +219,7 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 	}
 	if l.run == nil {
 		created, err := l.findRun(ctx, b)
-		// A server takes seconds to return a run that has the series of many nodes. So each node finds the run before
+		// A server takes seconds to return a run that has the series of many nodes. So every node finds the run before
 		// any node sends.
 		if err != nil || l.run == nil || b.pace.hasPeers() && !created {
 			return err
@@ -233,8 +235,8 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 		}
 	}
 
-	// A given run may have points of other recordings, and telling ours from those would take many requests. So in a
-	// given run we send our points again: databases store identical points once.
+	// A given run may have points of other recordings, and separating them from ours would take many requests. So in a
+	// given run we resend our points: databases store identical points once.
 	if l.unsure && (l.dest.RunID == "" || b.thinned) {
 		if err := l.updateSent(ctx, b); err != nil {
 			return err
@@ -299,7 +301,7 @@ func (l *Live) findRun(ctx context.Context, b liveBatch) (created bool, err erro
 	if full < minWindows {
 		return false, nil
 	}
-	if found.run != nil { // another node's job created it, and ours has created none so far
+	if found.run != nil { // another node's job created the run, and our job has created none so far
 		l.run = found.run
 		return false, nil
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// closing returns a hook that closes the connection after each request: a goroutine that reads from a socket would stop
-// the clock of a synctest bubble.
+// closing returns a hook that closes the connection after each request, because a goroutine that reads from a socket
+// would stop the clock of a synctest bubble.
 func closing(h mlflowtest.Hook) mlflowtest.Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Connection", "close")
@@ -36,19 +36,19 @@ func connecting(url string) func() (*mlflow.Client, error) {
 	return func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: url}) }
 }
 
-// A stage is a Live in a bubble with a server outside of it.
+// A stage is a Live in a synctest bubble, with a server outside the bubble.
 type stage struct {
 	*fakeHost
 	fake *mlflowtest.Fake
 	live *Live
 	l    *mlflowtest.Listener
-	work chan<- func() // runs outside of the bubble
+	work chan<- func() // runs outside the bubble
 }
 
 // outside calls a function whose goroutines must not belong to the bubble.
 func (s *stage) outside(f func()) {
 	s.work <- f
-	s.work <- func() {} // received once f has returned
+	s.work <- func() {} // is received once f has returned
 }
 
 // inBubble starts a server, and then a bubble with a Live that pushes to it.
@@ -76,8 +76,8 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	})
 }
 
-// seconds advances the clock with a sample per second. After each sample it calls each with the number of requests
-// sent.
+// seconds advances the clock with a sample per second. After each sample, it calls each with the second and the number
+// of requests sent in it.
 func (s *stage) seconds(n int, each func(second, requests int)) {
 	for i := range n {
 		time.Sleep(time.Second)
@@ -91,7 +91,7 @@ func (s *stage) seconds(n int, each func(second, requests int)) {
 	}
 }
 
-// steps returns the windows on the server, of all runs.
+// steps returns the steps of the node's windows on the server, over all runs.
 func (s *stage) steps(node int) (out []int64) {
 	for _, r := range s.fake.Runs() {
 		out = append(out, stepsOf(r.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)])...)
@@ -99,7 +99,7 @@ func (s *stage) steps(node int) (out []int64) {
 	return out
 }
 
-// Once the run is known, Live sends one request per window and no other.
+// Once the run is known, Live sends one request per window and no other requests.
 func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -118,7 +118,7 @@ func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	})
 }
 
-// Live waits for the job's run before it creates one: until the third window, and one window more on nodes other than
+// Live waits for the job's run before it creates one: until the third window, and one more window on nodes other than
 // 0.
 func TestLive_GivesTheJobTimeToCreateTheRun(t *testing.T) {
 	t.Parallel()
@@ -144,7 +144,7 @@ func TestLive_GivesTheJobTimeToCreateTheRun(t *testing.T) {
 }
 
 // The job's run gets the points as soon as it exists.
-func TestLive_TakesTheJobsRun(t *testing.T) {
+func TestLive_UsesTheJobsRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(15, nil)
@@ -166,9 +166,9 @@ func TestLive_TakesTheJobsRun(t *testing.T) {
 	})
 }
 
-// After a temporary failure Live tries again each window. After others it tries less and less often.
+// After a temporary failure, Live tries again in each window. After a permanent failure, it tries less and less often.
 func TestLive_TriesLessOftenAfterPermanentFailures(t *testing.T) {
-	testenv.SkipIfShort(t, "a second of CPU for its many days")
+	testenv.SkipIfShort(t, "a second of CPU to simulate many minutes")
 	t.Parallel()
 	refused := mlflowtest.Status(http.StatusUnauthorized, "text/plain", "no")
 	for name, c := range map[string]struct {
@@ -176,12 +176,12 @@ func TestLive_TriesLessOftenAfterPermanentFailures(t *testing.T) {
 		want []int // seconds of the first requests
 	}{
 		// Pauses of 10, 20, 40 … s, each until the next window.
-		"a wrong password": {refused, []int{10, 20, 40, 80, 160, 320, 620, 920}},
-		"500":              {mlflowtest.Status(500, "text/plain", ""), []int{10, 20, 30, 40, 50, 60, 70, 80}},
-		"Retry-After":      {mlflowtest.RetryAfter(25), []int{10, 35, 60, 85}},
-		"a long one":       {mlflowtest.RetryAfter(86_400), []int{10, 310, 610}},
-		"another service":  {mlflowtest.Status(200, "text/html", "<html>"), []int{10, 20, 40, 80}},
-		"a new connection": {mlflowtest.Drop(), []int{10, 20, 30}},
+		"wrong password":              {refused, []int{10, 20, 40, 80, 160, 320, 620, 920}},
+		"status 500":                  {mlflowtest.Status(500, "text/plain", ""), []int{10, 20, 30, 40, 50, 60, 70, 80}},
+		"Retry-After":                 {mlflowtest.RetryAfter(25), []int{10, 35, 60, 85}},
+		"long Retry-After":            {mlflowtest.RetryAfter(86_400), []int{10, 310, 610}},
+		"response of another service": {mlflowtest.Status(200, "text/html", "<html>"), []int{10, 20, 40, 80}},
+		"dropped connection":          {mlflowtest.Drop(), []int{10, 20, 30}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,14 +200,14 @@ func TestLive_TriesLessOftenAfterPermanentFailures(t *testing.T) {
 				s.fake.SetBefore(closing(nil))
 				s.seconds(310, nil)
 				if got := s.steps(0); len(got) < 100 || !slices.Equal(got[:3], []int64{0, 1, 2}) {
-					t.Errorf("%d windows %v after the server was well again, want at least 100, from 0 on", len(got), got)
+					t.Errorf("%d windows %v after the server recovered, want at least 100, from 0 on", len(got), got)
 				}
 			})
 		})
 	}
 }
 
-// wantAbout compares seconds, which may be one window late.
+// wantAbout compares the times of requests, in seconds. A request may be one window late.
 func wantAbout(t *testing.T, got, want []int) {
 	t.Helper()
 	for i := range want {
@@ -217,7 +217,7 @@ func wantAbout(t *testing.T, got, want []int) {
 	}
 }
 
-// After any outage the points are the same as without one. Points of a lost response are stored once.
+// After any outage, the points are the same as without an outage. Points are stored once even if a response is lost.
 func TestLive_SendsEachPointOnceAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -267,7 +267,7 @@ func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 			s.seconds(700, nil)
 			points := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"]
 			if len(points) < 5 || s.rec.Ring.Stride() == 1 {
-				t.Fatalf("capacity %d: %d points, stride %d; want at least 5, and not 1", capacity, len(points), s.rec.Ring.Stride())
+				t.Fatalf("capacity %d: %d points, stride %d; want at least 5 points, and a stride other than 1", capacity, len(points), s.rec.Ring.Stride())
 			}
 			for i := 1; i < len(points); i++ {
 				if points[i].Step <= points[i-1].Step {
@@ -278,7 +278,7 @@ func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	}
 }
 
-// every calls h for the first request and then for each nth.
+// every returns a hook that calls h for the first request and then for every nth request.
 func every(n int64, h mlflowtest.Hook) mlflowtest.Hook {
 	var seen atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool { return (seen.Add(1)-1)%n == 0 && h(w, r) }
@@ -287,8 +287,8 @@ func every(n int64, h mlflowtest.Hook) mlflowtest.Hook {
 // week is the number of samples in a week.
 const week = 7 * 24 * 3600
 
-// A week without a server takes no memory and no time. Then the points arrive, a hundred at a time, with the resolution
-// of the ring.
+// A week without a server takes little memory. When the server is back, the points arrive, a hundred windows at a time,
+// with the resolution of the ring.
 func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 	samples := week
 	if testing.Short() || raceEnabled {
@@ -304,7 +304,7 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 			}
 			return connect()
 		}
-		s.seconds(2000, nil) // then the ring has all its memory
+		s.seconds(2000, nil) // by then the ring has allocated all its memory
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		tries = 0
@@ -320,13 +320,13 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 			t.Errorf("an outage of %d samples takes %d bytes, want at most 5 MiB", samples, grown)
 		}
 		if per := (after.TotalAlloc - before.TotalAlloc) / tries; per > 5<<20 || tries < uint64(samples/400) {
-			t.Errorf("%d tries that allocate %d bytes each, want at least %d of at most 5 MiB", tries, per, samples/400)
+			t.Errorf("%d tries that allocate %d bytes each, want at least %d tries that allocate at most 5 MiB each", tries, per, samples/400)
 		}
 		down = false
 		s.seconds(1000, nil)
 		points, all := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"], wholeWindows(s.rec, 0)
 		if n := len(points); n < len(all)-1 || n > len(all) {
-			t.Errorf("%d points, want %d or one less", n, len(all))
+			t.Errorf("%d points, want %d or one fewer", n, len(all))
 		}
 		for i := 1; i < len(points); i++ {
 			if points[i].Step <= points[i-1].Step || points[i].Timestamp <= points[i-1].Timestamp {
@@ -371,8 +371,8 @@ func TestLive_LimitsItsBatches(t *testing.T) {
 	}
 }
 
-// Run ends at once when its context does, whatever the server does.
-func TestLive_EndsAtOnceWithItsContext(t *testing.T) {
+// Run ends as soon as its context ends, whatever the server does.
+func TestLive_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	fake, l, _ := serve(t)
 	came := make(chan struct{}, 100)
@@ -394,7 +394,7 @@ func TestLive_EndsAtOnceWithItsContext(t *testing.T) {
 	start := time.Now()
 	cancel()
 	<-done
-	if took := time.Since(start); took > liveTimeout*4/5 { // a request that is not cancelled takes all of it
+	if took := time.Since(start); took > liveTimeout*4/5 { // a request that is not canceled takes the whole liveTimeout
 		t.Errorf("Run ended after %v, want at most %v", took, liveTimeout*4/5)
 	}
 	if live.RunID() != "" {
@@ -402,8 +402,8 @@ func TestLive_EndsAtOnceWithItsContext(t *testing.T) {
 	}
 }
 
-// BenchmarkLive_Window measures a window of ten samples when a ring of the default size is about to be halved, with
-// nothing to catch up.
+// BenchmarkLive_Window measures a window of ten samples when a ring of the default size is about to be halved, without
+// a backlog.
 func BenchmarkLive_Window(b *testing.B) { benchmarkLive(b, false) }
 
 // BenchmarkLive_Outage measures the same after a permanent outage of the server.

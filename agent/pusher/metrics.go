@@ -42,7 +42,7 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 // isFinite reports whether v is neither NaN nor infinite.
 func isFinite(v float64) bool { return v-v == 0 }
 
-// nodeEnd returns the time at which a node's numbers were final.
+// nodeEnd returns the time at which a node's numbers became final.
 func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
 	if n.Job != nil && !n.Job.End.IsZero() {
 		return n.Job.End.Time
@@ -88,11 +88,11 @@ func phaseMetrics(n *reporter.Node) []mlflow.Metric {
 const maxRanks = 16
 
 const (
-	// MetricExitCode is the exit code of one node of several. It is not called exit_code, because a run that the job
+	// MetricExitCode is the exit code of one of several nodes. It is not called exit_code, because a run that the job
 	// created may have a metric of that name.
 	MetricExitCode = "node_exit_code"
 
-	rankExitCode = "exit_code" // of a rank, in its folder
+	rankExitCode = "exit_code" // of a rank, in the rank's folder
 )
 
 // rankMetrics returns the numbers of a node's ranks, as rank/R/job_cpu_seconds and so on.
@@ -122,15 +122,17 @@ func exitMetrics(n *reporter.Node) []mlflow.Metric {
 	return []mlflow.Metric{{Key: MetricExitCode, Value: float64(*n.Job.ExitCode)}}
 }
 
-// maxName limits, in bytes, the part of a key that the job named. A key may be the path of a file on the server.
+// maxName limits the length, in bytes, of the part of a key that comes from the job. A key may be the path of a file on
+// the server.
 const maxName = 200
 
-// keySet has the keys made from the job's names (true) and the folders of these keys (false).
+// keySet holds the keys made from the job's names (true) and the folders of these keys (false).
 type keySet map[string]bool
 
 // reserve reserves the keys of a phase or a series, and returns their prefix. The keys are PREFIX/NUMBER for each of
-// numbers, or the prefix itself for the number "". Characters that MLflow does not accept become "_". So do slashes and
-// dots that would change the path, or make a key a folder. If the keys are taken, the prefix gets a number.
+// numbers, or the prefix itself for the number "". Characters that MLflow does not accept become "_". The same applies
+// to slashes and dots that would change the path, or make a key a folder. If the keys are taken, the prefix gets a
+// number.
 func (n keySet) reserve(folder, name string, numbers ...string) string {
 	name = sanitizeName(name)
 	key := folder + name

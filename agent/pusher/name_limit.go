@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Some servers limit the number of metric names in a run, and reject a whole request if it has one too many. Azure ML's
-// limit is 50.
+// Some servers limit the number of metric names in a run, and reject a whole request if it exceeds the limit. Azure
+// ML's limit is 50.
 const (
 	maxRunNames = 50
 	endNames    = 21  // reserved for the report: the 18 metrics that perf.py also has, and three of the job
@@ -41,14 +41,14 @@ func refused(err error) bool {
 	return ok && e.Status == http.StatusBadRequest && e.Code == "INVALID_PARAMETER_VALUE"
 }
 
-// A nameProbe finds out which names of metrics a run accepts, by sending the first point of each.
+// A nameProbe determines which metric names a run accepts, by sending the first point of each metric.
 type nameProbe struct {
 	send     func([]mlflow.Metric) error
 	admitted map[string]bool
 	failures int // number of names that were refused when sent alone
 }
 
-// sendWithinLimit sends the rejected batches, as far as the run accepts the names of their metrics, the most important
+// sendWithinLimit sends the metrics of the rejected batches as far as the run accepts their names, the most important
 // first. A note names the metrics that are left out. why is the server's error.
 func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why error) error {
 	var all mlflow.Batch
@@ -90,7 +90,7 @@ func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why 
 	return nil
 }
 
-// unsentPoints returns the points of all that remain to be sent, after s has probed firsts, the first point of each new
+// unsentPoints returns the points in all that remain to be sent, after s has probed firsts, the first point of each new
 // name. It adds a note about the names that are left out.
 func (p *Plan) unsentPoints(s *nameProbe, all, firsts []mlflow.Metric) (rest []mlflow.Metric) {
 	var leftOut []string
@@ -143,7 +143,7 @@ func importance() func(key string) int {
 		switch {
 		case m.PerfPy:
 			ranks[m.Name] = 0
-		case m.Name == reporter.MetricWall, strings.Contains(m.Name, "job_"): // max_t_job_…, too
+		case m.Name == reporter.MetricWall, strings.Contains(m.Name, "job_"): // includes max_t_job_…
 			ranks[m.Name] = 1
 		default:
 			ranks[m.Name] = 2
@@ -190,7 +190,7 @@ func (s *nameProbe) probe(points []mlflow.Metric, why error) error {
 	return s.probe(points[half:], nil)
 }
 
-// noteOf returns the note about the names in leftOut.
+// noteOf returns a note about the names in leftOut.
 func noteOf(leftOut []string) string {
 	var parts []string
 	series := 0
@@ -214,8 +214,8 @@ type nameBudget struct {
 	names map[string]bool // names that may be sent
 }
 
-// newNameBudget returns the budget of each of the given number of nodes: its share of the names that run still accepts,
-// without the names reserved for the end.
+// newNameBudget returns the budget of one of the given number of nodes: an equal share of the names that run still
+// accepts, minus the names reserved for the end.
 func newNameBudget(run *mlflow.Run, nodes int) *nameBudget {
 	r := &nameBudget{left: max(0, maxRunNames-endNames-len(run.Metrics)) / max(1, nodes), names: make(map[string]bool)}
 	for key := range run.Metrics {
@@ -224,8 +224,8 @@ func newNameBudget(run *mlflow.Run, nodes int) *nameBudget {
 	return r
 }
 
-// keep returns windows without the series that exceed the budget, which the job's series use first. Windows without a
-// point are left out.
+// keep returns windows without the series that exceed the budget. The job's series use the budget first. Windows
+// without points are left out.
 func (r *nameBudget) keep(windows []window) []window {
 	var out []window
 	for _, w := range windows {

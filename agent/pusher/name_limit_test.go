@@ -16,13 +16,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// refusing returns a hook that refuses a whole batch, as Azure ML does, if bad is true for the names of its metrics.
+// refusing returns a hook that refuses a whole batch, as Azure ML does, if bad returns true for the names of its
+// metrics.
 func refusing(bad func(names map[string]bool) bool) mlflowtest.Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/runs/log-batch") {
 			return false
 		}
-		body, _ := io.ReadAll(r.Body) // in memory
+		body, _ := io.ReadAll(r.Body) // the body is in memory
 		var in struct{ Metrics []mlflow.Metric }
 		if err := json.Unmarshal(body, &in); err != nil {
 			panic(err)
@@ -42,7 +43,7 @@ func refusing(bad func(names map[string]bool) bool) mlflowtest.Hook {
 	}
 }
 
-// full returns bad for a server with room for n names of metrics.
+// full returns a function for refusing: it simulates a server with room for n metric names.
 func full(n int) func(names map[string]bool) bool {
 	var mu sync.Mutex
 	has := make(map[string]bool)
@@ -65,7 +66,7 @@ func full(n int) func(names map[string]bool) bool {
 	}
 }
 
-// reportOf returns the report of a host after some seconds.
+// reportOf returns the report of a host after the given number of seconds.
 func reportOf(seconds int) *reporter.Report {
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 	for range seconds {
@@ -77,7 +78,7 @@ func reportOf(seconds int) *reporter.Report {
 	return r
 }
 
-// countBatches returns how often metrics or tags were sent.
+// countBatches returns the number of batches sent to the server.
 func countBatches(fake *mlflowtest.Fake) (n int) {
 	for _, r := range fake.Requests() {
 		if strings.HasSuffix(r.Path, "/runs/log-batch") {
@@ -87,7 +88,8 @@ func countBatches(fake *mlflowtest.Fake) (n int) {
 	return n
 }
 
-// A run with little room gets perf.py's metrics and the job's first. A second push adds nothing and loses nothing.
+// A run with room for few names gets perf.py's metrics and the job's metrics first. A second push adds nothing and
+// loses nothing.
 func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 	t.Parallel()
 	r := reportOf(12)
@@ -101,7 +103,7 @@ func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 		}
 		got := fake.Runs()[0]
 		if n := countBatches(fake); len(got.Metrics) != room || n > 30 {
-			t.Errorf("room for %d: %d names after %d requests, want all names used after at most 30", room, len(got.Metrics), n)
+			t.Errorf("room for %d: %d names after %d requests, want the room used up after at most 30 requests", room, len(got.Metrics), n)
 		}
 		note := strings.Join(plan.Notes, "; ")
 		for _, m := range reporter.Metrics() {
@@ -118,7 +120,7 @@ func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 			t.Errorf("room for %d: note %q, artifacts %v, tags %v; want series in the note, 1 artifact, the run ID r", room, note, got.Artifacts, got.Tags)
 		}
 		if sent := plan.Metrics + plan.Points; sent < room || plan.Metrics > room {
-			t.Errorf("room for %d: %d metrics and %d points, want at most room metrics, and at least room values", room, plan.Metrics, plan.Points)
+			t.Errorf("room for %d: %d metrics and %d points, want at most as many metrics as there is room, and at least as many values", room, plan.Metrics, plan.Points)
 		}
 
 		if _, err := push(t, c, r, o); err != nil {
@@ -128,7 +130,7 @@ func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 	}
 }
 
-// A metric that a server refuses for another reason is left out alone.
+// If a server refuses a metric for another reason, only that metric is left out.
 func TestSend_LeavesOutOnlyTheRefusedMetric(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -150,8 +152,8 @@ func TestSend_LeavesOutOnlyTheRefusedMetric(t *testing.T) {
 	}
 }
 
-// In a run with a limit, the live push leaves room for the report's metrics, next to the job's.
-func TestLive_LeavesRoomForTheEnd(t *testing.T) {
+// In a run with a limit, the live push leaves room for the metrics of the report and of the job.
+func TestLive_LeavesRoomForFinalMetrics(t *testing.T) {
 	t.Parallel()
 	fake, l, c := serve(t)
 	fake.SetBefore(refusing(full(maxRunNames)))
@@ -191,7 +193,7 @@ func TestLive_LeavesRoomForTheEnd(t *testing.T) {
 	}
 }
 
-func TestLimitsMetricNames(t *testing.T) {
+func TestLimitsMetricNames_DetectsAzureML(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		uri, run string

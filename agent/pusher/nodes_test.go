@@ -20,8 +20,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A cluster is a launch on many nodes in a bubble, with one server outside of it. Nodes share a few recordings of
-// memory alone: the tests count requests, and more series would make each request larger.
+// A cluster is a launch on many nodes in a synctest bubble, with one server outside the bubble. Nodes share a few
+// recordings, which have only memory series: the tests count requests, and more series would only make the requests
+// larger.
 type cluster struct {
 	fake  *mlflowtest.Fake
 	url   string
@@ -35,7 +36,7 @@ type cluster struct {
 
 const clusterInterval = 5 * time.Second
 
-// inCluster starts a launch, and calls test in a bubble.
+// inCluster starts a launch and calls test in a bubble.
 func inCluster(t *testing.T, nodes int, test func(t *testing.T, c *cluster)) {
 	t.Helper()
 	fake, l, _ := serve(t)
@@ -69,7 +70,7 @@ func inCluster(t *testing.T, nodes int, test func(t *testing.T, c *cluster)) {
 
 func (c *cluster) host(node int) *fakeHost { return c.hosts[node%len(c.hosts)] }
 
-// second calls do, lets a second pass and counts its requests.
+// second calls do, lets a second pass, and counts the requests in that second.
 func (c *cluster) second(do func()) {
 	before := c.requests.Load()
 	if do != nil {
@@ -80,7 +81,7 @@ func (c *cluster) second(do func()) {
 	c.seconds = append(c.seconds, int(c.requests.Load()-before))
 }
 
-// run runs the jobs for some seconds.
+// run runs the jobs for the given number of seconds.
 func (c *cluster) run(seconds int) {
 	for range seconds {
 		now := len(c.seconds) % len(c.hosts)
@@ -163,7 +164,7 @@ func most(seconds []int) (peak int, mean float64) {
 	return peak, float64(sum) / float64(len(seconds))
 }
 
-// thousand is the number of simulated nodes, which is lower under -short.
+// thousand returns the number of simulated nodes: 1000, or fewer under -short.
 func thousand() int { return 1000 / shortStride(4) }
 
 // wantAll checks that the server has one run, with all values of all nodes.
@@ -211,7 +212,7 @@ func hasPoint(all []mlflowtest.Point, want mlflow.Metric) bool {
 	return false
 }
 
-// The jobs of many nodes are over before a run exists: the first node creates it, and the others find it before any
+// If the jobs of many nodes end before a run exists, the first node creates the run, and the others find it before any
 // node sends.
 func TestSchedule_ShortJobsOfManyNodesShareOneRun(t *testing.T) {
 	t.Parallel()
@@ -222,7 +223,8 @@ func TestSchedule_ShortJobsOfManyNodesShareOneRun(t *testing.T) {
 	})
 }
 
-// If many nodes fail at once, the first one determines the end of the run, and few read the run from the server.
+// If many nodes fail at the same time, the first failed node determines the end of the run, and few nodes read the run
+// from the server.
 func TestSchedule_FewFailedNodesReadTheRun(t *testing.T) {
 	t.Parallel()
 	inCluster(t, 40, func(t *testing.T, c *cluster) {

@@ -27,8 +27,8 @@ func operationMetrics(n *reporter.Node) []mlflow.Metric {
 		operationNumbers(w, reporter.TransferKind, math.MaxInt)...)
 }
 
-// operationNumbers returns the statistics of the first series of the given kind, of at most most. Keys are reserved for
-// all series, so that they are the same on all nodes with the same series.
+// operationNumbers returns the statistics of the first series of the given kind, but of at most most series. Keys are
+// reserved for all series, so that they are the same on all nodes with the same series.
 func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most int) (out []mlflow.Metric) {
 	numbers, all := reporter.OperationNumbers(kind, reporter.OutputPush), w.Series(kind)
 	var ends []string
@@ -51,9 +51,9 @@ func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most 
 	return out
 }
 
-// chartedSeries returns the job's series to which keys, the keys of an envelope, belong. They are in the order of their
-// starts, so that a series keeps its name in MLflow when more of them start. They have no Number. began(key) is the
-// index of the first sample with a value under key.
+// chartedSeries returns the job's series to which keys, the keys of an envelope, belong. They are in the order in which
+// they started, so that a series keeps its name in MLflow when more series start. Their Number is not set. began(key)
+// is the index of the first sample with a value under key.
 func chartedSeries(keys iter.Seq[string], began func(key string) int) []reporter.OperationTimeline {
 	first := make(map[reporter.OperationTimeline]int)
 	for key := range keys {

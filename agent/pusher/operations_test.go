@@ -22,8 +22,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// hostileNames returns names of series that are no keys of MLflow, that become the same key, or that would be folders
-// of others.
+// hostileNames returns series names that are not valid MLflow keys, that map to the same key, or that would be folders
+// of other keys.
 func hostileNames() []string {
 	return []string{"a:b", "a_b", `a{b="c"}`, "a/b", "a", "a/count", "a/time_ms/x", "a/per_second", "..", "/", "a//b", "a/",
 		"ünï 1", strings.Repeat("x", 300), strings.Repeat("x", 301), strings.Repeat("é", 150), "\xff\x00", "</script>",
@@ -39,7 +39,7 @@ func wantKeys(t *testing.T, keys []string) {
 			t.Errorf("key %s: %v", key, err)
 		}
 		if seen[key] {
-			t.Errorf("key %s is there twice", key)
+			t.Errorf("duplicate key %s", key)
 		}
 		seen[key] = true
 		for part := range strings.SplitSeq(key, "/") {
@@ -90,7 +90,7 @@ func TestMetrics_HaveOperationsAndTransfers(t *testing.T) {
 	}
 }
 
-// The keys of a job's series are accepted by every server, and do not depend on which of the series are pushed.
+// Every server accepts the keys of a job's series, and the keys do not depend on which series are pushed.
 func TestMetrics_KeysOfHostileNamesAreValidAndStable(t *testing.T) {
 	n := &reporter.Node{Operations: &aggregate.Operations{Times: make(map[string]aggregate.Timing)}, Transfers: make(map[string]aggregate.Transfer)}
 	for i, name := range hostileNames() {
@@ -116,7 +116,7 @@ func TestMetrics_KeysOfHostileNamesAreValidAndStable(t *testing.T) {
 	}
 }
 
-// pushed returns how many numbers of a series of a kind are pushed.
+// pushed returns how many values are pushed for a series of the given kind.
 func pushed(kind reporter.OperationKind) int {
 	return len(reporter.OperationNumbers(kind, reporter.OutputPush))
 }
@@ -133,11 +133,11 @@ func TestOperationMetrics_LeavesOutValuesThatAreNotFinite(t *testing.T) {
 	}
 }
 
-// A chatter is a job that starts to use one series after the other.
+// A chatter is a job that starts one series after another.
 type chatter struct {
-	keys  []string // in the order of their starts
+	keys  []string // in the order in which they start
 	begun int
-	now   int // starting with the next sample
+	now   int // number of series that start with the next sample
 }
 
 func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
@@ -161,7 +161,7 @@ func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
 	rec.Operations.AddSample(rec, c.keys[:c.begun], sample)
 }
 
-// timelineKeys returns the keys of the timelines of all names in each kind, in any order.
+// timelineKeys returns the keys of the timelines of all names in each kind, in random order.
 func timelineKeys(rnd *rand.Rand) []string {
 	var all []reporter.OperationTimeline
 	for _, kind := range []reporter.OperationKind{reporter.OpKind, reporter.CounterKind, reporter.GaugeKind, reporter.TransferKind} {
@@ -182,8 +182,8 @@ func timelineKeys(rnd *rand.Rand) []string {
 	return keys
 }
 
-// The points that are pushed while series start are the report's, under the same names.
-func TestNewLiveSeries_OperationPointsEqualTheReports(t *testing.T) {
+// Points pushed while series are still starting equal the report's points, and have the same names.
+func TestNewLiveSeries_OperationPointsMatchTheReport(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(20)) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
@@ -204,7 +204,7 @@ func TestNewLiveSeries_OperationPointsEqualTheReports(t *testing.T) {
 
 		all := h.series().windows()
 		if !reflect.DeepEqual(all[:len(live)], live) {
-			t.Fatalf("seed %d: (-report +live):\n%s", seed, cmp.Diff(all[:len(live)], live, cmp.AllowUnexported(window{})))
+			t.Fatalf("seed %d: windows differ (-report +live):\n%s", seed, cmp.Diff(all[:len(live)], live, cmp.AllowUnexported(window{})))
 		}
 		var keys []string
 		for _, p := range all[len(all)-2].points {
@@ -212,12 +212,12 @@ func TestNewLiveSeries_OperationPointsEqualTheReports(t *testing.T) {
 		}
 		wantKeys(t, keys)
 		if len(valuesUnder(all[len(all)-2].points, "system/0/op/", "system/0/gauge/", "system/0/transfer/")) == 0 {
-			t.Fatalf("seed %d: the last window but one has no points of the job", seed)
+			t.Fatalf("seed %d: the second-to-last window has no points of the job", seed)
 		}
 	}
 }
 
-// A point of a duration is the mean of all operations in the window, however many there were in each sample.
+// A duration's point is the mean over all operations in the window: samples are weighted by their number of operations.
 func TestWindows_WeighTimesByOperations(t *testing.T) {
 	nan := math.NaN()
 	n := &reporter.Node{Envelope: reporter.Envelope{}}
@@ -228,7 +228,7 @@ func TestWindows_WeighTimesByOperations(t *testing.T) {
 	band(collector.Timestamp.Key(), 1001, 1002, 1003, 1004)
 	n.Samples.Columns = [][]float64{{1001, 1002, 1003, 1004}}
 	n.Sampling = &reporter.Sampling{Samples: 4, Start: reporter.Time{Time: time.Unix(1000, 0)}}
-	n.Sampling.Start.Time = time.Unix(900, 0) // so that all is one window
+	n.Sampling.Start.Time = time.Unix(900, 0) // so that all samples are in one window
 	band("op:get:time_ms", nan, 1, 100, nan)
 	band("op:get:per_second", nan, 1000, 1, 0)
 	band("gauge:rate", 1e-7, 1e-7, 1e-7, 4e-7)
@@ -252,7 +252,7 @@ func TestWindows_WeighTimesByOperations(t *testing.T) {
 	}
 	for key := range points {
 		if strings.Contains(key, "unknown") || strings.Contains(key, "//") {
-			t.Errorf("there is a point of %s, want only series with valid names", key)
+			t.Errorf("there is a point for %s, want only series with valid names", key)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The keys of phases are accepted by every server, and each is used once.
+// Every server accepts the keys of phases, and each key is used once.
 func TestMetrics_KeysOfPhasesAreValidAndUnique(t *testing.T) {
 	r := reportertest.AddMarks(reportertest.ThreeNodes())
 	n := r.Nodes["1"]
@@ -32,7 +32,7 @@ func TestMetrics_KeysOfPhasesAreValidAndUnique(t *testing.T) {
 			t.Errorf("key %s: %v", m.Key, err)
 		}
 		if before[m.Key] {
-			t.Errorf("key %s is there twice", m.Key)
+			t.Errorf("duplicate key %s", m.Key)
 		}
 		before[m.Key], values[m.Key] = true, m.Value
 		if m.Timestamp != n.Job.End.UnixMilli() {

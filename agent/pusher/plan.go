@@ -31,29 +31,29 @@ type Options struct {
 	Destination
 	Artifacts []Artifact
 
-	// RecordingID identifies the recordings across pushes if their run ID does not. It is the hash of a file of
-	// perf.py.
+	// RecordingID identifies the recordings across pushes if their run ID does not. It is the hash of perf.py's file.
 	RecordingID string
 
-	// ResolveDuplicates makes Send check, after it created a run, whether another process created one for the same
-	// recordings at the same time. If so, both processes use the same one of the two runs.
+	// ResolveDuplicates makes Send check, after it has created a run, whether another process has created one for the
+	// same recordings at the same time. If so, both processes agree on one of the two runs.
 	ResolveDuplicates bool
 
 	// Running means that the recording has not ended. A later push sends the last window and the end of the run.
 	Running bool
 
-	// Schedule, if not nil, has the times at which this node sends, as one of many that end at the same time.
+	// Schedule, if not nil, holds the times at which this node sends. It spreads the requests of many nodes that end at
+	// the same time.
 	Schedule *Schedule
 
 	// RunTimeout limits the wait for another node's run before this node creates one. The node that creates the run
 	// does not wait.
 	RunTimeout time.Duration
 
-	// Live, if not nil, pushed this recording while the job ran, and knows the last point sent. Its method Run has
+	// Live, if not nil, is the live push of this recording, and has the time of the last point sent. Its Run method has
 	// returned.
 	Live *Live
 
-	// Progress, if not nil, is called with the numbers of values sent so far and of all values.
+	// Progress, if not nil, is called with the number of values sent so far and the number of all values.
 	Progress func(sent, all int)
 }
 
@@ -64,18 +64,18 @@ type Plan struct {
 	opts   Options
 	id     runIdentity
 
-	// Run is the destination. It is nil if Send is to create it.
+	// Run is the destination. It is nil if Send must create it.
 	Run *mlflow.Run
 
 	// Metrics and Points count the values to send, and AlreadyStored the values that the server has.
 	Metrics, Points, AlreadyStored int
 
-	// Notes are messages for the user about things that are not failures.
+	// Notes are messages for the user that do not report failures.
 	Notes []string
 
-	sentLive    bool                // Run is as the live push knows it, and was not read again
-	jobRun      *mlflow.Run         // the job's run, if Run is ours and the two are to be linked
-	experiments []mlflow.Experiment // as far as a search has read them
+	sentLive    bool                // Run is from the live push, and was not read again
+	jobRun      *mlflow.Run         // the job's run, if Run is ours and the two runs must be linked
+	experiments []mlflow.Experiment // the experiments that a search has read
 
 	metrics []mlflow.Metric
 	dropped int // number of values that MLflow does not accept
@@ -112,7 +112,8 @@ func (p *Plan) Own() bool {
 	return p.Run == nil || p.Run.Tags[tagCreatedBy] == createdBy && !p.opts.Given
 }
 
-// Describe returns the planned push as pairs of label and text. size is the size of the first artifact, as text.
+// Describe returns a description of the planned push as pairs of a label and a text. size is the size of the first
+// artifact, as text.
 func (p *Plan) Describe(size string) [][2]string {
 	run := fmt.Sprintf("a new one, %q, in experiment %s", runName(p.report),
 		cmp.Or(p.opts.ExperimentName, p.opts.ExperimentID, "Default"))
@@ -168,8 +169,8 @@ func DoneState(s reporter.PushState, notes []string) reporter.PushState {
 func (p *Plan) findRun(ctx context.Context) error {
 	d := p.opts.Destination
 	if p.opts.Schedule != nil && p.opts.Live != nil {
-		// A server takes seconds to return a run that has the series of many nodes, so each of many nodes uses the run
-		// that its live push knows.
+		// A server takes seconds to return a run that has the series of many nodes, so if there are many nodes, each
+		// node uses the run of its live push.
 		if _, p.sentLive = p.opts.Live.sentUntil(d.RunID); p.sentLive {
 			if p.Run = p.opts.Live.run; p.id.createsRun {
 				return p.findJobRun(ctx)
@@ -221,7 +222,7 @@ func checkActive(run *mlflow.Run) error {
 	return nil
 }
 
-// searchWithRetry searches for the run. While another node may be about to create it, it repeats the search.
+// searchWithRetry searches for the run. It repeats the search while another node may be about to create the run.
 func (p *Plan) searchWithRetry(ctx context.Context) (searchResult, error) {
 	deadline := time.Now().Add(p.opts.RunTimeout)
 	for {
@@ -285,8 +286,8 @@ func (p *Plan) compareMetrics(ctx context.Context) error {
 	return nil
 }
 
-// recordedSteps returns the steps of the nodes with a recording in the run, which may be incomplete, or a different one
-// from the report's. The run has no metrics of any other node, unless a push was interrupted.
+// recordedSteps returns the steps of the nodes with a recording in the run. The recording may be incomplete, or
+// different from the report's. The run has no metrics of any other node, unless a push was interrupted.
 func (p *Plan) recordedSteps() map[int64]bool {
 	steps := make(map[int64]bool)
 	for key, n := range p.report.Nodes {
@@ -298,7 +299,7 @@ func (p *Plan) recordedSteps() map[int64]bool {
 	return steps
 }
 
-// compareSeries adds the points of s after the last one in the run to p.windows.
+// compareSeries adds to p.windows the points of s that are later than the last point in the run.
 func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 	all := s.windows()
 	until, err := p.sentUntil(ctx, s, all)
@@ -316,7 +317,7 @@ func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 }
 
 // sentUntil returns the time of the last point of s in the run. If s was thinned, the points on the server do not show
-// that time with certainty. The process that pushed live knows it, unless another process has pushed the journal since.
+// that time with certainty. The live push has the exact time, unless another process has pushed the journal since.
 func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	sent, certain := int64(-1), false
 	if p.opts.Live != nil && p.Run != nil {
@@ -334,9 +335,9 @@ func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64
 	return max(sent, there), err
 }
 
-// compareRanks adds the points of a node of several ranks to p.windows. The ranks that measured the host pushed the
-// host's series live, each from a different start, so a window counts as stored if the run has a point within its time.
-// The job's series are sent when all ranks have ended.
+// compareRanks adds to p.windows the points of a node with several ranks. The ranks that measured the host pushed the
+// host's series live, each from a different start, so a window is considered stored if the run has a point within its
+// time. The job's series are sent when all ranks have ended.
 func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
 	for _, part := range []seriesFilter{hostOnly, jobOnly} {
 		s.filter = part

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Requests keep the limits, nothing is lost or moved, and no window is split.
+// Requests stay within the limits, nothing is lost or reordered, and no window is split.
 func TestPack_KeepsWindowsWhole(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(100)) {
@@ -51,7 +51,7 @@ func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlf
 	t.Helper()
 	var all []mlflow.Metric
 	var allTags []mlflow.Tag
-	in := make(map[int64]int) // the request of each window
+	in := make(map[int64]int) // the index of the request by window
 	for i, b := range batches {
 		size := 0
 		for _, m := range b.Metrics {
@@ -73,7 +73,7 @@ func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlf
 		want = append(want, m.points...)
 	}
 	if !slices.Equal(all, want) || !slices.Equal(allTags, tags) {
-		t.Fatalf("seed %d: the requests have other values or tags than given, or in another order (-want +got):\n%s%s",
+		t.Fatalf("seed %d: the values and tags in the requests differ from the given ones (-want +got):\n%s%s",
 			seed, cmp.Diff(want, all), cmp.Diff(tags, allTags))
 	}
 	if n := len(want) + len(tags); len(batches) > n/900+len(tags)/90+3 {
@@ -96,7 +96,7 @@ func file(name, text string) []Artifact {
 		Data: func(string) ([]byte, error) { return []byte(text), nil }}}
 }
 
-// Whichever request a push fails at, the next push completes it, in one run.
+// No matter which request of a push fails, the next push completes it in the same run.
 func TestSend_CompletesAPushThatFailedAtAnyRequest(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
@@ -138,7 +138,7 @@ func TestSend_CompletesAPushThatFailedAtAnyRequest(t *testing.T) {
 	}
 }
 
-// only calls h for the nth request alone.
+// only returns a hook that calls h for the nth request and no other.
 func only(n int, h mlflowtest.Hook) mlflowtest.Hook {
 	var mu sync.Mutex
 	seen := 0
@@ -154,14 +154,14 @@ func only(n int, h mlflowtest.Hook) mlflowtest.Hook {
 func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
 	t.Helper()
 	want.Info.RunID, want.Info.ArtifactURI, got.Info.RunID, got.Info.ArtifactURI = "", "", "", ""
-	if reflect.DeepEqual(want, got) { // faster
+	if reflect.DeepEqual(want, got) { // faster than cmp
 		return
 	}
 	t.Errorf("%s: the run differs (-want +got):\n%s", what, cmp.Diff(want, got))
 }
 
-// Two pushes in turn, or at the same time, have the same result as one.
-func TestSend_RepeatedOrSimultaneousPushesGiveTheSame(t *testing.T) {
+// Two pushes, one after the other or at the same time, have the same result as one push.
+func TestSend_RepeatedOrSimultaneousPushesGiveTheSameRun(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
 	for range 500 {
@@ -175,7 +175,7 @@ func TestSend_RepeatedOrSimultaneousPushesGiveTheSame(t *testing.T) {
 		c := connect(t, l.URL)
 		all.Go(func() {
 			if p, err := Prepare(t.Context(), c, r, o); err != nil || p.Send(t.Context()) != nil {
-				t.Errorf("simultaneous push: error of Prepare: %v; if nil, Send failed", err)
+				t.Errorf("simultaneous push failed: Prepare returned %v; if nil, Send failed", err)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestSend_RepeatedOrSimultaneousPushesGiveTheSame(t *testing.T) {
 	}
 }
 
-// Several nodes share the run that one of them created. The worst status and the latest end remain.
+// Several nodes share the run that one of them created. The run keeps the worst status and the latest end.
 func TestSend_NodesShareARun(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -241,7 +241,7 @@ func TestSend_NodesShareARun(t *testing.T) {
 	}
 }
 
-// Three recordings of one node in one given run are all complete.
+// Three recordings of one node in one given run are all stored completely.
 func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -270,7 +270,7 @@ func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 	}
 }
 
-// The two experiments in the environment must be the same.
+// If a destination has both an experiment name and an experiment ID, they must agree.
 func TestDestination_FindsTheExperiment(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)
@@ -306,7 +306,7 @@ func TestSend_DoesNotRetryAPermanentFailureToCreateARun(t *testing.T) {
 	_, err := push(t, c, h.report(), Options{Destination: Destination{Invocation: "i"}})
 	var e *mlflow.Error
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), "create a run") {
-		t.Errorf("push: %v, want the server's error with \"make a run\"", err)
+		t.Errorf("push: %v, want the server's error with \"create a run\"", err)
 	}
 	n := 0
 	for _, q := range fake.Requests() {

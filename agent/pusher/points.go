@@ -34,12 +34,12 @@ type nodeSeries struct {
 	samples  reporter.Samples
 	envelope reporter.Envelope
 	gpus     []reporter.GPU
-	job      []reporter.OperationTimeline // series of the job with timelines, in the order of their starts
+	job      []reporter.OperationTimeline // series of the job with timelines, in the order in which they start
 
-	thinned bool // a kept sample may stand for several samples, so live points may be finer
+	thinned bool // a kept sample may represent several samples, so live points may be finer
 	running bool // more samples follow, so the last window is not full, and the length of the run is unknown
 
-	maxWindows int // 0 means all
+	maxWindows int // 0 means no limit
 
 	filter seriesFilter
 }
@@ -49,7 +49,7 @@ type seriesFilter int
 
 const (
 	wholeNode seriesFilter = iota
-	hostOnly               // without the job's series, which are of one rank of several
+	hostOnly               // without the job's series, which cover one of several ranks
 	jobOnly
 )
 
@@ -74,8 +74,9 @@ func newNodeSeries(name string, n *reporter.Node) nodeSeries {
 	return s
 }
 
-// windows returns the points of all series by window, in the order of time. A kept sample covers the time since the one
-// before it, and belongs to the window in which it ends. A value that is not finite was not measured, and has no point.
+// windows returns the points of all series by window, in the order of time. A kept sample covers the time since the
+// previous one, and belongs to the window in which it ends. A value that is not finite was not measured, and has no
+// point.
 func (s nodeSeries) windows() []window {
 	ends := s.ends()
 	steps := s.steps(ends)
@@ -123,7 +124,7 @@ func (s nodeSeries) ends() []int64 {
 }
 
 // steps returns the step of each kept sample. MLflow draws a line only from step 1 on, so a recording of 1 s to 10 s is
-// cut in two: a sample gets step 1 if the middle of its time is in the second half.
+// split into two windows: a sample gets step 1 if the middle of its time is in the second half.
 func (s nodeSeries) steps(ends []int64) []int64 {
 	out := make([]int64, len(ends))
 	for i, end := range ends {
@@ -160,10 +161,10 @@ type source struct {
 	values []columnValues
 
 	job  bool      // one of the job's series, in any unit
-	rate []float64 // events per second, by kept sample, used as weights; nil: weight by time only
+	rate []float64 // events per second, by kept sample, used as weights; nil means weighted only by time
 }
 
-// weight returns the weight of kept sample k, which lasted the given seconds, in a mean.
+// weight returns the weight in a mean of kept sample k, which covers the given number of seconds.
 func (src *source) weight(k int, seconds float64) float64 {
 	switch {
 	case src.rate == nil:
@@ -174,7 +175,7 @@ func (src *source) weight(k int, seconds float64) float64 {
 	return 0
 }
 
-// rounded rounds v to the digits that are worth sending. More digits would be noise that fills the requests.
+// rounded rounds v to the digits that are worth sending. More digits would be noise that makes the requests larger.
 func (src *source) rounded(v float64) float64 {
 	if src.job {
 		return text.RoundSignificant(v)
@@ -182,8 +183,8 @@ func (src *source) rounded(v float64) float64 {
 	return text.Round(v, 6)
 }
 
-// sources returns the sources of all series. The host's come last, because they are in every window (see anchors in
-// remote.go). So if the server has the last point of a window, it also has the others.
+// sources returns the sources of all series. The host's sources come last, because they have points in every window
+// (see anchors in remote.go). So if the server has the last point of a window, it also has the others.
 func (s nodeSeries) sources() []source {
 	var all []Series
 	for i, d := range s.gpus[:min(len(s.gpus), collector.MaxGPUs)] {
@@ -221,7 +222,7 @@ func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (
 	return out
 }
 
-// columnValues has the mean and the maximum of a column for each kept sample.
+// columnValues holds the mean and the maximum of a column for each kept sample.
 type columnValues struct{ mean, max []float64 }
 
 // values returns the values of column c.
@@ -248,7 +249,8 @@ func sinceFirst(counter []float64) []float64 {
 	return out
 }
 
-// reduce returns the mean, maximum or last value of the kept samples i to j−1. It is NaN if none was measured.
+// reduce returns the mean, maximum or last value of the kept samples i to j−1. The result is NaN if no value was
+// measured.
 func (v columnValues) reduce(r reduction, i, j int, weight func(k int) float64) float64 {
 	sum, total, most, end := 0.0, 0.0, math.NaN(), math.NaN()
 	for k := i; k < min(j, len(v.mean), len(v.max)); k++ {
@@ -277,12 +279,12 @@ func (v columnValues) reduce(r reduction, i, j int, weight func(k int) float64) 
 type Series struct {
 	Name string
 
-	columns   []collector.Column // their values are added up
+	columns   []collector.Column // their values are summed
 	reduction reduction
 	scale     float64 // factor of the columns' values; 0 means 1
 }
 
-// A reduction is how the samples of a window become one point.
+// A reduction is a way to reduce the samples of a window to one point.
 type reduction int
 
 const (
@@ -307,7 +309,7 @@ func hostSeries() []Series {
 }
 
 // columnSeries returns the series of the columns that every node has or, if always is false, of the other columns: the
-// job and its limits, delays of tasks, and devices other than GPUs. Of these, a node has the ones that were measured.
+// job and its limits, delays of tasks, and devices other than GPUs. A node has only the series that were measured.
 func columnSeries(always bool) []Series {
 	var out []Series
 	for c := range collector.NumColumns {
@@ -340,7 +342,7 @@ type gpuSeries struct {
 	Series
 	key collector.GPUKey
 
-	// share is the bound that a relative value is a share of, or NoBound if the value is absolute.
+	// share is the bound that a relative value is divided by, or NoBound if the value is absolute.
 	share collector.Bound
 }
 
@@ -377,7 +379,7 @@ func (s gpuSeries) forDevice(i int, d reporter.GPU) (series Series, ok bool) {
 	return series, whole > 0
 }
 
-// seriesPrefix begins the names of all series.
+// seriesPrefix is the prefix of the names of all series.
 const seriesPrefix = "system/"
 
 // folder returns the folder of a node's series.

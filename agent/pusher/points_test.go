@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// anyHost returns a recording of any kind and length, which ends anywhere.
+// anyHost returns a host with a random interval and a random number of samples.
 func anyHost(rnd *rand.Rand) *fakeHost {
 	every := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second,
 		time.Minute}[rnd.IntN(5)]
@@ -35,7 +35,7 @@ type naiveWindow struct {
 	kept      []int // indices
 }
 
-// naive cuts the kept samples by their ends alone.
+// naive splits the kept samples into windows by their ends alone.
 func naive(t nodeSeries) (out []naiveWindow) {
 	times := t.samples.Column("timestamp")
 	if band, ok := t.envelope["timestamp"]; ok {
@@ -107,7 +107,7 @@ func (w naiveWindow) point(t nodeSeries, s Series) float64 {
 }
 
 // Every kept sample is in exactly one window, and the points equal the reference implementation's.
-func TestWindows_EqualTheReferenceImplementation(t *testing.T) {
+func TestWindows_MatchTheReferenceImplementation(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(120)) {
 		h := anyHost(rand.New(rand.NewPCG(seed, 7)))
@@ -121,7 +121,7 @@ func TestWindows_EqualTheReferenceImplementation(t *testing.T) {
 					want["system/0/"+s.Name] = v
 				}
 			}
-			if len(want) == 0 { // nothing was measured then
+			if len(want) == 0 { // nothing was measured in the window
 				continue
 			}
 			if k >= len(got) || got[k].step != w.step || got[k].end != w.end {
@@ -151,12 +151,12 @@ func wantWindow(t *testing.T, where string, w window, want map[string]float64) {
 	}
 }
 
-// wantOrder checks steps and times alone.
+// wantOrder checks only steps and times.
 func wantOrder(t *testing.T, seed uint64, tr nodeSeries, all []window) {
 	t.Helper()
 	for i, m := range all {
 		if i > 0 && (m.step <= all[i-1].step || m.end <= all[i-1].end) {
-			t.Fatalf("seed %d: step %d at %d after step %d at %d, want higher and later", seed, m.step, m.end, all[i-1].step, all[i-1].end)
+			t.Fatalf("seed %d: step %d at %d after step %d at %d, want a higher step and a later time", seed, m.step, m.end, all[i-1].step, all[i-1].end)
 		}
 		if m.step != (m.end-tr.start)/10_000 && !(len(all) <= 2 && all[len(all)-1].end-tr.start < 10_000) {
 			t.Fatalf("seed %d: step %d, %d ms after the start, want a step every 10 s", seed, m.step, m.end-tr.start)
@@ -164,8 +164,8 @@ func wantOrder(t *testing.T, seed uint64, tr nodeSeries, all []window) {
 	}
 }
 
-// A recording of 1 s to 10 s gives two windows, a shorter one gives one.
-func TestWindows_CutShortRunsInTwo(t *testing.T) {
+// A recording of 1 s to 10 s gives two windows. A shorter recording gives one.
+func TestWindows_SplitShortRunsInTwo(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int][]int64{1: {0}, 9: {0}, 10: {0, 1}, 11: {0, 1}, 50: {0, 1}, 99: {0, 1}, 100: {0, 1},
 		101: {0, 1}, 205: {0, 1, 2}} {
@@ -205,7 +205,7 @@ func TestWindows_AreTheSameFromAFile(t *testing.T) {
 	}
 }
 
-// Odd samples in a file of another program do no harm.
+// Odd samples in a file from another program still give valid points.
 func TestWindows_OddFilesGiveValidPoints(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -244,8 +244,8 @@ func wholeWindows(rec *collector.Recording, sent int64) []window {
 	return newLiveSeries(rec, "0", sent).windows()
 }
 
-// The windows that are pushed live and at the end together equal the final windows: exactly until the ring is halved,
-// and after that without a repeated step or a missing end.
+// The windows pushed live and at the end, taken together, equal the final windows until the ring is halved. After that,
+// no step is repeated, and the end is not missing.
 func TestNewLiveSeries_GivesTheFinalWindows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(80)) {
@@ -260,12 +260,12 @@ func TestNewLiveSeries_GivesTheFinalWindows(t *testing.T) {
 		for range rnd.IntN(1500) {
 			h.tick()
 			now := int64((h.rec.End.Boot - h.rec.Start.Boot) / windowLength)
-			if now == step || rnd.IntN(4) == 0 { // the server is slow, or away
+			if now == step || rnd.IntN(4) == 0 { // the server is slow or down
 				continue
 			}
 			step = now
 			all := wholeWindows(h.rec, until)
-			all = all[:rnd.IntN(len(all)+1)] // or takes a part of it
+			all = all[:rnd.IntN(len(all)+1)] // or stores only a part of the batch
 			if len(all) > 0 {
 				until = all[len(all)-1].end
 			}
@@ -316,7 +316,7 @@ func TestAllSeries_HaveValidNames(t *testing.T) {
 			all = append(all, folder(node)+s.Name)
 		}
 	}
-	// MLflow's system metrics monitor may write to the same run, with and without a node id.
+	// MLflow's system metrics monitor may write to the same run, with or without a node ID.
 	for _, name := range []string{"cpu_utilization_percentage", "system_memory_usage_megabytes",
 		"network_receive_megabytes", "gpu_0_memory_usage_megabytes"} {
 		all = append(all, "system/"+name, "system/host/"+name)
@@ -324,7 +324,7 @@ func TestAllSeries_HaveValidNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, a := range all {
 		if seen[a] {
-			t.Errorf("name %s is there twice", a)
+			t.Errorf("duplicate name %s", a)
 		}
 		seen[a] = true
 		if err := mlflow.CheckKey(a); err != nil {

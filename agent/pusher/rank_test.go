@@ -20,7 +20,8 @@ func oneSample() *fakeHost {
 	return h
 }
 
-// withRanks makes the only node of a report one of two without an index, with some ranks of 32.
+// withRanks turns the only node of a report into one of two nodes without an index. The node has the given ranks, out
+// of 32.
 func withRanks(r *reporter.Report, ranks ...int) *reporter.Node {
 	n := r.Nodes["0"]
 	n.Identity = &reporter.Identity{NodeFrom: "none", RanksOnNode: len(ranks), WorldSize: 2 * len(ranks)}
@@ -54,7 +55,7 @@ func TestMetrics_HaveRanksAndExitCode(t *testing.T) {
 	}
 }
 
-// Of many ranks the lowest are pushed, in the order of numbers, not texts.
+// Of many ranks, the lowest are pushed. Ranks are ordered as numbers, not as text.
 func TestMetrics_HaveTheLowestOfManyRanks(t *testing.T) {
 	r := oneSample().report()
 	var ranks []int
@@ -64,14 +65,14 @@ func TestMetrics_HaveTheLowestOfManyRanks(t *testing.T) {
 	withRanks(r, ranks...)
 	list, _ := metrics(r)
 	if got := valuesUnder(list, "rank/"); len(got) != 3*maxRanks || got["rank/110/job_cpu_seconds"] != 1.5 {
-		t.Errorf("metrics of many ranks: %v, want 3 of each of %d ranks, rank 110 too", got, maxRanks)
+		t.Errorf("metrics of many ranks: %v, want 3 for each of %d ranks, including rank 110", got, maxRanks)
 	}
 }
 
-// The rank that measures the host pushes its series live. Another rank pushes the node at the end: it does not send
-// stored windows again, even if a third rank sent them with another start, and fills holes. The job's series combine
-// all ranks, and are sent at the end alone.
-func TestSend_RankFillsHolesOfOtherRanks(t *testing.T) {
+// The rank that measures the host pushes its series live. Another rank pushes the node at the end. It fills gaps, and
+// does not resend stored windows, even if a third rank with a different start sent them. The job's series combine all
+// ranks, and are sent only at the end.
+func TestSend_RankFillsGapsOfOtherRanks(t *testing.T) {
 	t.Parallel()
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
@@ -126,8 +127,8 @@ func TestSend_RankFillsHolesOfOtherRanks(t *testing.T) {
 	}
 }
 
-// The exit code of the run is the first failed node's, even if nodes are named after hosts.
-func TestSend_ExitCodeIsThatOfTheFirstFailedHost(t *testing.T) {
+// The exit code of the run comes from the first failed node, even if nodes are named after hosts.
+func TestSend_ExitCodeIsFromTheFirstFailedHost(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	for i, code := range []int{0, 7, 9} {

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// A remoteState has the points of an MLflow run in a period. The run includes the latest point of each metric. The
-// history of a metric is requested only if it is needed, and then kept.
+// A remoteState holds the points of an MLflow run in a period. The run includes the latest point of each metric. The
+// history of a metric is requested only if it is needed, and then cached.
 type remoteState struct {
 	client *mlflow.Client
 	run    *mlflow.Run
@@ -59,8 +59,8 @@ func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metri
 //
 // Windows are sent whole and in the order of time. Other recordings of the node may have points in the same series, and
 // some may by chance have the same millisecond and value. So unless the run is exclusive, lastPoint counts the windows
-// up to the first one without its anchor in the run. If the run has all points of the last window counted, that is the
-// result. If not, lastPoint checks all points of each window.
+// up to the first one without its anchor in the run. If the run has all points of the last counted window, the result
+// is the time of that window. Otherwise, lastPoint checks all points of each window.
 func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	switch {
 	case len(all) == 0:
@@ -112,7 +112,7 @@ func (r *remoteState) anchored(ctx context.Context, all []window) (int, error) {
 	return len(all), nil
 }
 
-// hasAll reports whether the run has all of points.
+// hasAll reports whether the run has all the given points.
 func (r *remoteState) hasAll(ctx context.Context, points []mlflow.Metric) (bool, error) {
 	for _, m := range points {
 		if has, err := r.has(ctx, m); err != nil || !has {

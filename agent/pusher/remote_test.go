@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// Each window has a point of some anchor, and there are few anchors.
+// Each window has a point of at least one anchor, and there are few anchors.
 func TestAnchors_AreInEveryWindow(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(100)) {
@@ -30,8 +30,8 @@ func TestAnchors_AreInEveryWindow(t *testing.T) {
 	}
 }
 
-// The last point is found wherever a push was interrupted and whatever other recordings the run has. If it has none, few
-// histories are requested.
+// The last point is found wherever a push was interrupted and whatever other recordings the run has. If the run has no
+// other recordings, few histories are requested.
 func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -76,14 +76,14 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 		}
 		switch twin := rnd.IntN(3); {
 		case tr.thinned:
-		case twin == 0: // another recording's, by chance the same but for the first
+		case twin == 0: // another recording's, by chance the same except for the first windows
 			k := 1 + rnd.IntN(len(all))
 			send(t, c, run.ID, all[k:])
 			if n >= k {
 				n = len(all)
 			}
 			alone = false
-		case twin == 1: // or the same but for one value each
+		case twin == 1: // or the same except for one value in each window
 			send(t, c, run.ID, nearly(rnd, all))
 			alone = false
 		}
@@ -91,7 +91,7 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 	}
 }
 
-// nearly returns windows that differ from all in the value of one series each.
+// nearly returns a copy of all in which one value of each window is different.
 func nearly(rnd *rand.Rand, all []window) []window {
 	out := shifted(all, 0)
 	for _, m := range out {
@@ -121,8 +121,8 @@ func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 }
 
 // If a recording was thinned and the run has another recording of the same time, only the process that sent the points
-// knows the last one.
-func TestSend_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
+// can identify the last one.
+func TestSend_ContinuesLivePushNextToAnotherRecording(t *testing.T) {
 	t.Parallel()
 	const key = "system/0/system_memory_usage_percentage"
 	var s *stage
@@ -150,13 +150,13 @@ func TestSend_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := len(s.fake.Runs()[0].Metrics[key]); !sure || late == 0 || got != had+late {
-		t.Errorf("%d points, want %d and then %d more (not 0); Live certain %v, want true", got, had, late, sure)
+		t.Errorf("%d points, want the %d points from before plus %d more (at least 1); Live certain %v, want true", got, had, late, sure)
 	}
 }
 
-// Whichever request a push fails at, the next one completes it, next to a recording that is nearly the same, and on a
-// server that refuses large requests if it already has a part of them.
-func TestSend_CompletesAFailedPushBesideASimilarRecording(t *testing.T) {
+// No matter which request of a push fails, the next push completes it. The run has another recording with nearly the
+// same values, and the server refuses large requests with points that it already has.
+func TestSend_CompletesAFailedPushNextToASimilarRecording(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 	for range 250 {
@@ -201,7 +201,7 @@ func TestSend_CompletesAFailedPushBesideASimilarRecording(t *testing.T) {
 	}
 }
 
-// asked returns the number of requests for a history.
+// asked returns the number of requests for the history of a metric with part in its name.
 func asked(fake *mlflowtest.Fake, part string) (n int) {
 	for _, q := range fake.Requests() {
 		if strings.Contains(q.Path, "get-history") && strings.Contains(q.Path, part) {
@@ -233,7 +233,7 @@ func TestPrepare_RequestsFewHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := asked(s.fake, "system"); n > 1 || p.Points == 0 || p.AlreadyStored == 0 {
-		t.Errorf("%d histories requested, %d points sent, %d stored already; want at most 1, some, some", n, p.Points, p.AlreadyStored)
+		t.Errorf("%d histories requested, %d points sent, %d stored already; want at most 1 history, and some points of each kind", n, p.Points, p.AlreadyStored)
 	}
 	fake, _, c := serve(t)
 	for range 2 {
@@ -242,12 +242,12 @@ func TestPrepare_RequestsFewHistories(t *testing.T) {
 		}
 	}
 	if n := asked(fake, ""); n > 0 {
-		t.Errorf("%d histories requested to push again what is stored, want none", n)
+		t.Errorf("%d histories requested to repeat a complete push, want none", n)
 	}
 }
 
-// Live knows its run only, and nothing if it sent nothing.
-func TestPrepare_AsksTheServerWhatLiveDoesNotKnow(t *testing.T) {
+// Live has a last point only for the run to which it has sent points. In all other cases, the server is asked.
+func TestPrepare_AsksTheServerIfLiveHasNoLastPoint(t *testing.T) {
 	t.Parallel()
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
@@ -256,7 +256,7 @@ func TestPrepare_AsksTheServerWhatLiveDoesNotKnow(t *testing.T) {
 		s.seconds(75, nil)
 	})
 	c := connect(t, s.l.URL)
-	for name, live := range map[string]*Live{"of another run": s.live, "sent nothing": {}, "not there": nil} {
+	for name, live := range map[string]*Live{"Live of another run": s.live, "Live without points": {}, "no Live": nil} {
 		run := newRun(t, c, time.Now())
 		all := s.series().windows()
 		send(t, c, run.ID, all[:2]) // another process pushed the journal

@@ -11,20 +11,21 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Requests per second that all nodes of a launch send together, during the job and at its end. A server handles about
+// Total number of requests per second from all nodes of a launch, during the job and at its end. A server handles about
 // 90 batches per second.
 const (
 	liveRate = 20
 	endRate  = 40
 
-	// maxNodes limits the count from an environment variable. With this many nodes, each sends every 83 minutes.
+	// maxNodes limits the node count read from an environment variable. With this many nodes, each node sends every 83
+	// minutes.
 	maxNodes = 100_000
 )
 
-// A pace spreads the requests of a launch's nodes over time, so that the server's load hardly depends on their number.
-// The zero pace belongs to a node without peers, which waits for nothing.
+// A pace spreads the requests of a launch's nodes over time, so that the server's load hardly depends on the number of
+// nodes. The zero pace is for a node without peers, which does not wait.
 type pace struct {
-	nodes    int     // 0: no peers
+	nodes    int     // 0 means no peers
 	fraction float64 // position of this node among them, in [0, 1)
 }
 
@@ -45,7 +46,7 @@ func newPace(id *reporter.Identity, host string) pace {
 }
 
 // countNodes returns the number of nodes of a launch, or 0 if it is unknown. It computes the number from the ranks if
-// the launcher sets only these.
+// the launcher sets only ranks.
 func countNodes(id *reporter.Identity) int {
 	switch {
 	case id == nil:
@@ -66,8 +67,8 @@ func (p pace) period() time.Duration {
 	return max(windowLength, time.Duration(p.nodes)*time.Second/liveRate)
 }
 
-// slot returns the number of the node's last slot for a live push that began at or before the given time. Slots depend
-// on the wall clock, not on the start of the node.
+// slot returns the number of the node's latest slot for a live push that begins at or before the given time. Slots
+// depend on the wall clock, not on the start of the node.
 func (p pace) slot(at time.Time) int64 {
 	since := at.Add(-p.offset()).UnixNano()
 	return since / int64(p.period())
@@ -89,17 +90,17 @@ func (p pace) slack() int64 {
 
 func (p pace) offset() time.Duration { return time.Duration(p.fraction * float64(p.period())) }
 
-// A Schedule has the times at which a node sends at the end of its job: first its queries, then the numbers, then the
-// rest. In each of these turns, the nodes begin one after the other. A nil Schedule waits for nothing.
+// A Schedule holds the times at which a node sends at the end of its job: first its queries, then the numbers, then the
+// rest. In each of these turns, the nodes begin one after the other. A nil Schedule does not wait.
 type Schedule struct {
 	pace    pace
 	began   time.Time
-	from    time.Duration // start of the next turn, since began
+	from    time.Duration // start of the next turn, relative to began
 	timeout time.Duration
 	taken   int
 }
 
-// NewSchedule returns the schedule of a report's only node, for a push that begins now and may take timeout. It is nil
+// NewSchedule returns the schedule for the only node of a report. The push begins now and may take timeout. It is nil
 // if the node has no peers, or if the report has several nodes.
 func NewSchedule(r *reporter.Report, timeout time.Duration) *Schedule {
 	names := r.NodeNames()

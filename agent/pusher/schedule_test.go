@@ -8,12 +8,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// member returns the identity of a node of several.
+// member returns the identity of one of several nodes.
 func member(node, nodes int) *reporter.Identity {
 	return &reporter.Identity{Node: &node, NodeFrom: "SLURM_NODEID", Nodes: nodes}
 }
 
-func TestPace_Period(t *testing.T) {
+func TestPace_PeriodGrowsWithNodes(t *testing.T) {
 	for nodes, want := range map[int]time.Duration{
 		2: 10 * time.Second, 200: 10 * time.Second, 220: 11 * time.Second, 1000: 50 * time.Second,
 		2_000_000_000: 5000 * time.Second,
@@ -42,7 +42,7 @@ func TestNewPace_NodesWithoutIndexDifferByHost(t *testing.T) {
 	}
 }
 
-// The slots of a node are a period apart, its neighbour's a twentieth of a second later.
+// The slots of a node are one period apart. The slots of its neighbor are a twentieth of a second later.
 func TestPace_SlotsAreAPeriodApart(t *testing.T) {
 	first, second := newPace(member(7, 1000), ""), newPace(member(8, 1000), "")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -50,7 +50,7 @@ func TestPace_SlotsAreAPeriodApart(t *testing.T) {
 		slot := first.slot(now)
 		begin := first.begin(slot)
 		if begin.After(now) || !first.begin(slot+1).Equal(begin.Add(50*time.Second)) || first.slot(begin) != slot {
-			t.Fatalf("slot %d of %v begins at %v, want not later, and 50 s before the next", slot, now, begin)
+			t.Fatalf("slot %d at %v begins at %v, want a begin that is not later, and 50 s before the next slot", slot, now, begin)
 		}
 		if got := second.begin(slot).Sub(begin); got != time.Second/20 {
 			t.Fatalf("the neighbor's slot begins %v later, want 50ms", got)
@@ -59,7 +59,8 @@ func TestPace_SlotsAreAPeriodApart(t *testing.T) {
 	}
 }
 
-// Each turn takes a share of the time that grows with the nodes, and leaves at least half of the remaining time.
+// Each turn takes a share of the time that grows with the number of nodes, and leaves at least half of the remaining
+// time.
 func TestSchedule_TurnsLeaveHalfOfTheRemainingTime(t *testing.T) {
 	ms := time.Millisecond
 	for _, tt := range []struct {
@@ -85,7 +86,7 @@ func TestSchedule_TurnsLeaveHalfOfTheRemainingTime(t *testing.T) {
 	}
 }
 
-func TestNodeName(t *testing.T) {
+func TestNodeName_IsIndexOrHostName(t *testing.T) {
 	rank, local := 6, 2
 	unindexed := &reporter.Identity{NodeFrom: "none", Rank: &rank, LocalRank: &local, WorldSize: 8}
 	common := &reporter.Identity{NodeFrom: "none", WorldSize: 16}
@@ -114,7 +115,7 @@ func TestNodeName(t *testing.T) {
 	}
 }
 
-func TestCreatesRun(t *testing.T) {
+func TestCreatesRun_IsTrueOnFirstNode(t *testing.T) {
 	zero, two, three := 0, 2, 3
 	for _, tt := range []struct {
 		node int

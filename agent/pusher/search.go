@@ -16,14 +16,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A runIdentity has the properties by which the run of a recording is recognized.
+// A runIdentity holds the properties by which the run of a recording is recognized.
 type runIdentity struct {
 	runID      string
 	invocation string // of the wrapped command, or a hash of the recordings
 	start, end time.Time
-	nodes      []string          // by their names in MLflow
+	nodes      []string          // names of the nodes in MLflow
 	createsRun bool              // this recording's push creates the run if it is missing
-	recordings map[string]string // IDs by node
+	recordings map[string]string // IDs of the recordings by node
 	perfpy     bool
 }
 
@@ -64,7 +64,7 @@ func shortHash(words string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// hash returns an ID of all recordings together.
+// hash returns a common ID of all recordings.
 func (id runIdentity) hash() string {
 	words := ""
 	for _, name := range id.nodes {
@@ -80,18 +80,18 @@ func NewInvocation(node string) string {
 }
 
 // SharedInvocation returns the value of TagInvocation for all ranks of a launch on node, so that each of them
-// recognizes a run created by the job of any of these ranks. common is known to exactly these ranks.
+// recognizes a run created by the job of any of these ranks. common is shared by exactly these ranks.
 func SharedInvocation(common, node string) string {
 	return shortHash(common) + "." + node
 }
 
 // relatedRunsFilter returns the filter for runs of other nodes, and of other reports of the same recordings. ok is
-// false if there is none.
+// false if there is no such filter.
 func (id runIdentity) relatedRunsFilter() (filter string, ok bool) {
 	if id.perfpy && len(id.nodes) > 0 { // perf.py's file has no shared run ID
 		return tagFilter(tagRecording(id.nodes[0]), id.recordings[id.nodes[0]]), true
 	}
-	// perfagent may have created the run on another node a little earlier.
+	// A perfagent on another node may have created the run a little earlier.
 	since := id.start.Add(-time.Hour).UnixMilli()
 	return fmt.Sprintf("%s and attributes.start_time >= %d", tagFilter(TagRunID, id.runID), max(0, since)),
 		isFilterSafe(id.runID)
@@ -105,9 +105,9 @@ func (id runIdentity) hasRecording(r mlflow.Run) bool {
 	})
 }
 
-// fits reports whether r, a run with our run ID, belongs to our recordings. It does if it has one of them, if another
-// node's job created it between our start and end, or if perfagent created it for other nodes at the same time. The run
-// ID alone proves nothing: it may be used twice, and by several commands of one node.
+// fits reports whether r, a run with our run ID, belongs to our recordings. It does if it has one of our recordings, if
+// another node's job created it between our start and end, or if perfagent created it for other nodes at the same time.
+// The run ID alone proves nothing, because it may be used twice, even by several commands on one node.
 func (id runIdentity) fits(r mlflow.Run) bool {
 	switch {
 	case id.hasRecording(r):
@@ -136,7 +136,7 @@ func (id runIdentity) ownTags() []mlflow.Tag {
 		{Key: TagInvocation, Value: id.invocation},
 		{Key: TagRunID, Value: id.runID},
 	}
-	for _, name := range id.nodes[:min(len(id.nodes), 50)] { // the tags of further nodes follow with the numbers
+	for _, name := range id.nodes[:min(len(id.nodes), 50)] { // the tags of other nodes are sent later, with the metrics
 		tags = append(tags, mlflow.Tag{Key: tagRecording(name), Value: id.recordings[name]})
 	}
 	return tags
@@ -154,10 +154,10 @@ func isFilterSafe(value string) bool {
 // A searchResult is the result of a search for the run of a recording.
 type searchResult struct {
 	run    *mlflow.Run // nil if there is none yet
-	jobRun *mlflow.Run // the job's run, if run is ours and the two are to be linked
+	jobRun *mlflow.Run // the job's run, if run is ours and the two runs must be linked
 
-	otherNode   bool                // run is another node's, and our job may still create one
-	experiments []mlflow.Experiment // the ones searched
+	otherNode   bool                // run is from another node, and our job may still create a run
+	experiments []mlflow.Experiment // the experiments searched
 }
 
 // search looks for the run of a recording by its tags.
@@ -189,8 +189,8 @@ func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destinatio
 	return found, nil
 }
 
-// jobRuns returns, by invocation, the IDs of the runs that the jobs created, or that perfagent created for them. It
-// leaves out an invocation without a run.
+// jobRuns returns, by invocation, the IDs of the runs that the jobs created, or that perfagent created for them.
+// Invocations without a run are left out.
 func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations []string) (map[string]string, error) {
 	experiments, err := d.experiments(ctx, c)
 	if err != nil {
@@ -213,7 +213,7 @@ func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations [
 	return out, nil
 }
 
-// pick chooses one of runs: one that perfagent created if there is any, then the earliest, and among runs with the same
+// pick chooses one of runs. It prefers runs that perfagent created, then the earliest, and among runs with the same
 // start the outermost. It sorts runs.
 func pick(runs []mlflow.Run) (found searchResult) {
 	slices.SortFunc(runs, compareStart)
@@ -239,14 +239,14 @@ func compareStart(a, b mlflow.Run) int {
 		strings.Compare(a.ID, b.ID))
 }
 
-// Limits of the number of runs in a search that returns the earliest first. A job may create thousands of runs, with
+// Limits on the number of runs in a search that returns the earliest first. A job may create thousands of runs, with
 // hundreds of metrics each.
 const (
 	maxOfInvocation = 10  // only the earliest matter
-	maxOfRunID      = 100 // includes recordings of other nodes and other times
+	maxOfRunID      = 100 // includes runs of other nodes and from other times
 )
 
-// maxSearched limits the experiments in one search for runs.
+// maxSearched is the maximum number of experiments in one search for runs.
 const maxSearched = 1000
 
 // experiments returns the experiments in which d may have a run.
@@ -264,7 +264,7 @@ func (d Destination) experiments(ctx context.Context, c *mlflow.Client) ([]mlflo
 	return []mlflow.Experiment{*one}, nil
 }
 
-// findRuns searches experiments for runs, the earliest first. limit applies to each maxSearched experiments.
+// findRuns searches experiments for runs, the earliest first. limit applies to each group of maxSearched experiments.
 func findRuns(
 	ctx context.Context, c *mlflow.Client, experiments []mlflow.Experiment, filter string, limit int,
 ) ([]mlflow.Run, error) {
@@ -295,7 +295,7 @@ func ClientConfig(uri, version string, lookup func(key string) (value string, ok
 
 // A Destination is where a push sends its numbers.
 type Destination struct {
-	// RunID is the ID of a given run, or of one that already has some of the numbers.
+	// RunID is the ID of a given run, or of a run that already has some of the numbers.
 	RunID string
 
 	// Given means that the user named RunID. A push never ends such a run.
@@ -312,7 +312,7 @@ type Destination struct {
 	// ExperimentOnly restricts the search for a run to the experiment called ExperimentName.
 	ExperimentOnly bool
 
-	// NoCreate means that a missing experiment is not created, as in a dry run.
+	// NoCreate means that a missing experiment must not be created, as in a dry run.
 	NoCreate bool
 
 	// LimitsNames means that the server limits the names of metrics of a run. The live push then leaves room for the
@@ -331,7 +331,7 @@ func NewDestination(s reporter.PushState) Destination {
 	}
 }
 
-// create creates a run called name. known are the experiments that the server has, as far as they have been read.
+// create creates a run called name. known are the experiments that have been read from the server.
 func (id runIdentity) create(
 	ctx context.Context, c *mlflow.Client, d Destination, known []mlflow.Experiment, name string,
 ) (*mlflow.Run, error) {

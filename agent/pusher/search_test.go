@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// at returns a time on the day of the tests.
+// at returns the time that many seconds after a fixed start.
 func at(seconds int) time.Time { return time.Unix(1_700_000_000+int64(seconds), 0) }
 
-// own returns a run that perfagent created, and theirs one that a job created.
+// own returns a run that perfagent created. theirs returns a run that a job created.
 func own(id string, start int, tags ...string) mlflow.Run {
 	r := theirs(id, start, append(tags, tagCreatedBy, createdBy)...)
 	return r
@@ -32,21 +32,21 @@ func TestPick_PrefersOurOwnRun(t *testing.T) {
 		runs      []mlflow.Run
 		run, link string
 	}{
-		"none":                  {nil, "", ""},
-		"the job's":             {[]mlflow.Run{theirs("a", 5)}, "a", ""},
-		"the job's earliest":    {[]mlflow.Run{theirs("a", 9), theirs("b", 5), theirs("c", 7)}, "b", ""},
-		"ours before the job's": {[]mlflow.Run{theirs("a", 5), own("z", 9)}, "z", "a"},
-		"linked already":        {[]mlflow.Run{theirs("a", 5), own("z", 9, tagJobRun, "a")}, "z", ""},
-		"our earliest":          {[]mlflow.Run{own("y", 8), own("z", 6)}, "z", ""},
-		"made twice at once":    {[]mlflow.Run{own("z", 6), own("y", 6)}, "y", ""},
+		"no runs":                        {nil, "", ""},
+		"the job's run":                  {[]mlflow.Run{theirs("a", 5)}, "a", ""},
+		"the job's earliest run":         {[]mlflow.Run{theirs("a", 9), theirs("b", 5), theirs("c", 7)}, "b", ""},
+		"our run before the job's":       {[]mlflow.Run{theirs("a", 5), own("z", 9)}, "z", "a"},
+		"already linked":                 {[]mlflow.Run{theirs("a", 5), own("z", 9, tagJobRun, "a")}, "z", ""},
+		"our earliest run":               {[]mlflow.Run{own("y", 8), own("z", 6)}, "z", ""},
+		"created twice at the same time": {[]mlflow.Run{own("z", 6), own("y", 6)}, "y", ""},
 		"nested, child first": {[]mlflow.Run{theirs("a", 5, "mlflow.parentRunId", "b"), theirs("b", 5)},
 			"b", ""},
 		"nested, parent first": {[]mlflow.Run{theirs("b", 5), theirs("a", 5, "mlflow.parentRunId", "b")},
 			"b", ""},
 		"link to the outermost": {[]mlflow.Run{own("z", 1), theirs("a", 5, "mlflow.parentRunId", "b"),
 			theirs("b", 5)}, "z", "b"},
-		"somebody else's tag":     {[]mlflow.Run{theirs("a", 5, tagCreatedBy, "me")}, "a", ""},
-		"without a start, oddly ": {[]mlflow.Run{{ID: "a", Tags: map[string]string{}}, theirs("b", 5)}, "a", ""},
+		"tag of another program": {[]mlflow.Run{theirs("a", 5, tagCreatedBy, "me")}, "a", ""},
+		"run without a start":    {[]mlflow.Run{{ID: "a", Tags: map[string]string{}}, theirs("b", 5)}, "a", ""},
 	} {
 		f := pick(slices.Clone(c.runs))
 		run, link := "", ""
@@ -62,8 +62,8 @@ func TestPick_PrefersOurOwnRun(t *testing.T) {
 	}
 }
 
-// A run ID may be used twice, and by other nodes.
-func TestRunIdentity_FitsItsOwnRuns(t *testing.T) {
+// A run ID may be used twice, and by several nodes.
+func TestRunIdentity_FitsOnlyItsOwnRuns(t *testing.T) {
 	t.Parallel()
 	id := runIdentity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"},
 		recordings: map[string]string{"1": "same"}}
@@ -72,24 +72,24 @@ func TestRunIdentity_FitsItsOwnRuns(t *testing.T) {
 		run  mlflow.Run
 		want bool
 	}{
-		"another node's job's":             {theirs("a", 101), true},
-		"at the same second":               {theirs("a", 100), true},
-		"a job's of an earlier use":        {theirs("a", 99), false},
-		"ours, of another node":            {own("a", 99, tagRecording("0"), "h"), true},
-		"ours, with our node":              {own("a", 99, tagRecording("1"), "h"), false},
-		"ours, with our very recording":    {own("a", 99, tagRecording("1"), "same"), true},
-		"ours, with a longer name":         {own("a", 99, tagRecording("10"), "h"), true},
-		"ours, begun after our end":        {own("a", 201), false},
-		"ours, ended before our start":     {ended(own("a", 50), 99), false},
-		"ours, ended while we ran":         {ended(own("a", 50), 150), true},
-		"ours, begun as we ended":          {own("a", 200), true},
-		"ours, of the node, still running": {own("a", 120), true},
-		"a job's, begun after our end":     {theirs("a", 201), false},
-		"a job's, with our node":           {theirs("a", 101, tagRecording("1"), "h"), false},
-		"a job's of our node":              {theirs("a", 101, TagInvocation, "abc.1"), false},
-		"a job's of another node":          {theirs("a", 101, TagInvocation, "abc.0"), true},
-		"ours, made live for our node":     {own("a", 99, TagInvocation, "abc.1"), false},
-		"ours, made live for another":      {own("a", 99, TagInvocation, "abc.11"), true},
+		"created by another node's job":                {theirs("a", 101), true},
+		"created by a job in the same second":          {theirs("a", 100), true},
+		"created by a job in an earlier use of the ID": {theirs("a", 99), false},
+		"ours, of another node":                        {own("a", 99, tagRecording("0"), "h"), true},
+		"ours, with our node":                          {own("a", 99, tagRecording("1"), "h"), false},
+		"ours, with our recording":                     {own("a", 99, tagRecording("1"), "same"), true},
+		"ours, with a node that has a longer name":     {own("a", 99, tagRecording("10"), "h"), true},
+		"ours, started after our end":                  {own("a", 201), false},
+		"ours, ended before our start":                 {ended(own("a", 50), 99), false},
+		"ours, ended during our run":                   {ended(own("a", 50), 150), true},
+		"ours, started at our end":                     {own("a", 200), true},
+		"ours, still running":                          {own("a", 120), true},
+		"created by a job after our end":               {theirs("a", 201), false},
+		"created by a job, with our node":              {theirs("a", 101, tagRecording("1"), "h"), false},
+		"created by a job on our node":                 {theirs("a", 101, TagInvocation, "abc.1"), false},
+		"created by a job on another node":             {theirs("a", 101, TagInvocation, "abc.0"), true},
+		"ours, created live for our node":              {own("a", 99, TagInvocation, "abc.1"), false},
+		"ours, created live for another node":          {own("a", 99, TagInvocation, "abc.11"), true},
 	} {
 		if got := id.fits(c.run); got != c.want {
 			t.Errorf("fits(%s) = %v, want %v", name, got, c.want)
@@ -97,15 +97,15 @@ func TestRunIdentity_FitsItsOwnRuns(t *testing.T) {
 	}
 	id.perfpy = true
 	if !id.fits(own("a", 5, tagRecording("1"), "same")) || id.fits(own("a", 150)) {
-		t.Error("fits of perf.py's file is wrong, want true for its recording and false for its run ID alone")
+		t.Error("fits for perf.py's file: want true for a run with its recording, and false for a run with only its run ID")
 	}
-	id = runIdentity{start: at(100).Add(999 * time.Microsecond), end: at(200)} // MLflow keeps milliseconds
+	id = runIdentity{start: at(100).Add(999 * time.Microsecond), end: at(200)} // MLflow stores milliseconds
 	if !id.fits(theirs("a", 100)) {
 		t.Error("fits of a run of the same millisecond = false, want true")
 	}
 }
 
-// The same recording has the same identity, and another one has another.
+// The same recording always has the same identity, and another recording has a different identity.
 func TestNewRunIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	t.Parallel()
 	report := func(id string, start int, nodes ...string) *reporter.Report {
@@ -124,7 +124,7 @@ func TestNewRunIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	for name, other := range map[string]*reporter.Report{"id": report("s", 1, "0", "1"),
 		"start": report("r", 2, "0", "1"), "nodes": report("r", 1, "0")} {
 		if newRunIdentity(other, Destination{}, "").invocation == same {
-			t.Errorf("another %s gives the same invocation %q, want another one", name, same)
+			t.Errorf("a report with a different %s has the same invocation %q, want a different one", name, same)
 		}
 	}
 	if got := newRunIdentity(report("r", 1, "0"), Destination{Invocation: "abc"}, "").invocation; got != "abc" {
@@ -132,8 +132,8 @@ func TestNewRunIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	}
 }
 
-// Values that a filter cannot contain are not searched for.
-func TestIsFilterSafe(t *testing.T) {
+// Values that a filter cannot contain are not used in searches.
+func TestIsFilterSafe_RejectsSpecialCharacters(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{
 		"": false, "a.B_9-": true, "it's": false, "a b": false, "é": false, "%": false, "`": false, "\x00": false,

@@ -30,7 +30,7 @@ func (p *Plan) Send(ctx context.Context) error {
 		p.Run.Tags = make(map[string]string)
 	}
 
-	// resolvePaths checks the claims that sendValues sends as tags. The files have a turn of their own.
+	// resolvePaths checks the claims that sendValues sends as tags. The files have a separate turn.
 	turn := p.opts.Schedule.wait
 	steps := []func(context.Context) error{p.sendValues, p.resolvePaths, turn, p.sendArtifacts, p.linkRuns}
 	if !p.sentLive { // no node sends before all nodes have found the run
@@ -54,7 +54,7 @@ func (p *Plan) Send(ctx context.Context) error {
 const maxRunTries = 8
 
 // newRun creates a run. If the server may have created it although the request failed, newRun searches for it before it
-// tries again, because there must not be two.
+// tries again, because there must not be two runs.
 func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	for try := 0; ; try++ {
 		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.experiments, runName(p.report))
@@ -78,7 +78,7 @@ func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	}
 }
 
-// resolveDelay is longer than the time between a search that finds no run and the creation that follows.
+// resolveDelay is longer than the time from a search that finds no run to the creation of the run.
 const resolveDelay = 300 * time.Millisecond
 
 // resolveDuplicate agrees on one run with other processes that created a run for the same recordings at the same time.
@@ -158,7 +158,7 @@ func (p *Plan) tags() (all map[string]string, notes []string) {
 	return all, notes
 }
 
-// amend changes tags so that they agree with those that other nodes and earlier pushes gave to the run.
+// amend changes tags so that they agree with the tags that the run has from other nodes and earlier pushes.
 func (p *Plan) amend(tags map[string]string) {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		tags[tagIncomplete] = "false"
@@ -166,14 +166,14 @@ func (p *Plan) amend(tags map[string]string) {
 	if (p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil) && !p.id.createsRun { // the creator of the run sets it
 		delete(tags, tagCommand)
 	}
-	// The job describes its own run, and a node that succeeded or was ended by its launcher does not hide another one that
-	// failed.
+	// A description by the job is kept. A node that succeeded or was ended by its launcher does not hide another node
+	// that failed.
 	described := p.Run.Tags[tagNote] != "" && p.Run.Tags[tagIncomplete] != "true"
 	explains := summary.HasFailed(p.report) && !diagnosis.EndedByLauncher(p.report)
 	if _, given := p.report.Run.Tags[tagNote]; !given && (!p.Own() || described && !explains) {
 		delete(tags, tagNote)
 	}
-	code := p.exitCode() // of all nodes that share the run
+	code := p.exitCode() // the exit code of all nodes that share the run
 	switch {
 	case code == "":
 	case p.opts.Schedule == nil:
@@ -194,7 +194,7 @@ func (p *Plan) linkRuns(ctx context.Context) error {
 	return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: tagJobRun, Value: p.jobRun.ID})
 }
 
-// sendArtifacts uploads the files. A file that the artifact store does not accept becomes a note.
+// sendArtifacts uploads the files. If the artifact store does not accept a file, a note is added.
 func (p *Plan) sendArtifacts(ctx context.Context) error {
 	for _, a := range p.opts.Artifacts {
 		data, err := a.Data(p.Run.ID)
@@ -211,7 +211,7 @@ func (p *Plan) sendArtifacts(ctx context.Context) error {
 	return nil
 }
 
-// claim returns the tag that claims a path in the run for the file called name.
+// claim returns the tag that claims a path in the run for the file with the given name.
 func (p *Plan) claim(name string) mlflow.Tag {
 	return mlflow.Tag{Key: tagArtifact + name + "." + p.id.invocation, Value: p.artifactPath(name)}
 }
@@ -247,8 +247,8 @@ func (p *Plan) isPathClaimed(own, path string) bool {
 	return false
 }
 
-// resolvePaths checks, in a given run, to which other processes may be writing now, whether another recording has
-// claimed the same path. If so, each of the two uses a path with its invocation instead.
+// resolvePaths checks whether another recording has claimed the same path in a given run, because other processes may
+// be writing to that run. If so, each of the two recordings uses a path with its invocation instead.
 func (p *Plan) resolvePaths(ctx context.Context) error {
 	if !p.opts.Given || len(p.opts.Artifacts) == 0 || p.sentLive {
 		return nil
@@ -277,8 +277,8 @@ const (
 	// maxItems is MLflow's limit for one request.
 	maxItems = 1000
 
-	// maxTagBytes limits the tags in a request with points. A request full of our points stays below MLflow's limit in
-	// bytes, but long tags could exceed it.
+	// maxTagBytes limits the tags in a request with points. A request full of our points stays below MLflow's size
+	// limit, but long tags could exceed it.
 	maxTagBytes = 100_000
 )
 
@@ -310,8 +310,8 @@ func tagBytes(tags []mlflow.Tag) (n int) {
 	return n
 }
 
-// maxDeduplicated is the number of points in a request up to which every version of MLflow recognizes those that it
-// has.
+// maxDeduplicated is the largest number of points in a request for which every version of MLflow recognizes points that
+// it has stored.
 const maxDeduplicated = 100
 
 // logBatch sends a request. MLflow 2.x and the first 3.x on a database refuse a request with more than maxDeduplicated
@@ -335,8 +335,8 @@ func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batc
 	return c.LogBatch(ctx, runID, mlflow.Batch{Tags: b.Tags})
 }
 
-// logPart sends one part of a request. It tries again, because another process may be sending the same points at this
-// moment.
+// logPart sends one part of a request. It tries again if points are already stored, because another process may be
+// sending the same points at this moment.
 func logPart(ctx context.Context, c *mlflow.Client, runID string, part []mlflow.Metric) error {
 	for try := time.Duration(1); ; try++ {
 		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: part})

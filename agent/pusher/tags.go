@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// Tags of a run. MLFLOW_RUN_CONTEXT gives the first two to every run that the job creates.
+// Tags of a run. MLFLOW_RUN_CONTEXT sets the first two on every run that the job creates.
 const (
 	TagRunID      = "perfagent.run_id"
 	TagInvocation = "perfagent.invocation" // new for each "perfagent run"
@@ -26,7 +26,7 @@ const (
 	tagIncomplete = "perfagent.incomplete" // "true": the end of the run is unknown
 	tagDropped    = "perfagent.dropped_values"
 
-	// tagNote is MLflow's description of a run: how it ended and what to do.
+	// tagNote is MLflow's description of a run: how the job ended and what to do.
 	tagNote = "mlflow.note.content"
 
 	// If the job's run appears after ours was created, tagJobRun on our run has the ID of the job's run, and
@@ -34,12 +34,12 @@ const (
 	tagJobRun     = "perfagent.job_run_id"
 	tagMetricsRun = "perfagent.metrics_run_id"
 
-	// tagArtifact begins the key of the tag with a file's path in the run. The file's name, a dot and the invocation of
-	// its recording follow.
+	// tagArtifact is the prefix of the key of the tag with a file's path in the run. The file's name, a dot and the
+	// invocation of its recording follow.
 	tagArtifact = "perfagent.artifact."
 
-	// ownPrefix begins all our tags, and nodePrefix the tags about a node. exitSuffix ends the tag with a node's exit
-	// code.
+	// ownPrefix is the prefix of all our tags, and nodePrefix of the tags about a node. exitSuffix is the suffix of the
+	// tag with a node's exit code.
 	ownPrefix  = "perfagent."
 	nodePrefix = "perfagent.node."
 	exitSuffix = ".exit_code"
@@ -58,8 +58,8 @@ func tagExit(node string) string { return nodePrefix + node + exitSuffix }
 func tagRecording(node string) string { return nodePrefix + node + ".recording" }
 
 const (
-	maxTagValue = 5000 // bytes of a tag that every version of MLflow keeps
-	maxRunName  = 80   // bytes, for a table of runs
+	maxTagValue = 5000 // bytes of a tag value that every version of MLflow stores
+	maxRunName  = 80   // bytes, so that the name fits in a table of runs
 )
 
 // tags returns the tags of r, by key. A tag that MLflow would refuse becomes a note.
@@ -84,7 +84,7 @@ func tags(r *reporter.Report, dropped int) (all map[string]string, notes []strin
 	return all, notes
 }
 
-// ownTags returns the tags that we give to r, without the user's.
+// ownTags returns perfagent's tags for r, without the user's.
 func ownTags(r *reporter.Report, dropped int) map[string]string {
 	all := map[string]string{TagRunID: r.Run.ID}
 	if r.Run.ExitCode != nil || r.Run.Verdict != nil { // the run has ended
@@ -164,8 +164,7 @@ func NodeName(key string, id *reporter.Identity, host string) string {
 	return key
 }
 
-// isUnindexed reports whether a launcher with ranks did not set the index of the node. Without a launcher the index is
-// 0.
+// isUnindexed reports whether a launcher set a rank but not the index of the node. Without a launcher, the index is 0.
 func isUnindexed(id *reporter.Identity) bool {
 	return id != nil && id.NodeFrom == withoutIndex && id.WorldSize > 0
 }
@@ -191,8 +190,8 @@ func nodeStep(key string, n *reporter.Node) int64 {
 }
 
 // createsRun reports whether a process creates the MLflow run of its launch, because it is on node 0 or, if nodes have
-// no index, on the node of rank 0. If the launcher fills one node after the other, that node is where ranks and local
-// ranks are the same.
+// no index, on the node of rank 0. If the launcher fills one node after the other, ranks and local ranks are the same
+// on that node.
 func createsRun(node int, id *reporter.Identity) bool {
 	if !isUnindexed(id) || id.Rank == nil {
 		return node == 0

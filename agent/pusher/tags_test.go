@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// readBack returns a command's words as a shell reads them.
+// readBack returns the words of line, a command, as a shell parses them.
 func readBack(t testing.TB, line string) []string {
 	t.Helper()
 	shell := testenv.NeedsTool(t, "/bin/sh", "install a POSIX shell")
@@ -63,7 +63,7 @@ func FuzzCommandLine(f *testing.F) {
 		f.Add(w, "x")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if strings.Contains(a+b, "\x00") { // impossible in an argument
+		if strings.Contains(a+b, "\x00") { // an argument cannot contain NUL
 			return
 		}
 		if got := readBack(t, ShellCommand([]string{a, b})); !slices.Equal(got, []string{a, b}) {
@@ -98,7 +98,7 @@ func TestClip_CutsBetweenCharacters(t *testing.T) {
 	}
 }
 
-// tagged returns a report with tags.
+// tagged returns a report with the given tags.
 func tagged(all map[string]string) *reporter.Report {
 	code := 3
 	return &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"/bin/sh", "-c", "it's"}, ExitCode: &code,
@@ -107,7 +107,7 @@ func tagged(all map[string]string) *reporter.Report {
 		"10": {Host: &reporter.Host{Hostname: "b"}}, "2": {}}}
 }
 
-func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
+func TestTags_LeavesOutInvalidTags(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("日", 4000)
 	got, notes := tags(tagged(map[string]string{"branch": "main", "long": long, "a:b": "1", "": "2", "../x": "3",
@@ -136,8 +136,8 @@ func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 	}
 }
 
-// Values that a server would store as something else are left out and counted.
-func TestMetrics_DropsWhatIsNotFinite(t *testing.T) {
+// Values that a server would store as a different value are left out and counted.
+func TestMetrics_DropsValuesThatAreNotFinite(t *testing.T) {
 	t.Parallel()
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"7": {Metrics: reporter.Values{"a": 1, "b": math.NaN(),
 		"c": math.Inf(1), "d": math.Inf(-1), "../e": 2, "f/g": -0.5}}}}
@@ -149,8 +149,8 @@ func TestMetrics_DropsWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// The status of a run that perfagent created is how the job ended.
-func TestStatusOf_TellsHowTheJobEnded(t *testing.T) {
+// The status of a run that perfagent created is the outcome of the job.
+func TestStatusOf_IsTheOutcomeOfTheJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		code       int
@@ -168,7 +168,7 @@ func TestStatusOf_TellsHowTheJobEnded(t *testing.T) {
 			t.Errorf("statusOf of %+v = %s, want %s", c, got, c.want)
 		}
 	}
-	if got := statusOf(&reporter.Report{}); got != mlflow.Finished { // a sidecar's
+	if got := statusOf(&reporter.Report{}); got != mlflow.Finished { // as for a sidecar
 		t.Errorf("statusOf of an empty report = %s, want %s", got, mlflow.Finished)
 	}
 }
@@ -188,9 +188,9 @@ func TestRunName_IsTheCommand(t *testing.T) {
 	}
 }
 
-// perfagent describes only runs that it created, keeps the user's description, and a node that succeeded does not hide
-// another one that failed.
-func TestAmend_DescribesOwnRuns(t *testing.T) {
+// perfagent describes only runs that it created, and keeps the user's description. A node that succeeded does not hide
+// another node that failed.
+func TestAmend_DescribesOnlyOwnRuns(t *testing.T) {
 	t.Parallel()
 	const failed, succeeded = "Failed (exit 3) after 2.0 s. Read its own output: it exited by itself.", "Succeeded after 2.0 s."
 	own := map[string]string{tagCreatedBy: createdBy}

@@ -1,7 +1,7 @@
-// Package roster makes the perfagents of one launch on one node aware of each other: which of them measures the host,
-// whether there are others, and which one leaves last.
+// Package roster coordinates the perfagents (agents) of one launch on one node: which agent measures the host, whether
+// there are other agents, and which agent leaves last.
 //
-// A roster is a file in memory that all processes of the user on the node see. Each agent appends one line when it
-// joins and one when it leaves, and holds a lock while it lives, so that the kernel releases the lock of a killed
-// agent. No agent waits for the end of another.
+// A roster is a file in memory that is visible to all processes of the user on the node. Each agent appends a line when
+// it joins and another when it leaves. It holds a lock while it runs, which the kernel releases even if the agent is
+// killed. No agent waits for another to end.
 package roster

@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// A Key distinguishes a user's launches and nodes. Agents with equal keys share a roster.
+// A Key identifies a launch of a user on a node. Agents with equal keys share a roster.
 type Key struct {
 	RunID    string `json:"run_id"`
 	Restart  int    `json:"restart"`
 	Launch   string `json:"launch"` // "" if no launcher started the process
 	Out      string `json:"out"`    // the directory of the reports
 	NodeName string `json:"node_name"`
-	Node     *int   `json:"node"` // the index, if a flag or a variable sets it
+	Node     *int   `json:"node"` // the index of the node; nil unless a flag or a variable sets it
 }
 
 // ErrNested is the error of Join if this process belongs to the job of another agent in the roster.
@@ -32,10 +32,10 @@ func (k Key) String() string {
 // Dirs returns the directories for rosters, in order of preference.
 func Dirs() []string { return []string{"/dev/shm", os.TempDir()} }
 
-// nameLength is the number of characters that distinguish the files of a user's rosters.
+// nameLength is the number of characters in a file name that distinguish a user's rosters.
 const nameLength = 24
 
-// prefix returns the prefix that is common to the file names of this user's rosters.
+// prefix returns the common prefix of the file names of this user's rosters.
 func prefix() string { return fmt.Sprintf("perfagent-%d-", os.Geteuid()) }
 
 // path returns the path of the key's roster in dir.
@@ -44,21 +44,21 @@ func (k Key) path(dir string) string {
 	return filepath.Join(dir, prefix()+fmt.Sprintf("%x", sum[:nameLength/2]))
 }
 
-// A line is one line of a roster. It records that an agent has joined or, if Left is set, that the agent has left and
-// written its part.
+// A line is one line of a roster. It records that an agent has joined or, if Left is set, that the agent has written
+// its part and left.
 type line struct {
 	Lock  int64  `json:"lock"` // offset of the agent's lock, which identifies it
 	PID   int    `json:"pid,omitempty"`
 	Rank  *int   `json:"rank,omitempty"` // nil if no launcher sets a rank
-	Round int    `json:"turn,omitempty"` // number of agents of the rank that had joined before
+	Round int    `json:"turn,omitempty"` // number of agents of the same rank that joined earlier
 	Left  bool   `json:"left,omitempty"`
 	Part  string `json:"piece,omitempty"` // path of the report; "" if it was not written
 }
 
-// isOf reports whether the line belongs to rank. A nil rank never matches.
+// isOf reports whether the line is from an agent of rank. A nil rank never matches.
 func (l line) isOf(rank *int) bool { return rank != nil && l.Rank != nil && *l.Rank == *rank }
 
-// maxSize bounds how many bytes of a roster are read. It suffices for about ten thousand agents.
+// maxSize bounds how many bytes of a roster are read. It is enough for about ten thousand agents.
 const maxSize = 4 << 20
 
 // parse splits data into the lines of agents that joined (in) and of agents that left (out), each in the order of data.

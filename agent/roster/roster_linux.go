@@ -18,17 +18,17 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// Offsets of the locks. The locks belong to an open file (F_OFD_SETLK, fcntl(2)) and are on bytes that need not exist.
-// The kernel releases them when the process ends.
+// Offsets of the locks. The locks are owned by an open file description (F_OFD_SETLK, fcntl(2)), and lock bytes that
+// need not exist. The kernel releases them when the process ends.
 const (
 	hostByte    = 0       // held by the agent that measures the host
 	leavingByte = 1       // serializes leaving if the number of agents is unknown
-	firstAgent  = 1 << 10 // the first of the agents' bytes, one per agent
-	allAgents   = 0       // a length: all bytes up to the end
+	firstAgent  = 1 << 10 // the first of the agents' bytes; each agent locks one
+	allAgents   = 0       // as a length: all bytes up to the end
 )
 
 const (
-	// tries and pause bound the wait for an agent that is emptying or removing the roster. That takes microseconds, but
+	// tries and pause bound the wait for an agent that is emptying or removing the roster. That takes microseconds, or
 	// longer if many processes wait for a CPU.
 	tries = 500
 	pause = 200 * time.Microsecond
@@ -47,12 +47,12 @@ type Roster struct {
 	lock         int64
 	hasOthers    bool // whether other agents are known to have joined
 	joinIndex    int
-	round        int   // number of agents of the same rank that had joined before
+	round        int   // number of agents of the same rank that joined earlier
 	id           int64 // the lock of the first agent
 	measuresHost bool
 }
 
-// Join joins the roster of key in the first of dirs in which that is possible. rank is the agent's rank, nil if no
+// Join joins the roster of key in the first of dirs in which that is possible. rank is the agent's rank, or nil if no
 // launcher sets one. Join takes less than a millisecond and does not wait until other agents have joined. The error
 // contains the reason for each directory.
 func Join(dirs []string, key Key, rank *int) (*Roster, error) {
@@ -81,12 +81,12 @@ func join(path string, rank *int) (*Roster, error) {
 	return nil, fmt.Errorf("%s is busy", path)
 }
 
-// errBusy is the error of openRoster while the last agent of a roster removes it.
+// errBusy is the error of openRoster while the last agent of a roster is removing it.
 var errBusy = errors.New("busy")
 
-// openRoster opens the file, takes a lock in it, and signs.
+// openRoster opens the file, takes a lock in it, and appends the agent's first line.
 func openRoster(path string, rank *int) (*Roster, error) {
-	// In a directory that is writable to all, the file may belong to another user.
+	// If all users may write to the directory, the file may belong to another user.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -127,8 +127,9 @@ func (r *Roster) acquire(rank *int) error {
 	return err
 }
 
-// forget empties the file if none of its agents lives, because an earlier launch with the same key then left it behind.
-// The file is kept if rank is set and does not occur in it, because the launch may still be this one.
+// forget empties the file if none of its agents is alive, because the file is then left over from an earlier launch
+// with the same key. The file is kept if rank is set and has no line in it, because the lines may be from the current
+// launch.
 func (r *Roster) forget(rank *int) error {
 	free, err := r.tryLock(firstAgent, allAgents)
 	if err != nil || !free {
@@ -143,7 +144,7 @@ func (r *Roster) forget(rank *int) error {
 	return errors.Join(err, r.unlock(firstAgent, allAgents))
 }
 
-// sign appends the agent's first line, unless it is within the job of another member.
+// sign appends the agent's first line, unless this process runs in the job of another agent.
 func (r *Roster) sign(rank *int) error {
 	earlier, gone, err := r.lines()
 	if err != nil {
@@ -161,7 +162,7 @@ func (r *Roster) sign(rank *int) error {
 		return err
 	}
 
-	all, _, err := r.lines() // again: others may have signed before us
+	all, _, err := r.lines() // read again, because others may have signed before us
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (r *Roster) sign(rank *int) error {
 	return nil
 }
 
-// isNested reports whether this process descends from one of agents that has not left and is alive.
+// isNested reports whether this process descends from one of agents that is alive and has not left.
 func (r *Roster) isNested(agents, gone []line) bool {
 	var above []int
 	for p := range procfile.Ancestors() {
@@ -198,7 +199,7 @@ func (r *Roster) alive(l line) bool {
 // ID returns a string shared by exactly the agents of this roster.
 func (r *Roster) ID() string { return strconv.FormatInt(r.id, 10) }
 
-// JoinIndex returns how many agents had joined before this one.
+// JoinIndex returns how many agents joined before this agent.
 func (r *Roster) JoinIndex() int { return r.joinIndex }
 
 // HasOthers reports whether another agent has joined, before or after this one.
@@ -211,8 +212,8 @@ func (r *Roster) HasOthers() bool {
 	return r.hasOthers
 }
 
-// TakeHost tries to become the agent that measures the host, and reports whether this agent is. At any time at most one
-// agent is.
+// TakeHost tries to become the agent that measures the host, and reports whether this agent measures it. At most one
+// agent measures the host at any time.
 func (r *Roster) TakeHost() bool {
 	if !r.measuresHost {
 		r.measuresHost, _ = r.tryLock(hostByte, 1)
@@ -229,8 +230,9 @@ func (r *Roster) ReleaseHost() {
 }
 
 // Leave records that this agent has written its report to part ("" if that failed) and closes the roster, which must
-// not be used afterwards. announced is the number of ranks that the launcher started on the node, 0 if unknown. The
-// last agent to leave gets the paths of all reports, its own included, and must combine them. The other agents get nil.
+// not be used afterwards. announced is the number of ranks that the launcher started on the node, or 0 if unknown. For
+// the last agent to leave, Leave returns the paths of all reports, including the agent's own, and the agent must
+// combine them. For the other agents it returns nil.
 func (r *Roster) Leave(part string, announced int) []string {
 	defer r.file.Close()
 
@@ -246,7 +248,7 @@ func (r *Roster) Leave(part string, announced int) []string {
 	return r.leaveUncounted(part)
 }
 
-// leaveAnnounced leaves a roster with a known number of agents. The agent that completes that number is the last to
+// leaveAnnounced leaves a roster with a known number of agents. The agent that completes the number is the last to
 // leave. If the ranks run several commands one after the other, each command is a round with a separate last agent.
 func (r *Roster) leaveAnnounced(part string, announced int) []string {
 	if r.append(line{Lock: r.lock, Left: true, Part: part, Round: r.round}) != nil {
@@ -267,8 +269,8 @@ func (r *Roster) leaveAnnounced(part string, announced int) []string {
 	return partPaths(gone[:announced])
 }
 
-// isEmpty reports whether no other agent is in the roster. If so, it locks the roster. It waits briefly for agents that
-// have left and still hold their locks.
+// isEmpty reports whether there is no other agent in the roster. If so, it locks the roster. It waits briefly for
+// agents that have left and still hold their locks.
 func (r *Roster) isEmpty() bool {
 	for range tries {
 		if alone, err := r.tryLock(firstAgent, allAgents); alone || err != nil {
@@ -317,7 +319,7 @@ func (r *Roster) remove() {
 		if err != nil {
 			continue
 		}
-		if free, _ := (&Roster{file: f}).tryLock(firstAgent, allAgents); free { // a joining agent finds it busy
+		if free, _ := (&Roster{file: f}).tryLock(firstAgent, allAgents); free { // an agent that joins now gets errBusy
 			os.Remove(path)
 		}
 		f.Close()
@@ -327,14 +329,14 @@ func (r *Roster) remove() {
 // own reports whether l belongs to this agent.
 func (r *Roster) own(l line) bool { return l.Lock == r.lock }
 
-// append writes l with a single call, so that lines of different agents are not mixed.
+// append writes l in a single call, so that the lines of different agents are not interleaved.
 func (r *Roster) append(l line) error {
 	data, _ := json.Marshal(l) // numbers and a path never fail
 	_, err := r.file.Write(append(data, '\n'))
 	return err
 }
 
-// lines reads the file and returns its lines as parse does.
+// lines reads the file and returns its lines, split as by parse.
 func (r *Roster) lines() (in, out []line, err error) {
 	data, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxSize))
 	if err != nil {
@@ -344,14 +346,14 @@ func (r *Roster) lines() (in, out []line, err error) {
 	return in, out, nil
 }
 
-// tryLock takes the lock on length bytes from start on, and reports whether the lock was free.
+// tryLock takes the lock on length bytes beginning at start, and reports whether the lock was free.
 func (r *Roster) tryLock(start, length int64) (bool, error) {
 	l := lockOf(unix.F_WRLCK, start, length)
 	err := unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 		return false, nil
-	case err != nil: // a file system without locks
+	case err != nil: // the file system may not support locks
 		return false, &os.PathError{Op: "lock", Path: r.file.Name(), Err: err}
 	}
 

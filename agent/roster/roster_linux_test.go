@@ -21,7 +21,7 @@ import (
 // key returns a key that is unique to the test.
 func key(t *testing.T) Key { return Key{RunID: t.Name(), Launch: "mpi-1", NodeName: "node1"} }
 
-// enterAs joins as a rank; a negative one means no rank.
+// enterAs joins as the given rank. A negative rank means no rank.
 func enterAs(t *testing.T, dir string, k Key, rank int) *Roster {
 	t.Helper()
 	var own *int
@@ -35,7 +35,7 @@ func enterAs(t *testing.T, dir string, k Key, rank int) *Roster {
 	return r
 }
 
-// isEmpty fails the test if a directory is not empty.
+// isEmpty fails the test unless the directory is empty.
 func isEmpty(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -44,7 +44,7 @@ func isEmpty(t *testing.T, dir string) {
 	}
 }
 
-// Of the announced ranks, exactly the last one to leave gets all parts, in any order.
+// Of the announced ranks, only the last one to leave gets all parts, whatever the order in which they leave.
 func TestLeave_LastAnnouncedRankGetsAllParts(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
@@ -71,18 +71,19 @@ func TestLeave_LastAnnouncedRankGetsAllParts(t *testing.T) {
 	all.Wait()
 
 	if len(closed) != 1 || len(closed[0]) != ranks {
-		t.Fatalf("%d agents got parts, want one with %d: %v", len(closed), ranks, closed)
+		t.Fatalf("%d agents got parts, want one agent with %d parts: %v", len(closed), ranks, closed)
 	}
 	isEmpty(t, dir)
 }
 
-// Ranks that run two commands, one after the other, make two node reports, however the commands of the ranks overlap.
-func TestLeave_EachCommandOfTheRanksMakesOneReport(t *testing.T) {
+// If each rank runs two commands, one after the other, there are two node reports, even if the second command of a rank
+// overlaps the first command of another.
+func TestLeave_EachCommandOfTheRanksHasOneReport(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
 	a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
 	if got := a.Leave("/a", 2); got != nil {
-		t.Errorf("an agent that does not leave last got %q, want nothing", got)
+		t.Errorf("an agent that is not the last to leave got %q, want no parts", got)
 	}
 	second := enterAs(t, dir, k, 0)
 	if got := b.Leave("/b", 2); !slices.Equal(got, []string{"/a", "/b"}) {
@@ -90,7 +91,7 @@ func TestLeave_EachCommandOfTheRanksMakesOneReport(t *testing.T) {
 	}
 	last := enterAs(t, dir, k, 1)
 	if got := last.Leave("/last", 2); got != nil {
-		t.Errorf("an agent that does not leave last got %q, want nothing", got)
+		t.Errorf("an agent that is not the last to leave got %q, want no parts", got)
 	}
 	if got := second.Leave("/second", 2); !slices.Equal(got, []string{"/last", "/second"}) {
 		t.Errorf("the last agent of the second commands got %q, want /last and /second", got)
@@ -98,7 +99,7 @@ func TestLeave_EachCommandOfTheRanksMakesOneReport(t *testing.T) {
 	isEmpty(t, dir)
 }
 
-// Without an announced number, the agent that finds no other one closes the roster.
+// Without an announced number of ranks, the agent that finds no other agent is the last to leave.
 func TestLeave_LastUncountedAgentGetsAllParts(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
@@ -112,10 +113,10 @@ func TestLeave_LastUncountedAgentGetsAllParts(t *testing.T) {
 	}
 
 	if got := b.Leave("/b", 0); got != nil {
-		t.Errorf("the first agent to leave got %q, want nothing", got)
+		t.Errorf("the first agent to leave got %q, want no parts", got)
 	}
 	if got := a.Leave("/a", 0); got != nil {
-		t.Errorf("the second agent to leave got %q, want nothing", got)
+		t.Errorf("the second agent to leave got %q, want no parts", got)
 	}
 	if got := c.Leave("/c", 0); !slices.Equal(got, []string{"/b", "/a", "/c"}) {
 		t.Errorf("the last agent to leave got %q, want /b, /a, /c", got)
@@ -173,11 +174,11 @@ func TestLeave_RankWithoutReportGivesNoParts(t *testing.T) {
 	a, b := enterAs(t, dir, key(t), 0), enterAs(t, dir, key(t), 1)
 	a.Leave("", 2)
 	if got := b.Leave("/b", 2); got != nil {
-		t.Errorf("the last rank got %q although the other wrote no part, want nothing", got)
+		t.Errorf("the last rank got %q although the other rank wrote no part, want no parts", got)
 	}
 }
 
-// One agent at a time measures the host, and the next one after it leaves or dies.
+// Only one agent at a time measures the host. Another agent takes over when that agent releases the host or dies.
 func TestTakeHost_OneAgentAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -189,13 +190,13 @@ func TestTakeHost_OneAgentAtATime(t *testing.T) {
 	if got := []bool{b.TakeHost(), a.TakeHost()}; !slices.Equal(got, []bool{true, false}) {
 		t.Errorf("after ReleaseHost, TakeHost of second, first agent = %v, want true, false", got)
 	}
-	b.file.Close() // as the kernel does when it dies
+	b.file.Close() // as the kernel does when the agent dies
 	if !a.TakeHost() {
 		t.Error("TakeHost is false after the agent that measured the host died, want true")
 	}
 }
 
-// Lines of killed agents do not count for the next launch with the same key.
+// The next launch with the same key ignores the lines of killed agents.
 func TestJoin_IgnoresKilledAgents(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []int{-1, 3} {
@@ -205,15 +206,15 @@ func TestJoin_IgnoresKilledAgents(t *testing.T) {
 
 		r := enterAs(t, dir, k, rank)
 		if r.HasOthers() || r.JoinIndex() != 0 {
-			t.Errorf("rank %d: HasOthers %v, JoinIndex %d; want false, 0 after a dead agent",
+			t.Errorf("rank %d after a killed agent: HasOthers %v, JoinIndex %d; want false, 0",
 				rank, r.HasOthers(), r.JoinIndex())
 		}
 		r.Leave("", 1)
 	}
 }
 
-// The roster of killed agents is removed a day later by the last agent of another one, but not a roster with living
-// agents, or one that may wait for late ranks.
+// The last agent of a roster also removes other rosters of killed agents after a day. It keeps rosters with living
+// agents, and younger rosters, which may be waiting for late ranks.
 func TestLeave_RemovesAbandonedRosters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -244,19 +245,19 @@ func TestLeave_RemovesAbandonedRosters(t *testing.T) {
 	}
 }
 
-// A rank that joins after the others have left is one of them.
-func TestJoin_LateRankBelongsToTheNode(t *testing.T) {
+// A rank that joins after the other ranks have left still belongs to the node.
+func TestJoin_LateRankBelongsToNode(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
 	if got := enterAs(t, dir, k, 0).Leave("/0", 2); got != nil {
-		t.Errorf("an agent that does not leave last got %q, want nothing", got)
+		t.Errorf("an agent that is not the last to leave got %q, want no parts", got)
 	}
 	if got := enterAs(t, dir, k, 1).Leave("/1", 2); !slices.Equal(got, []string{"/0", "/1"}) {
 		t.Errorf("the late rank got %q, want /0 and /1", got)
 	}
 }
 
-// If a rank was killed, no agent combines the node.
+// If a rank was killed, no agent gets the parts to combine.
 func TestLeave_KilledRankGivesNoParts(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []int{2, 0} {
@@ -264,7 +265,7 @@ func TestLeave_KilledRankGivesNoParts(t *testing.T) {
 		a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
 		a.file.Close()
 		if got := b.Leave("/b", announced); got != nil {
-			t.Errorf("announced %d: got %q, want nothing after another agent was killed", announced, got)
+			t.Errorf("announced %d: got %q, want no parts after another agent was killed", announced, got)
 		}
 	}
 }
@@ -284,22 +285,22 @@ func TestJoin_DifferentKeysShareNothing(t *testing.T) {
 	}
 	for _, k := range keys {
 		if !enterAs(t, dir, k, 0).TakeHost() {
-			t.Errorf("TakeHost with the key %+v is false, want true: no key shares a roster", k)
+			t.Errorf("TakeHost with the key %+v is false, want true: different keys must not share a roster", k)
 		}
 	}
 }
 
-// A foreign file, or something that is not a file, is no roster; the next directory is used.
+// If the path is another user's file, or not a regular file, the next directory is used.
 func TestJoin_SkipsForeignFiles(t *testing.T) {
 	t.Parallel()
 	k := key(t)
 	bad := map[string]func(path string) error{
-		"a link":      func(path string) error { return os.Symlink("/etc/passwd", path) },
-		"a directory": func(path string) error { return os.Mkdir(path, 0o755) },
-		"a pipe":      func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"symbolic link": func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"directory":     func(path string) error { return os.Mkdir(path, 0o755) },
+		"pipe":          func(path string) error { return unix.Mkfifo(path, 0o600) },
 	}
 	if os.Geteuid() == 0 {
-		bad["another user's"] = func(path string) error {
+		bad["file of another user"] = func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o666), os.Chown(path, 12345, 12345))
 		}
 	}
@@ -310,7 +311,7 @@ func TestJoin_SkipsForeignFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Join([]string{dir}, k, nil); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s in place of the roster: error %v, want one with its path %s", name, err, path)
+			t.Errorf("%s instead of the roster: error %v, want an error with the path %s", name, err, path)
 		}
 		r, err := Join([]string{dir, next}, k, nil)
 		if err != nil {
@@ -329,7 +330,7 @@ func TestParse_SkipsDamagedLines(t *testing.T) {
 	t.Parallel()
 	in, out := parse([]byte("{\"lock\":1024,\"pid\":7}\nnoise\n{\"lock\":0}\n{\"lock\":1025,\"left\":true,\"piece\":\"/a\"}\n{\"lock\":1"))
 	if len(in) != 1 || len(out) != 1 {
-		t.Errorf("joined %+v, left %+v, want one of each", in, out)
+		t.Errorf("joined %+v, left %+v, want one line of each", in, out)
 	}
 }
 
@@ -339,17 +340,17 @@ func FuzzParse(f *testing.F) {
 		in, out := parse(data)
 		for _, l := range append(in, out...) {
 			if l.Lock <= 0 {
-				t.Errorf("line %+v has no lock, want it skipped", l)
+				t.Errorf("parsed line %+v has no lock, want it skipped", l)
 			}
 		}
 		partPaths(out)
 	})
 }
 
-// within is the variable by which the test starts itself within the job of another agent.
+// within is the environment variable with which the test starts itself in the job of another agent.
 const within = "PERFAGENT_TEST_WITHIN"
 
-// A process below an agent of the roster is none of its ranks.
+// A descendant of an agent in the roster is not one of the ranks.
 func TestJoin_RefusesNestedAgent(t *testing.T) {
 	k := Key{RunID: "TestJoin_RefusesNestedAgent", NodeName: "node1"}
 	if dir := os.Getenv(within); dir != "" {
@@ -369,6 +370,6 @@ func TestJoin_RefusesNestedAgent(t *testing.T) {
 		t.Errorf("nested test: %v, want \"nested: true, descends: true\": %s", err, out)
 	}
 	if outer.HasOthers() {
-		t.Error("HasOthers is true, want a nested agent not to count")
+		t.Error("HasOthers is true, want false: a nested agent is not counted")
 	}
 }

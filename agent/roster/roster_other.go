@@ -7,7 +7,7 @@ import "errors"
 // A Roster represents an agent's membership in a roster. There are no rosters on this system.
 type Roster struct{}
 
-// Join returns errors.ErrUnsupported, because a roster needs the locks of Linux.
+// Join returns errors.ErrUnsupported, because a roster needs Linux's locks.
 func Join([]string, Key, *int) (*Roster, error) { return nil, errors.ErrUnsupported }
 
 // ID returns "".

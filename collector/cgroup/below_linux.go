@@ -13,10 +13,10 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxGroups is how many groups walk visits at most.
+// maxGroups is the largest number of groups that walk visits.
 const maxGroups = 4096
 
-// walk calls visit for the group dir and all groups below it. It skips groups that are removed while it walks.
+// walk calls visit for the group dir and all groups below it. It skips groups that are removed during the walk.
 func walk(dir string, visit func(dir string) error) error {
 	todo, seen := []string{dir}, 0
 	for len(todo) > 0 {
@@ -34,7 +34,7 @@ func walk(dir string, visit func(dir string) error) error {
 }
 
 // children returns the groups directly below the group dir. A kernel directory has two links plus one per subdirectory,
-// so most directories need not be listed.
+// so directories with two links need not be listed.
 func children(dir string) []string {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil || st.Nlink == 2 {
@@ -54,34 +54,34 @@ func children(dir string) []string {
 	return below
 }
 
-// countCostRatio is the pause after a count divided by the duration of the count, so that counting takes at most a
-// 300th of a core. It may take more if the pause is cut to maxCountAge.
+// countCostRatio is the pause after a count divided by the duration of the count. Counting then takes at most a 300th
+// of a core, or more if the pause is limited to maxCountAge.
 const countCostRatio = 300
 
-// maxCountAge is the maximum age of a count, and the longest pause after one, even if it took long because it had to
-// wait for a CPU.
+// maxCountAge is the maximum age of a count, and so the longest pause after a count, even after a count that took long
+// because it had to wait for a CPU.
 const maxCountAge = 2 * time.Second
 
-// A group with at most fewProcesses is counted again after fewProcessesInterval at the latest, because a group that was
+// A group with at most fewProcesses processes is counted again within fewProcessesInterval, because a group that was
 // empty a moment ago may have processes now.
 const (
 	fewProcesses         = 64
 	fewProcessesInterval = 100 * time.Millisecond
 )
 
-// pauseAfter returns the pause after a count that took the given time.
+// pauseAfter returns the pause after a count with the duration took.
 func pauseAfter(took time.Duration) time.Duration { return min(countCostRatio*took, maxCountAge) }
 
-// A taskCounter counts the processes and threads of a group, not in every sample: the kernel sorts the cgroup.procs of
-// a big group at each read, and every group below has a file to read, too.
+// A taskCounter counts the processes and threads of a group, but not in every sample. The kernel sorts the cgroup.procs
+// of a big group at each read, and every group below has another file to read.
 type taskCounter struct {
 	next               time.Time
 	processes, threads float64
-	zombies            float64 // ended tasks in pids.current that were not waited for yet
+	zombies            float64 // tasks in pids.current that have ended but were not waited for yet
 }
 
-// read sets c.Processes and c.Threads. It counts again if the pause after the last count is over; otherwise it uses
-// that count.
+// read sets c.Processes and c.Threads. It counts again if the pause after the last count is over; otherwise it uses the
+// last count.
 func (s *taskCounter) read(g *Group, c *Counters) {
 	start := time.Now()
 	if g.threadsFile != "" {
@@ -109,15 +109,15 @@ func (s *taskCounter) read(g *Group, c *Counters) {
 	}
 }
 
-// countZombies counts the ended tasks that pids.current still includes and the task lists omit. before is pids.current
-// from before the lists were read. It is read again afterwards, and the lower number counts, as tasks may come and go
-// meanwhile.
+// countZombies counts the ended tasks that pids.current still includes but the task lists omit. before is the value of
+// pids.current before the lists were read. countZombies reads pids.current again and uses the lower value, because
+// tasks may have started or ended between the reads.
 func (s *taskCounter) countZombies(g *Group, before float64) {
 	s.zombies = 0
 	if !(before > s.processes) {
 		return
 	}
-	var none Counters // errors are recorded already
+	var none Counters // errors were already recorded
 	if alive := g.countLines(&none, g.threadList()); alive > 0 {
 		s.zombies = max(0, min(before, none.number(&g.r, g.threadsFile))-alive)
 	}
@@ -136,7 +136,7 @@ func (g *Group) countLines(c *Counters, name string) float64 {
 	lines := 0
 	err := walk(g.primary[0].dir(), func(dir string) error {
 		path := filepath.Join(dir, name)
-		// Open it each time: v1 returns the same list again if an open file is read at least once a second.
+		// Open the file each time: in v1, an open file that is read at least once a second always returns the same list.
 		data, err := g.r.ReadOnce(path, maxTable)
 		if err != nil {
 			return err
@@ -156,14 +156,14 @@ func (g *Group) countLines(c *Counters, name string) float64 {
 	return float64(lines)
 }
 
-// descendantOOMs sums the OOM kills of the groups below a v1 group, because in v1 each group counts only its own.
+// descendantOOMs sums the OOM kills of the groups below a v1 group. In v1, no group counts the kills of other groups.
 type descendantOOMs struct {
 	next time.Time
-	seen map[string]float64 // last count by directory; removed groups stay
+	seen map[string]float64 // last count by directory; includes removed groups
 	sum  float64
 }
 
-// read sums the kills again if the pause after the last sum is over; otherwise it returns that sum. A group with an
+// read sums the kills again if the pause after the last sum is over; otherwise it returns the last sum. A group with an
 // unreadable file keeps its last count.
 func (f *descendantOOMs) read(g *Group) float64 {
 	start := time.Now()
@@ -189,7 +189,7 @@ func (f *descendantOOMs) read(g *Group) float64 {
 			f.seen = map[string]float64{}
 		}
 		f.seen[dir] = v
-		if v < last { // removed and created again
+		if v < last { // the group was removed and created again
 			last = 0
 		}
 		f.sum += v - last

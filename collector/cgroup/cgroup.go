@@ -6,8 +6,8 @@ import (
 )
 
 var (
-	// ErrNoGroups means that no control groups are visible: no hierarchy is mounted, or the mounts do not show the
-	// groups of the process. The error that wraps it has the reason.
+	// ErrNoGroups means that no control groups are visible: no hierarchy is mounted, or the mounts do not show the groups
+	// of the process. The wrapping error states the reason.
 	ErrNoGroups = errors.New("no control groups")
 
 	// ErrBusy means that a group still holds processes and was not removed.
@@ -20,7 +20,8 @@ type Options struct {
 	// mount points below /sys are expected below Sys.
 	Proc, Sys string
 
-	// PID is the process; 0 means this one. Groups is the content of its /proc/PID/cgroup, if that was read already.
+	// PID is the process ID; 0 means this process. Groups is the content of the process's /proc/PID/cgroup if it was
+	// already read; "" = not read.
 	PID    int
 	Groups string
 }
@@ -46,33 +47,34 @@ type Limits struct {
 	// InnerMemoryGroup is the innermost group with the limit Memory; "" if only MemoryGroup has it.
 	InnerMemoryGroup string
 
-	// Failed has the reason, by file name, for each limit that may exist but is unknown. nil means that nothing failed.
+	// Failed maps file names to reasons for limits that may exist but are unknown. nil means that nothing failed.
 	Failed map[string]error
 }
 
 // A TaskLimit is a limit on the number of processes and threads of a group, and their current number.
 type TaskLimit struct {
-	Name      string // the file that sets it, ".../pids.max"
+	Name      string // path of the file that sets the limit, ".../pids.max"
 	Max, Used int64
 }
 
-// Counters are one sample of a group, in seconds and bytes. NaN means unknown. Unless noted otherwise they count from
-// the group's creation; Memory, Processes and Threads may also fall. Each counter belongs to the process's group in the
-// hierarchy of its controller.
+// Counters are one sample of a group, in seconds and bytes. NaN means unknown. Unless noted otherwise, they count from
+// the group's creation; Memory, Processes and Threads are current values. Each counter belongs to the process's group
+// in the hierarchy of the counter's controller.
 type Counters struct {
 	// CPUSeconds is the CPU time of the group and all groups below it, including processes that have ended. (v2
 	// cpu.stat usage_usec, v1 cpuacct.usage.)
 	CPUSeconds float64
 
-	// Periods, ThrottledPeriods and ThrottledSeconds belong to the group that sets Limits.CPUs; NaN without a limit. A
-	// period counts if any task of the group could run in it. ThrottledSeconds is summed over the CPUs. (cpu.stat.)
+	// Periods, ThrottledPeriods and ThrottledSeconds belong to the group that sets Limits.CPUs; they are NaN without a
+	// limit. A period counts if any task of the group was runnable in it. ThrottledSeconds is summed over the CPUs.
+	// (cpu.stat.)
 	Periods, ThrottledPeriods, ThrottledSeconds float64
 
-	// Memory is the memory charged to the group now: memory.current, or memory.usage_in_bytes. WorkingSet excludes the
-	// pages that can be dropped at once (Memory − inactive_file, at least 0, as in the kubelet). PageCache is the
-	// reclaimable cache of files. It excludes tmpfs and shared memory, which the kernel counts as cache (file − shmem;
-	// v1 total_cache − total_shmem). PeakMemory is the kernel's maximum of Memory (memory.peak since Linux 5.19,
-	// memory.max_usage_in_bytes).
+	// Memory is the memory currently charged to the group: memory.current, or memory.usage_in_bytes. WorkingSet excludes
+	// the pages that can be dropped immediately (Memory − inactive_file, at least 0, as in the kubelet). PageCache is the
+	// reclaimable cache of files. It excludes tmpfs and shared memory, which the kernel counts as cache (file − shmem; v1
+	// total_cache − total_shmem). PeakMemory is the maximum of Memory that the kernel recorded (memory.peak since Linux
+	// 5.19, memory.max_usage_in_bytes).
 	Memory, WorkingSet, PageCache, PeakMemory float64
 
 	// Swap is the group's swapped-out memory, which is not part of Memory. (v2 memory.swap.current, v1 total_swap of
@@ -80,51 +82,52 @@ type Counters struct {
 	Swap float64
 
 	// LimitWorkingSet, LimitPageCache and LimitPeak are WorkingSet, PageCache and PeakMemory of the group that sets
-	// Limits.Memory. That is the group itself, or an ancestor, with everything else that runs in it. LimitUnreclaimable
-	// is that group's Memory − PageCache, which the kernel cannot reclaim without swap. They are NaN without a limit,
-	// and if a hidden ancestor sets it.
+	// Limits.Memory. This is either the process's group or an ancestor, including all other processes in it.
+	// LimitUnreclaimable is Memory − PageCache of the same group, which the kernel cannot reclaim without swap. They are
+	// NaN without a limit, or if a hidden ancestor sets the limit.
 	LimitWorkingSet, LimitPageCache, LimitPeak, LimitUnreclaimable float64
 
-	// OOMKills counts the OOM kills in the group and all groups below it, whether a group's limit or the host's memory
-	// was the cause. (v2 memory.events oom_kill includes the groups below. v1 memory.oom_control counts a kill in the
-	// victim's group only, so the groups below are added; a removed group stays in the sum with its last count.)
+	// OOMKills counts the OOM kills in the group and all groups below it, no matter whether a group or the host ran out of
+	// memory. (v2 memory.events oom_kill includes the groups below. v1 memory.oom_control counts a kill only in the
+	// victim's group, so the groups below are added; a removed group stays in the sum with its last count.)
 	OOMKills float64
 
-	// OOMs counts how often a limit of the group, or of a group below it, forced the kernel to kill. LimitOOMs counts
-	// how often the limit of the group that sets Limits.Memory did, wherever the victim was. (v2 oom of memory.events
-	// and memory.events.local; NaN in v1.)
+	// OOMs counts how often a limit of the group, or of a group below it, forced the kernel to kill. LimitOOMs counts how
+	// often the limit of the group that sets Limits.Memory did so, no matter in which group the victim was. (v2 oom of
+	// memory.events and memory.events.local; NaN in v1.)
 	OOMs, LimitOOMs float64
 
-	// UnderOOM reports that the group is out of memory at this moment, because of its limit or an ancestor's. (v1
+	// UnderOOM reports whether the group is currently out of memory, because of its limit or an ancestor's. (v1
 	// under_oom.)
 	UnderOOM bool
 
-	// ReadBytes and WriteBytes are storage bytes without discards, of devices that are not stacked on other devices.
-	// (v2 io.stat; v1 blkio.throttle.io_service_bytes, which counts only if there is a throttle rule, so they are NaN
-	// if it lists no device. In v1 they are also NaN if the blkio group is not the group of CPU or memory.)
+	// ReadBytes and WriteBytes are the bytes read from and written to storage, without discards, on devices that are not
+	// stacked on other devices. (v2 io.stat; v1 blkio.throttle.io_service_bytes, which counts only if there is a throttle
+	// rule, so they are NaN if it lists no device. In v1 they are also NaN if the blkio group differs from the CPU and
+	// memory groups.)
 	ReadBytes, WriteBytes float64
 
 	// Processes and Threads are the numbers of current processes and threads in the group and all groups below it. If
-	// there are many, these may be the numbers of an earlier Read: see Group.Read.
+	// there are many, the numbers may be from an earlier Read: see Group.Read.
 	Processes, Threads float64
 
 	// Pressure is the PSI of the v2 group.
 	Pressure Pressure
 
-	// Failed has the reason, by file name, for each file that existed when the group was found but could not be read.
-	// nil means that nothing failed.
+	// Failed maps file names to reasons for files that existed when the group was found but could not be read. nil means
+	// that nothing failed.
 	Failed map[string]error
 }
 
-// Reclaim has the signs that a group needed more memory than it had, so that the peak of its memory does not show its
-// need. NaN means unknown.
+// Reclaim holds signs that a group needed more memory than it had, so that its peak memory is lower than its need. NaN
+// means unknown.
 type Reclaim struct {
-	Swap float64 // bytes that are swapped out at the moment
-	// Refaults counts the bytes that were read again after the kernel had dropped them or swapped them out
+	Swap float64 // bytes that are currently swapped out
+	// Refaults counts the bytes that were read again after the kernel had dropped or swapped them out
 	// (workingset_refault_file and _anon of memory.stat).
 	Refaults float64
 	// High is the lowest memory.high, in bytes, of the process's group and its visible ancestors. HighEvents counts how
-	// often High was exceeded and memory was reclaimed (v2 only).
+	// often High was exceeded and memory was reclaimed. Both are known only in v2.
 	High, HighEvents float64
 }
 

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// A Group is a process's membership in control groups, which only Linux has.
+// A Group is a process's membership in control groups. Only Linux has control groups.
 type Group struct{}
 
 // Find returns ErrNoGroups on this system.

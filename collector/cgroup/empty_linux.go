@@ -16,12 +16,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// exitTimeout is how long Remove waits for processes that are ending, in total. The kernel takes 100 to 200 ms per GiB
-// to free the memory of a process.
+// exitTimeout is the longest time that Remove waits for ending processes, in total. The kernel needs 100 to 200 ms per
+// GiB to free the memory of a process.
 const exitTimeout = 500 * time.Millisecond
 
 // awaitEmpty waits until no process is left in the groups. A killed process stays in its group until its memory is
-// freed, often after its parent has ended. If a process is not ending, it returns ErrBusy at once.
+// freed, often after its parent has ended. If a process is not ending, awaitEmpty returns ErrBusy immediately.
 func awaitEmpty(dirs []hierarchyDir) error {
 	until := time.Now().Add(exitTimeout)
 	for {
@@ -41,7 +41,7 @@ func awaitEmpty(dirs []hierarchyDir) error {
 }
 
 // findOccupied returns a group that holds processes, their number, and whether one of them is not ending. It skips
-// unreadable groups, because their removal will fail with the kernel's error.
+// unreadable groups; their removal fails later, with the kernel's error.
 func findOccupied(dirs []hierarchyDir) (dir string, n int, living bool) {
 	for _, b := range dirs {
 		pids, err := processesIn(b.dir)
@@ -59,8 +59,8 @@ func findOccupied(dirs []hierarchyDir) (dir string, n int, living bool) {
 	return dir, n, false
 }
 
-// isPopulated reports whether the v2 group dir has processes, including processes that have ended but still hold
-// memory, which cgroup.procs omits.
+// isPopulated reports whether the v2 group dir has processes. Unlike cgroup.procs, it includes processes that have
+// ended but still hold memory.
 func isPopulated(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && slices.Contains(strings.Split(string(data), "\n"), "populated 1")
@@ -77,14 +77,14 @@ func processesIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// isEnding reports whether the process has ended, or all its threads are about to end.
+// isEnding reports whether the process has ended or all its threads are ending.
 func isEnding(pid int) bool {
-	if pid <= 0 { // of another pid namespace
+	if pid <= 0 { // process of another PID namespace
 		return false
 	}
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(tasks)
-	if err != nil { // procfs may also hide it
+	if err != nil { // ended, or hidden by procfs
 		return errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 	}
 	return !slices.ContainsFunc(threads, func(e os.DirEntry) bool {

@@ -9,20 +9,21 @@ import (
 )
 
 const (
-	// maxFile is the maximum size of a file of a group. The longest files, io.stat and the cpuset lists of the largest
-	// hosts, stay far below it.
+	// maxFile is the maximum size of a file of a group, in bytes. Even the longest files, io.stat and the cpuset lists of
+	// the largest hosts, are far smaller.
 	maxFile = 256 << 10
 
-	// maxTable is the maximum size of /proc/PID/mountinfo and of cgroup.procs, enough for half a million processes.
+	// maxTable is the maximum size of /proc/PID/mountinfo and cgroup.procs, in bytes. It is enough for half a million
+	// processes.
 	maxTable = 4 << 20
 )
 
-// A reader reads small kernel files, and keeps open the ones that every sample reads.
+// A reader reads small kernel files, and keeps the files open that every sample reads.
 type reader struct{ *procfile.Files }
 
 func newReader() reader { return reader{procfile.NewFiles()} }
 
-// value reads the file at path, which has a single value.
+// value reads the file at path, which contains a single value.
 func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (float64, error) {
 	data, err := r.ReadKeepOpen(path, maxFile)
 	if err != nil {
@@ -63,11 +64,11 @@ func unexpectedContent(data []byte) error {
 	return fmt.Errorf("not understood: %q", data)
 }
 
-// exists reports whether there is a file at path, readable or not.
+// exists reports whether a file exists at path, even if it is not readable.
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
-// existingPath returns path, or "" if the file does not exist. That is not a failure: some kernels, and some sets of
-// controllers, lack the file.
+// existingPath returns path, or "" if the file does not exist. A missing file is not a failure: some kernels and some
+// sets of controllers lack it.
 func existingPath(path string) string {
 	if exists(path) {
 		return path

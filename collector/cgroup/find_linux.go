@@ -15,18 +15,18 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A membership is the group that a process is in, in one hierarchy.
+// A membership is the group of a process in one hierarchy.
 type membership struct {
-	// dirs are the directories of the group and its visible ancestors, nearest first; names are their paths in
-	// /proc/PID/cgroup.
+	// dirs are the directories of the group and its visible ancestors, nearest first. names are the paths of these groups
+	// in /proc/PID/cgroup.
 	dirs, names []string
 
 	v2      bool
-	counts  bool // false for the root of the hierarchy, which has the machine's counters
-	created bool // by perfagent, for a job; all such memberships have the same processes
+	counts  bool // false for the root of the hierarchy: its counters are the machine's
+	created bool // created by perfagent for a job; all these memberships have the same processes
 	hidden  bool // some ancestors are not visible
 
-	paths []levelFile // cache of path
+	paths []levelFile // cache of the results of path
 }
 
 // A levelFile is the path of a file of the group or of an ancestor. level is the index in dirs.
@@ -35,7 +35,7 @@ type levelFile struct {
 	name, path string
 }
 
-// path returns the path of the file name in the group at the given level of dirs. It caches the string.
+// path returns the path of the file name in the group at the given level of dirs. It caches the result.
 func (p *membership) path(level int, name string) string {
 	for i := range p.paths {
 		if f := &p.paths[i]; f.level == level && f.name == name {
@@ -55,13 +55,14 @@ func (p *membership) hasCounters() bool { return p != nil && p.counts }
 
 // A view is the visible part of all hierarchies.
 type view struct {
-	pid     int // in this pid namespace
+	pid     int // in this process's PID namespace
 	entries []entry
 	mounts  []mount
 	errs    []error // why some hierarchies are not visible
 }
 
-// Find finds the groups of the process that o selects. If none is visible, the error wraps ErrNoGroups and the reason.
+// Find finds the groups of the process selected by o. If no group is visible, the error wraps ErrNoGroups and the
+// reason.
 func Find(o Options) (*Group, error) {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -74,7 +75,7 @@ func Find(o Options) (*Group, error) {
 
 	g.unified = v.membership("")
 	hasV1 := false
-	// pick returns the membership of v1 or, if v1 does not have the controller, of v2.
+	// pick returns the membership in v1 or, if v1 does not have the controller, in v2.
 	pick := func(controller string) *membership {
 		p := v.membership(controller)
 		if p == nil && v.entry(controller) == nil {
@@ -100,8 +101,8 @@ func Find(o Options) (*Group, error) {
 	return g, nil
 }
 
-// readView reads the memberships of the process that o selects, and the mounts: this process's and, if o selects
-// another process, that one's, seen through its root directory.
+// readView reads the memberships of the process selected by o, and the mounts of this process. If o selects another
+// process, it also reads the mounts of that process, as seen through that process's root directory.
 func (g *Group) readView(o Options) (*view, error) {
 	who := "self"
 	if o.PID != 0 {
@@ -128,7 +129,7 @@ func (g *Group) readView(o Options) (*view, error) {
 	}
 	theirs, err := g.r.ReadOnce(filepath.Join(o.Proc, who, "mountinfo"), maxTable)
 	if err != nil {
-		return v, errOwn // use our own mounts alone
+		return v, errOwn // use only this process's mounts
 	}
 
 	for _, m := range parseMounts(theirs) {
@@ -143,7 +144,7 @@ func (g *Group) readView(o Options) (*view, error) {
 	return v, nil
 }
 
-// relocateMounts moves the mounts below /sys to sys, and drops all other mounts. If sys is /sys, it returns mounts
+// relocateMounts moves the mounts below /sys to sys and drops all other mounts. If sys is /sys, it returns mounts
 // unchanged.
 func relocateMounts(mounts []mount, sys string) []mount {
 	if sys == "/sys" {
@@ -159,7 +160,7 @@ func relocateMounts(mounts []mount, sys string) []mount {
 	return moved
 }
 
-// entry returns the line of the controller ("" = v2) in /proc/PID/cgroup, or nil.
+// entry returns the line of the controller ("" = v2) in /proc/PID/cgroup, or nil if there is none.
 func (v *view) entry(controller string) *entry {
 	for i, m := range v.entries {
 		if controller == "" && m.controllers == nil || slices.Contains(m.controllers, controller) {
@@ -169,8 +170,8 @@ func (v *view) entry(controller string) *entry {
 	return nil
 }
 
-// membership finds the group in the hierarchy of the controller ("" = v2), in the mount that shows most of the group's
-// ancestors. It returns nil if no mount shows the group.
+// membership finds the group in the hierarchy of the controller ("" = v2), in the mount that shows the most ancestors
+// of the group. It returns nil if no mount shows the group.
 func (v *view) membership(controller string) *membership {
 	member := v.entry(controller)
 	if member == nil {
@@ -183,7 +184,7 @@ func (v *view) membership(controller string) *membership {
 			continue
 		}
 		if slices.ContainsFunc(v.mounts[i+1:], func(later mount) bool { return later.point == m.point }) {
-			continue // a later mount covers it
+			continue // a later mount hides this mount
 		}
 		p, err := m.locate(member.path, v.pid)
 		if err != nil {
@@ -225,7 +226,7 @@ func (m *mount) locate(path string, pid int) (*membership, error) {
 	return p, nil
 }
 
-// parent returns the path of the group above path. It may be outside of the namespace.
+// parent returns the path of the group above path. The result may be outside the namespace.
 func parent(path string) string {
 	path = strings.TrimRight(path, "/")
 	if ups, rest := cutParentRefs(path); rest == "" {
@@ -234,8 +235,8 @@ func parent(path string) string {
 	return cmp.Or(path[:strings.LastIndexByte(path, '/')], "/")
 }
 
-// cutParentRefs splits a path such as "/../../x/y", which begins above the root of the control group namespace: into
-// the number of levels above that root (2), and the rest ("/x/y").
+// cutParentRefs splits a path such as "/../../x/y", which begins above the root of the control group namespace, into
+// the number of levels above that root (2) and the rest ("/x/y").
 func cutParentRefs(path string) (ups int, rest string) {
 	for rest = strings.TrimRight(path, "/"); rest == "/.." || strings.HasPrefix(rest, "/../"); ups++ {
 		rest = rest[len("/.."):]
@@ -243,9 +244,9 @@ func cutParentRefs(path string) (ups int, rest string) {
 	return ups, rest
 }
 
-// search finds the group with the given path below a mount with a root that is further above our namespace than the
-// path's, such as the host's mount in a container. The names of the levels in between are unknown. So it searches for
-// the group that contains the process pid, or else for the only group that matches the rest of the path.
+// search finds the group with the given path below a mount with a root that is further above this process's namespace
+// than the path, such as the host's mount in a container. The names of the levels between them are unknown. So it
+// searches for the group that contains the process pid, or else for the only group that matches the rest of the path.
 func (m *mount) search(path string, pid int) (string, bool) {
 	top, rootRest := cutParentRefs(m.root)
 	ups, rest := cutParentRefs(path)
@@ -283,8 +284,8 @@ func (m *mount) search(path string, pid int) (string, bool) {
 	return "", false
 }
 
-// isRoot reports whether dir is the root of a hierarchy, and not just the top of what a container sees. In v1 only the
-// root has release_agent; in v2 only the root lacks cgroup.events.
+// isRoot reports whether dir is the root of a hierarchy, rather than the topmost visible group in a container. In v1
+// only the root has release_agent; in v2 only the root lacks cgroup.events.
 func isRoot(dir string, v2 bool) bool {
 	if v2 {
 		return !exists(filepath.Join(dir, "cgroup.events"))
@@ -292,7 +293,7 @@ func isRoot(dir string, v2 bool) bool {
 	return exists(filepath.Join(dir, "release_agent"))
 }
 
-// reason returns why no hierarchy is visible.
+// reason returns the reason why no hierarchy is visible.
 func (v *view) reason() error {
 	if len(v.errs) > 0 {
 		return v.errs[0]

@@ -12,7 +12,7 @@ import (
 func BenchmarkGroupSample(b *testing.B) {
 	m, err := NewJobGroup(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
 	if err != nil {
-		b.Skipf("no group can be made here (run as root): %v", err)
+		b.Skipf("cannot create a control group; run as root: %v", err)
 	}
 	defer m.Remove()
 	g := m.Group()
@@ -25,7 +25,7 @@ func BenchmarkGroupSample(b *testing.B) {
 	b.ReportMetric(float64(groupCPU()-before)/float64(b.N), "cpu-ns/op")
 }
 
-// groupCPU is the CPU time of this process, which other load affects less than elapsed time.
+// groupCPU returns the CPU time of this process, which is less affected by other load than elapsed time.
 func groupCPU() int64 {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)

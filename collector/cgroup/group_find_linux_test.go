@@ -12,12 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Find finds the group of each controller, with its ancestors.
+// Find finds the group of each controller and the group's ancestors.
 func TestFind_FindsGroupOfEachController(t *testing.T) {
 	t.Parallel()
-	v1 := func(root, point string) string {
-		return groupMount(root, "/sys/fs/cgroup/"+point, "cgroup", point)
-	}
+	v1 := func(root, point string) string { return groupMount(root, "/sys/fs/cgroup/"+point, "cgroup", point) }
 
 	v1Files := func(dirs ...string) map[string]string {
 		files := map[string]string{}
@@ -48,7 +46,7 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 				mounts: v1("/docker/abc", "memory") + v1("/docker/abc", "cpuacct"),
 				files:  v1Files("memory", "cpuacct")},
 			version: "v1", path: "/docker/abc", acct: []string{"cpuacct"}, memory: []string{"memory"}},
-		"podman v1: a group of the job's in the container": {
+		"podman v1: group of a job within the container": {
 			tree: groupTree{
 				cgroup: "5:memory:/libpod_parent/libpod-1/run\n4:cpuacct:/libpod_parent/libpod-1\n",
 				mounts: v1("/libpod_parent/libpod-1", "memory") + v1("/libpod_parent/libpod-1", "cpuacct"),
@@ -61,19 +59,19 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 				files: map[string]string{"memory/cgroup.procs": "42\n", "unified/cgroup.procs": "42\n",
 					"unified/cgroup.events": "populated 1\n", "unified/cpu.stat": "usage_usec 1\n"}},
 			version: "hybrid", path: "/", cpu: []string{"unified"}, acct: []string{"unified"}, memory: []string{"memory"}, pids: []string{"unified"}},
-		"namespace, process outside of it": {
+		"namespace, process outside": {
 			tree: groupTree{
 				cgroup: "5:memory:/../../other\n4:cpuacct:/\n",
 				mounts: v1("/", "memory") + v1("/", "cpuacct"),
 				files:  v1Files("memory", "cpuacct")},
 			version: "v1", path: "/", acct: []string{"cpuacct"}},
-		"namespace, mount from outside of it": {
+		"namespace, mount from outside": {
 			tree: groupTree{
 				cgroup: "5:memory:/../other/x\n",
 				mounts: v1("/..", "memory"),
 				files:  v1Files("memory", "memory/other", "memory/other/x")},
 			version: "v1", path: "/../other/x", memory: []string{"memory/other/x", "memory/other", "memory"}},
-		"namespace, the host's mount below another root too": {
+		"namespace, host's mount with another root": {
 			tree: groupTree{
 				cgroup: "0::/\n",
 				mounts: groupMount("/", "/sys/fs/cgroup/own", "cgroup2", "x") + groupMount("/../..", "/sys/fs/cgroup/host", "cgroup2", "x"),
@@ -81,19 +79,19 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 					"host/a/cgroup.procs": "", "host/a/x/cgroup.procs": "7\n", "host/a/y/cgroup.procs": "1\n42\n", "host/a/y/cgroup.events": ""}},
 			version: "v2", path: "/", cpu: []string{"host/a/y", "host/a", "host"}, acct: []string{"host/a/y", "host/a", "host"},
 			memory: []string{"host/a/y", "host/a", "host"}, pids: []string{"host/a/y", "host/a", "host"}},
-		"namespace, a neighbour below the host's mount": {
+		"namespace, neighbouring group below host's mount": {
 			tree: groupTree{
 				cgroup: "5:memory:/../app\n",
 				mounts: v1("/../../..", "memory"),
 				files:  v1Files("memory", "memory/k/p/app", "memory/k/q/other", "memory/k/p", "memory/k")},
 			version: "v1", path: "/../app", memory: []string{"memory/k/p/app", "memory/k/p", "memory/k", "memory"}},
-		"several mounts: that with most ancestors": {
+		"several mounts: use the one with most ancestors": {
 			tree: groupTree{
 				cgroup: "5:memory:/a/b\n",
 				mounts: v1("/a/b", "memory") + groupMount("/", "/sys/fs/cgroup/all", "cgroup", "memory") + groupMount("/a", "/sys/fs/cgroup/some", "cgroup", "memory"),
 				files:  v1Files("memory", "all", "all/a", "all/a/b", "some", "some/b")},
 			version: "v1", path: "/a/b", memory: []string{"all/a/b", "all/a", "all"}},
-		"a sibling of the same beginning is not ours": {
+		"sibling with the same prefix": {
 			tree: groupTree{
 				cgroup: "5:memory:/ab\n4:cpuacct:/ab\n",
 				mounts: v1("/a", "memory") + v1("/", "cpuacct"),
@@ -105,13 +103,13 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 				mounts: v1(`/a\040b:c\134d`, "memory"),
 				files:  v1Files("memory", "memory/e")},
 			version: "v1", path: `/a b:c\d/e`, memory: []string{"memory/e", "memory"}},
-		"hybrid: memory is on v1, which is not mounted here": {
+		"hybrid: memory is in v1, which is not mounted": {
 			tree: groupTree{
 				cgroup: "5:memory:/a\n0::/a\n",
 				mounts: groupMount("/", "/sys/fs/cgroup", "cgroup2", "x"),
 				files:  map[string]string{"a/cgroup.procs": "42\n", "a/cgroup.events": ""}},
 			version: "v2", path: "/a", cpu: []string{"a", ""}, acct: []string{"a", ""}, pids: []string{"a", ""}},
-		"hybrid: cpu time of the v2 group where v1 has us in the root": {
+		"hybrid: CPU time from v2, because v1 group is the root": {
 			tree: groupTree{
 				cgroup: "4:cpuacct:/\n5:memory:/user/session-1\n0::/user/session-1\n",
 				mounts: v1("/", "memory") + v1("/", "cpuacct") + groupMount("/", "/sys/fs/cgroup/unified", "cgroup2", "x"),
@@ -128,22 +126,22 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 			o := c.tree.write(t)
 			g := groupFind(t, o)
 			if g.Version() != c.version || g.Path() != c.path {
-				t.Errorf("version %q, path %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
+				t.Errorf("version = %q, path = %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			}
 			for what, p := range map[string]struct {
 				got  *membership
 				want []string
 			}{"cpu": {g.cpu, c.cpu}, "cpuacct": {g.acct, c.acct}, "memory": {g.memory, c.memory}, "pids": {g.pids, c.pids}} {
 				if diff := cmp.Diff(p.want, groupPlaces(o, p.got)); diff != "" {
-					t.Errorf("places of the group of %s (-want +got):\n%s", what, diff)
+					t.Errorf("directories of the %s group and its ancestors (-want +got):\n%s", what, diff)
 				}
 			}
 		})
 	}
 }
 
-// Without a visible group the error is ErrNoGroups, with the reason.
-func TestFind_WithoutGroupGivesReason(t *testing.T) {
+// If no group is visible, the error wraps ErrNoGroups and states the reason.
+func TestFind_ReturnsReasonWithoutGroup(t *testing.T) {
 	t.Parallel()
 	good := groupV2()
 	for name, c := range map[string]struct {
@@ -179,13 +177,13 @@ func TestFind_WithoutGroupGivesReason(t *testing.T) {
 			c.spoil(t, o, nil)
 			g, err := Find(o)
 			if g != nil || !errors.Is(err, ErrNoGroups) || !strings.Contains(err.Error(), c.why) {
-				t.Errorf("Find = %v, %v; want ErrNoGroups with %q", g, err, c.why)
+				t.Errorf("Find = %v, %v; want ErrNoGroups that contains %q", g, err, c.why)
 			}
 		})
 	}
 }
 
-// Another process's groups are found through its root directory if our mounts do not show them.
+// If this process's mounts do not show the groups of another process, Find uses that process's root directory.
 func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
@@ -197,12 +195,12 @@ func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 	g, err := Find(Options{Proc: proc, PID: 7})
 	must(t, err)
 	if l := g.Limits(); l.Memory != 4096 {
-		t.Errorf("memory limit %v, want 4096", l.Memory)
+		t.Errorf("memory limit = %v, want 4096", l.Memory)
 	}
 }
 
-// The parent of a path as seen from a namespace.
-func TestParent(t *testing.T) {
+// Paths are as seen from a control group namespace.
+func TestParent_CanLeaveNamespace(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
 		if got := parent(path); got != want {
@@ -223,7 +221,7 @@ func TestGroup_LimitsAreTheLowestOfGroupAndAncestors(t *testing.T) {
 			"cpu/cgroup.procs": "42\n", "cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n",
 			"cpuset/cgroup.procs": "42\n", "cpuset/cpuset.cpus": "0\n"}}
 
-	slurm := groupTree{ // limits on job and step, none on the task; cpuacct numbers tasks differently
+	slurm := groupTree{ // job and step have limits, the task has none; cpuacct numbers tasks differently
 		cgroup: "5:memory:/slurm/uid_0/job_1/step_0/task_0\n4:cpuacct:/slurm/uid_0/job_1/step_0/task_3\n2:cpu:/\n",
 		mounts: groupMount("/", "/sys/fs/cgroup/memory", "cgroup", "memory") +
 			groupMount("/", "/sys/fs/cgroup/cpuacct", "cgroup", "cpuacct") + groupMount("/", "/sys/fs/cgroup/cpu", "cgroup", "cpu"),
@@ -240,14 +238,14 @@ func TestGroup_LimitsAreTheLowestOfGroupAndAncestors(t *testing.T) {
 		tree groupTree
 		want Limits
 	}{
-		"v2, least over the ancestors":     {groupV2(), Limits{CPUs: 1.5, CPUSetCPUs: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
-		"v2, own":                          {groupV2().with(map[string]string{"kube/pod/app/memory.max": "4096", "kube/pod/app/cpu.max": "1000 100000"}), Limits{CPUs: .01, CPUSetCPUs: 5, Memory: 4096, CPUGroup: "/kube/pod/app", MemoryGroup: "/kube/pod/app"}},
-		"v2, own more than the ancestor's": {groupV2().with(map[string]string{"kube/pod/app/memory.max": "2147483648"}), Limits{CPUs: 1.5, CPUSetCPUs: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
-		"v2, none, cpuset of an ancestor": {groupV2().with(map[string]string{"kube/pod/memory.max": "max\n", "kube/pod/cpu.max": "max 100000\n", "kube/pod/app/cpu.max": "max 100000\n", "kube/pod/app/cpuset.cpus.effective": "-"}),
+		"v2, lowest limit of ancestors":  {groupV2(), Limits{CPUs: 1.5, CPUSetCPUs: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
+		"v2, own limit is lowest":        {groupV2().with(map[string]string{"kube/pod/app/memory.max": "4096", "kube/pod/app/cpu.max": "1000 100000"}), Limits{CPUs: .01, CPUSetCPUs: 5, Memory: 4096, CPUGroup: "/kube/pod/app", MemoryGroup: "/kube/pod/app"}},
+		"v2, own limit above ancestor's": {groupV2().with(map[string]string{"kube/pod/app/memory.max": "2147483648"}), Limits{CPUs: 1.5, CPUSetCPUs: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
+		"v2, no limit, ancestor's cpuset": {groupV2().with(map[string]string{"kube/pod/memory.max": "max\n", "kube/pod/cpu.max": "max 100000\n", "kube/pod/app/cpu.max": "max 100000\n", "kube/pod/app/cpuset.cpus.effective": "-"}),
 			Limits{CPUs: n, CPUSetCPUs: 64, Memory: n}},
-		"v1, least over the ancestors": {groupV1(), Limits{CPUs: .5, CPUSetCPUs: 3, Memory: 209715200, CPUGroup: "/job", MemoryGroup: "/job"}},
-		"podman":                       {podman, Limits{CPUs: .5, CPUSetCPUs: 1, Memory: 67108864, CPUGroup: "/p/c", MemoryGroup: "/p/c"}},
-		"podman in a limited pod that is hidden": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 4096\n"}),
+		"v1, lowest limit of ancestors": {groupV1(), Limits{CPUs: .5, CPUSetCPUs: 3, Memory: 209715200, CPUGroup: "/job", MemoryGroup: "/job"}},
+		"podman":                        {podman, Limits{CPUs: .5, CPUSetCPUs: 1, Memory: 67108864, CPUGroup: "/p/c", MemoryGroup: "/p/c"}},
+		"podman, limit of a hidden pod": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 4096\n"}),
 			Limits{CPUs: .5, CPUSetCPUs: 1, Memory: 4096, CPUGroup: "/p/c"}},
 		"podman without a limit": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 9223372036854771712\n", "memory/memory.limit_in_bytes": "9223372036854771712\n", "cpu/cpu.cfs_quota_us": "-1\n"}),
 			Limits{CPUs: n, CPUSetCPUs: 1, Memory: n}},
@@ -260,9 +258,9 @@ func TestGroup_LimitsAreTheLowestOfGroupAndAncestors(t *testing.T) {
 	}
 }
 
-// A created group is the job's, although its paths differ by hierarchy; where none was created there are limits and no
-// counters.
-func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
+// A created group belongs to the job, although its paths differ between hierarchies. In a hierarchy without a created
+// group, there are limits but no counters.
+func TestGroup_ChildGroupHasCountersWhereCreated(t *testing.T) {
 	t.Parallel()
 	tree := groupV1()
 	tree.cgroup = strings.Replace(tree.cgroup, "pids:/job/task", "pids:/", 1)
@@ -277,39 +275,39 @@ func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
 	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak, want.LimitUnreclaimable = 1.3e8, 5e7, 209715200, 1e8
 	groupSame(t, "counters", in.Read(), want)
 	if l := in.Limits(); l.Memory != 209715200 || l.CPUs != .5 || l.CPUGroup != "/job" || in.Path() != "/job/task/made" {
-		t.Errorf("limits %+v of %s; want 200 MiB, .5 CPUs of /job, path /job/task/made", l, in.Path())
+		t.Errorf("limits = %+v, path = %s; want 200 MiB, .5 CPUs of /job, path /job/task/made", l, in.Path())
 	}
 }
 
-// The next call returns a changed limit, and Read then returns counters of the group that sets it.
+// The next call of Limits returns a changed limit. After that, Read returns counters of the group that sets the limit.
 func TestGroup_LimitsAndCountersFollowChangedLimit(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g := groupFind(t, o)
 	if c := g.Read(); c.LimitPeak != 9e8 || c.Periods != 300 {
-		t.Errorf("counters of the pod: peak %v, periods %v; want 9e8, 300", c.LimitPeak, c.Periods)
+		t.Errorf("counters of the pod: peak = %v, periods = %v; want 9e8, 300", c.LimitPeak, c.Periods)
 	}
 	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "1000\n")
 	groupWrite(t, groupFile(o, "kube/pod/app/cpu.max"), "100 100000\n")
 	if l := g.Limits(); l.Memory != 1000 || l.CPUs != .001 {
-		t.Errorf("changed limits %+v, want memory 1000, CPUs .001", l)
+		t.Errorf("changed limits = %+v, want memory 1000, CPUs .001", l)
 	}
 	if c := g.Read(); c.LimitPeak != 6e8 || c.Periods != 10 {
-		t.Errorf("counters of the app: peak %v, periods %v; want 6e8, 10", c.LimitPeak, c.Periods)
+		t.Errorf("counters of the app: peak = %v, periods = %v; want 6e8, 10", c.LimitPeak, c.Periods)
 	}
 	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "max\n")
 	groupWrite(t, groupFile(o, "kube/pod/memory.max"), "max\n")
 	g.Limits()
 	if c := g.Read(); !math.IsNaN(c.LimitPeak) || !math.IsNaN(c.LimitWorkingSet) || c.PeakMemory != 6e8 {
-		t.Errorf("without a limit: its peak %v, working set %v; want NaN, NaN; peak %v, want 6e8",
+		t.Errorf("without a limit: LimitPeak = %v, LimitWorkingSet = %v; want NaN, NaN; PeakMemory = %v, want 6e8",
 			c.LimitPeak, c.LimitWorkingSet, c.PeakMemory)
 	}
 }
 
-// A malformed limit is no limit, and has its reason.
+// A malformed limit is unknown, and Failed holds the reason.
 func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 	t.Parallel()
-	// limits returns the limits of a tree with some files replaced.
+	// limits replaces some files of the tree and returns its limits.
 	limits := func(o Options, files map[string]string) Limits {
 		t.Helper()
 		for name, text := range files {
@@ -332,7 +330,7 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 			}
 			l := limits(tree, map[string]string{file: text})
 			if v, group := of(l); !math.IsNaN(v) || group != "" || l.Failed[filepath.Base(file)] == nil {
-				t.Errorf("%s = %.20q: limit %v of group %q, failures %v; want NaN, none, and a failure",
+				t.Errorf("%s with content %.20q: limit = %v, group = %q, failures = %v; want NaN, no group and a failure",
 					file, text, v, group, l.Failed)
 			}
 		}
@@ -342,13 +340,13 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
 		l := limits(tree, map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"})
 		if l.CPUSetCPUs != 0 || l.Failed["cpuset.cpus.effective"] == nil {
-			t.Errorf("cpuset %q: %d CPUs, failures %v; want 0, and a failure", text, l.CPUSetCPUs, l.Failed)
+			t.Errorf("cpuset %q: %d CPUs, failures = %v; want 0 CPUs and a failure", text, l.CPUSetCPUs, l.Failed)
 		}
 	}
 }
 
-// TaskLimits returns the limits of the group and all visible ancestors, in the hierarchy that has them.
-func TestGroup_TaskLimits(t *testing.T) {
+// TaskLimits returns the limits of the group and all visible ancestors, in the hierarchy with the pids controller.
+func TestGroup_TaskLimitsIncludesAncestors(t *testing.T) {
 	t.Parallel()
 	v1, v2 := "/sys/fs/cgroup/pids/", "/sys/fs/cgroup/"
 	for name, c := range map[string]struct {
@@ -370,7 +368,7 @@ func TestGroup_TaskLimits(t *testing.T) {
 			got[i].Name = strings.Replace(got[i].Name, o.Sys, "/sys", 1)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: task limits %+v, want %+v", name, got, c.want)
+			t.Errorf("%s: task limits = %+v, want %+v", name, got, c.want)
 		}
 	}
 

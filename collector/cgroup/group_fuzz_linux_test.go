@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// Whatever /proc contains, a group is found below a mount point or not at all.
+// FuzzGroupFind checks that, for any content of procfs, a group is found below a mount point or not at all.
 func FuzzGroupFind(f *testing.F) {
 	for _, tree := range []groupTree{groupV2(), groupV1()} {
 		f.Add([]byte(tree.cgroup), []byte(tree.mounts))
@@ -23,10 +23,10 @@ func FuzzGroupFind(f *testing.F) {
 			for _, member := range v.entries {
 				rest, ok := relativePath(member.path, m.root)
 				if ok && !strings.HasPrefix(filepath.Clean(m.point+rest), filepath.Clean(m.point)) {
-					t.Errorf("%q below %q leads out of %q: %q", member.path, m.root, m.point, rest)
+					t.Errorf("path %q below root %q leaves the mount point %q: %q", member.path, m.root, m.point, rest)
 				}
 				if p, err := m.locate(member.path, 42); err == nil {
-					t.Errorf("found %v", p)
+					t.Errorf("locate = %v for a path that does not exist, want an error", p)
 				}
 			}
 		}
@@ -35,7 +35,7 @@ func FuzzGroupFind(f *testing.F) {
 	})
 }
 
-// No number is parsed from other text, and none is negative or infinite.
+// FuzzGroupFiles checks that only text with a number is parsed as one, and that no number is negative or infinite.
 func FuzzGroupFiles(f *testing.F) {
 	for _, files := range []map[string]string{groupV1().files, groupV2().files} {
 		for _, text := range files {
@@ -50,29 +50,29 @@ func FuzzGroupFiles(f *testing.F) {
 		good := func(what string, values ...float64) {
 			for _, v := range values {
 				if v < 0 || math.IsInf(v, 0) {
-					t.Errorf("%s: %v", what, v)
+					t.Errorf("%s = %v, want a finite number of at least 0, or NaN", what, v)
 				}
 			}
 		}
 		if v, ok := parseNumber(data); ok == math.IsNaN(v) {
-			t.Errorf("number %v, %v", v, ok)
+			t.Errorf("parseNumber = %v, %v; want NaN if and only if false", v, ok)
 		}
 		quota, _ := parseQuota(data)
 		limit, _ := parseLimit(data)
 		good("limits", quota, limit)
 		if n, ok := parseCPUs(data); n < 0 || ok && n > maxCPU {
-			t.Errorf("%d CPUs, %v", n, ok)
+			t.Errorf("parseCPUs = %d, %v; want 0 to maxCPU", n, ok)
 		}
 		s, err := ParseStall(data)
 		if (err == nil) == math.IsNaN(s.Some) {
-			t.Errorf("stall %v, %v", s, err)
+			t.Errorf("ParseStall = %v, error %v; want NaN if and only if there is an error", s, err)
 		}
 		good("stall", s.Some, s.Full)
 		for _, line := range strings.Split(string(data), "\n") {
 			if x, ok := parseIOStat([]byte(line)); ok {
 				good("io.stat", x.reads, x.writes)
 				if !isDevice([]byte(x.device)) {
-					t.Errorf("device %q", x.device)
+					t.Errorf("device = %q, want MAJ:MIN", x.device)
 				}
 			}
 			if x, ok := parseBlkio([]byte(line)); ok {
@@ -84,7 +84,7 @@ func FuzzGroupFiles(f *testing.F) {
 		good("keys", v[:]...)
 		for _, pid := range procfile.AppendPIDs(nil, data) {
 			if pid < 0 {
-				t.Errorf("pid %d", pid)
+				t.Errorf("process ID = %d, want at least 0", pid)
 			}
 		}
 	})

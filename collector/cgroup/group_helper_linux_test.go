@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A groupTree is a copied host: the files of /proc/42, and files below /sys/fs/cgroup.
+// A groupTree is a fake host: the files of /proc/42, and files below /sys/fs/cgroup.
 type groupTree struct {
 	cgroup, mounts string
 	files          map[string]string
@@ -44,7 +44,7 @@ func groupFind(t testing.TB, o Options) *Group {
 	return g
 }
 
-// with returns the tree with other files as well; "-" removes one.
+// with returns the tree with additional files. The content "-" removes a file.
 func (tree groupTree) with(files map[string]string) groupTree {
 	all := maps.Clone(tree.files)
 	for name, text := range files {
@@ -60,15 +60,13 @@ func (tree groupTree) with(files map[string]string) groupTree {
 func groupWrite(t testing.TB, path, text string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // groupFile returns the path of a file of the fixture's group.
 func groupFile(o Options, name string) string { return filepath.Join(o.Sys, "fs/cgroup", name) }
 
-// groupSame compares whole values; NaN equals NaN.
+// groupSame compares two values; NaN equals NaN.
 func groupSame(t *testing.T, what string, got, want any) {
 	t.Helper()
 	opts := cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-12, 0), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
@@ -82,7 +80,7 @@ func groupMount(root, point, kind, options string) string {
 	return "31 23 0:28 " + root + " " + point + " rw,relatime shared:7 - " + kind + " " + kind + " rw," + options + "\n"
 }
 
-// groupPlaces returns where a controller's group was found, below /sys/fs/cgroup.
+// groupPlaces returns the directories of p below /sys/fs/cgroup.
 func groupPlaces(o Options, p *membership) []string {
 	if p == nil {
 		return nil
@@ -94,7 +92,7 @@ func groupPlaces(o Options, p *membership) []string {
 	return dirs
 }
 
-// groupV2 is a container's group in pure v2, two levels below the top.
+// groupV2 returns the tree of a container's group in pure v2, two levels below the top.
 func groupV2() groupTree {
 	return groupTree{
 		cgroup: "0::/kube/pod/app\n",
@@ -141,7 +139,7 @@ func groupV2() groupTree {
 	}
 }
 
-// groupV1 is a container's group in v1, with cpu and cpuacct mounted together.
+// groupV1 returns the tree of a container's group in v1, with cpu and cpuacct mounted together.
 func groupV1() groupTree {
 	return groupTree{
 		cgroup: "12:pids:/job/task\n5:memory:/job/task\n4:cpu,cpuacct:/job/task\n3:cpuset:/job\n2:blkio:/job/task\n1:name=systemd:/x\n",
@@ -202,7 +200,7 @@ func groupV1() groupTree {
 	}
 }
 
-// groupAsNobody runs f on a thread without root's rights.
+// groupAsNobody runs f on a thread without root privileges.
 func groupAsNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -224,10 +222,5 @@ func groupAsNobody(t *testing.T, f func()) {
 	must(t, <-done)
 }
 
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends a test on an error. same compares two values.
+var must, same = collectortest.Must, collectortest.Same

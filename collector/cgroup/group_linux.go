@@ -26,37 +26,37 @@ type Group struct {
 	version string
 	path    string
 
-	// The memberships by purpose; nil if not visible. acct counts CPU time, cpu has the quota. In v2 all of them are
-	// the same as unified.
+	// The memberships by purpose; nil if not visible. acct counts CPU time, cpu has the quota. In v2, all of them are
+	// equal to unified.
 	cpu, acct, cpuset, memory, pids, io, unified *membership
 
-	// primary are the memberships that define which processes the group has: in the hierarchies of CPU time and memory.
+	// primary are the memberships in the hierarchies of CPU time and memory, which determine the processes of the group.
 	primary []*membership
 
 	cpuFile       string // file with the CPU time
 	own           memoryFiles
-	ioFiles       []string // files with bytes read and written; the first one that counts is used
+	ioFiles       []string // files with bytes read and written; the first file that counts is used
 	threadsFile   string   // file with the number of threads; "" if there is none
 	pressureFiles [3]string
 	quotaStat     string // cpu.stat of the group that set the quota at the last Limits
 	limit         memoryFiles
-	limitLevel    int  // the level of the group with the files limit; -1 = none
+	limitLevel    int  // level of the group with the files in limit; -1 = none
 	limitsRead    bool // Limits was called
 
-	stacked     map[string]bool // devices stacked on others
+	stacked     map[string]bool // whether devices are stacked on other devices
 	taskCounter taskCounter
-	// skipTasks reports that Read does not count processes.
+	// skipTasks reports whether Read skips counting processes and threads.
 	skipTasks      bool
 	descendantOOMs descendantOOMs
 }
 
 func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limitLevel: -1} }
 
-// memoryFiles are the paths of the files on a group's memory; "" if the kernel lacks the file.
+// memoryFiles are the paths of the files about a group's memory; "" if the kernel lacks the file.
 type memoryFiles struct{ usage, stat, peak, oom, local, swap string }
 
-// name returns the path to display, from the group that counts memory or, failing that, CPU time. In v2 these are the
-// same.
+// name returns the path to display. It is the path of the group that counts memory or, if none does, CPU time. In v2
+// they are the same group.
 func (g *Group) name() string {
 	for _, p := range []*membership{g.memory, g.acct, g.unified} {
 		if p.hasCounters() {
@@ -67,10 +67,10 @@ func (g *Group) name() string {
 	return p.names[0]
 }
 
-// findFiles determines which group counts CPU time, the group's path and which files exist, so that Read does not have
-// to.
+// findFiles determines the group that counts CPU time, the group's path and the existing files, so that Read does not
+// have to.
 func (g *Group) findFiles() {
-	// v2 counts CPU time in every group, whichever hierarchy has the controller.
+	// v2 counts CPU time in every group, even if a v1 hierarchy has the controller.
 	if !g.acct.hasCounters() && g.unified.hasCounters() {
 		g.acct = g.unified
 	}
@@ -109,7 +109,7 @@ func (g *Group) findFiles() {
 // stallNames are the resources of PSI, in the order of Group.pressureFiles.
 var stallNames = [3]string{"cpu", "memory", "io"}
 
-// matchesPrimary reports whether the group p holds the same processes as a primary group, according to its path.
+// matchesPrimary reports whether the group p has the same processes as a primary group, according to its path.
 func (g *Group) matchesPrimary(p *membership) bool {
 	if !p.hasCounters() {
 		return false
@@ -150,14 +150,16 @@ func memoryFilesIn(dir string, v2 bool) memoryFiles {
 // Version returns "v1", "v2" or "hybrid" (both), according to the visible hierarchies.
 func (g *Group) Version() string { return g.version }
 
-// Path returns the group's path in /proc/PID/cgroup, for display. It comes from the group that counts memory or,
-// failing that, CPU time, or from the v2 group. It is the path of a root group only if all are root groups.
+// Path returns the group's path in /proc/PID/cgroup, for display. It is the path of the group that counts memory or, if
+// none does, of the group that counts CPU time or of the v2 group. It is the path of a root group only if all groups
+// are root groups.
 func (g *Group) Path() string { return g.path }
 
-// Close closes the files that Read and Limits keep open, as the garbage collector would. A later Read opens them again.
+// Close closes the files that Read and Limits keep open. Without Close, the garbage collector closes them. A later Read
+// opens them again.
 func (g *Group) Close() { g.r.Close() }
 
-// Limits reads the current limits. Later calls to Read return the counters of the limiting groups that this call found.
+// Limits reads the current limits. Later calls to Read return the counters of the limiting groups found by this call.
 func (g *Group) Limits() Limits {
 	l := noLimits()
 	g.limitsRead = true
@@ -177,7 +179,7 @@ func (g *Group) Limits() Limits {
 		}
 		for i := range g.memory.dirs {
 			switch v := g.parseFile(&l, g.memory.path(i, file), parseLimit); {
-			case v == l.Memory: // take the outermost of equal limits, which is reached first
+			case v == l.Memory: // of equal limits, take the outermost, which is reached first
 				l.InnerMemoryGroup = cmp.Or(l.InnerMemoryGroup, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
 			case v < l.Memory || v == v && l.Memory != l.Memory:
@@ -194,7 +196,7 @@ func (g *Group) Limits() Limits {
 	return l
 }
 
-// setLimitLevels sets, by their levels, the limiting groups for which Read returns counters; -1 means none.
+// setLimitLevels sets the levels of the limiting groups for which Read returns counters; -1 means that there is none.
 func (g *Group) setLimitLevels(quota, limiting int) {
 	g.quotaStat = ""
 	if quota >= 0 {
@@ -232,8 +234,8 @@ func (g *Group) readQuota(l *Limits, level int) float64 {
 	return quota / period
 }
 
-// hiddenLimit returns the lowest memory limit of the v1 group and all its ancestors, or NaN. It reads it only if some
-// ancestors are hidden.
+// hiddenLimit returns the lowest memory limit of the v1 group and all its ancestors, or NaN. It reads the limit only if
+// some ancestors are hidden.
 func (g *Group) hiddenLimit(l *Limits) float64 {
 	if g.memory.v2 || !g.memory.hidden {
 		return nan
@@ -286,14 +288,14 @@ func (g *Group) parseFile(l *Limits, path string, parse func([]byte) (float64, b
 	return nan
 }
 
-// PIDs returns the sorted processes of the group and all groups below it. If CPU time and memory have different groups,
-// it returns the processes of either. 0 stands for a process of another pid namespace. It returns an error if the
-// process is in root groups only.
+// PIDs returns the sorted IDs of the processes of the group and all groups below it. If CPU time and memory have
+// different groups, it returns the processes of both. 0 stands for a process of another PID namespace. It returns an
+// error if the process is only in root groups.
 func (g *Group) PIDs() ([]int, error) {
 	return g.list(g.primary...)
 }
 
-// MemoryPIDs returns the sorted processes of the group that counts memory and all groups below it.
+// MemoryPIDs returns the sorted IDs of the processes of the group that counts memory and all groups below it.
 func (g *Group) MemoryPIDs() ([]int, error) {
 	if !g.memory.hasCounters() {
 		return g.list()
@@ -320,7 +322,7 @@ func (g *Group) list(groups ...*membership) ([]int, error) {
 }
 
 // TaskLimits returns the limits on processes and threads (pids.max) of the group and its visible ancestors, nearest
-// first. It omits unlimited and unreadable ones.
+// first. It omits unlimited and unreadable groups.
 func (g *Group) TaskLimits() (limits []TaskLimit) {
 	if g == nil || g.pids == nil {
 		return nil
@@ -338,7 +340,8 @@ func (g *Group) TaskLimits() (limits []TaskLimit) {
 	return limits
 }
 
-// readTaskCount reads a number of processes and threads. It reports false for "max", and if file cannot be read.
+// readTaskCount reads a number of processes and threads from file. It reports false for "max", or if file cannot be
+// read.
 func (g *Group) readTaskCount(file string) (int64, bool) {
 	data, err := g.r.ReadOnce(file, maxFile)
 	if err != nil {
@@ -348,13 +351,13 @@ func (g *Group) readTaskCount(file string) (int64, bool) {
 	return int64(min(n, math.MaxInt64)), ok
 }
 
-// isGone reports whether err means that a group was removed, or that only the group above lists its processes (v2's
-// threaded groups).
+// isGone reports whether err means that a group was removed, or that only the group above lists its processes (threaded
+// groups in v2).
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
-// MemoryPath returns the path of the group that memory is charged to, as in the kernel's OOM log (task_memcg). "/" is
+// MemoryPath returns the path of the group to which memory is charged, as in the kernel's OOM log (task_memcg). "/" is
 // the root, which has no limit; "" means that the group is not visible.
 func (g *Group) MemoryPath() string {
 	if g.memory == nil {

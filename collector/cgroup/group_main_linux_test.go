@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupMode is the variable that makes the test binary one of the programs below.
+// groupMode is the environment variable that makes the test binary run one of the programs below.
 const groupMode = "PERFAGENT_GROUP_TEST"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// groupCommand is this binary in one of its modes.
+// groupCommand returns a command that runs this binary in the given mode.
 func groupCommand(mode string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), groupMode+"="+mode)
@@ -47,8 +47,8 @@ func groupCommand(mode string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// groupWhere prints its groups and those of a child, each followed by an empty line, then waits for the end of its
-// input.
+// groupWhere prints the groups of this process and of a child, each followed by an empty line. It then waits for the
+// end of its input.
 func groupWhere() error {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -98,7 +98,7 @@ func groupEat() error {
 	return nil
 }
 
-// groupHold takes 64 MiB of memory, prints a line, and keeps the memory until its input ends.
+// groupHold allocates 64 MiB of memory, prints a line, and keeps the memory until its input ends.
 func groupHold() error {
 	held := make([]byte, 64<<20)
 	for i := 0; i < len(held); i += 4096 {
@@ -110,8 +110,8 @@ func groupHold() error {
 	return nil
 }
 
-// groupBurn uses 300 ms of CPU time after SIGUSR1, and more until the given cpu.stat, if any, has eight more throttled
-// periods.
+// groupBurn uses 300 ms of CPU time after SIGUSR1. If a cpu.stat file is given, it continues until the file shows eight
+// more throttled periods.
 func groupBurn() error {
 	start := make(chan os.Signal, 1)
 	signal.Notify(start, unix.SIGUSR1)
@@ -142,7 +142,7 @@ func groupUsed() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// groupOwnMounts makes this process's mounts private; it was started with CLONE_NEWNS.
+// groupOwnMounts makes this process's mounts private. The process must have been started with CLONE_NEWNS.
 func groupOwnMounts() error {
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 }
@@ -161,7 +161,7 @@ func groupInV2View() error {
 	defer m.Remove()
 	g := m.Group()
 	if g.Version() != "v2" || g.Path() != g.unified.names[1]+os.Args[1] && g.Path() != g.unified.names[1]+"/"+os.Args[1] {
-		return fmt.Errorf("%s group %s", g.Version(), g.Path())
+		return fmt.Errorf("version = %s, path = %s; want v2 and a path with the created group", g.Version(), g.Path())
 	}
 
 	var pids []int
@@ -176,19 +176,19 @@ func groupInV2View() error {
 		pids, _ = g.PIDs()
 		cmd.Process.Signal(unix.SIGUSR1)
 		if !slices.Equal(pids, []int{cmd.Process.Pid}) {
-			return fmt.Errorf("pids %v, want %d", pids, cmd.Process.Pid)
+			return fmt.Errorf("PIDs = %v, want %d", pids, cmd.Process.Pid)
 		}
 		return cmd.Wait()
 	})
 
 	c := g.Read()
 	if err != nil || c.CPUSeconds < .29 || c.CPUSeconds > 3 || c.Processes != 0 || c.Pressure.CPU.Some != c.Pressure.CPU.Some {
-		return fmt.Errorf("%v, %+v", err, c)
+		return fmt.Errorf("error = %v, counters = %+v; want 0.29 to 3 s of CPU time, 0 processes and known pressure", err, c)
 	}
 	return m.Remove()
 }
 
-// groupInNamespace is in a memory group of v1 with a limit, has a new control group namespace, and mounts the hierarchy
+// groupInNamespace runs in a v1 memory group with a limit and in a new control group namespace. It mounts the hierarchy
 // as a container does.
 func groupInNamespace() error {
 	dir, err := os.MkdirTemp("", "group")
@@ -206,15 +206,15 @@ func groupInNamespace() error {
 		return err
 	}
 	if l := g.Limits(); l.Memory != 128<<20 || g.memory.names[0] != "/" || l.MemoryGroup != "/" || !g.memory.counts {
-		return fmt.Errorf("limits %+v of %v", l, g.memory.names)
+		return fmt.Errorf("limits = %+v of groups %v, want 128 MiB of /", l, g.memory.names)
 	}
 	if c := g.Read(); c.Memory < 4096 || c.LimitPeak < c.Memory/2 {
-		return fmt.Errorf("%+v", c)
+		return fmt.Errorf("counters = %+v, want memory in use and a peak of the limit", c)
 	}
 	return unix.Unmount(dir, unix.MNT_DETACH)
 }
 
-// groupReadOnly creates a group where the control groups are mounted read-only.
+// groupReadOnly tries to create a group while the control groups are mounted read-only.
 func groupReadOnly() error {
 	if err := groupOwnMounts(); err != nil {
 		return err
@@ -224,7 +224,7 @@ func groupReadOnly() error {
 		return err
 	}
 
-	// First all but that of pids, which is useless alone and must not be left.
+	// At first, all hierarchies except pids are read-only. A group only in pids is useless and must not be left behind.
 	for _, pids := range []bool{false, true} {
 		for _, m := range parseMounts(mounts) {
 			if slices.Contains(m.controllers, "pids") != pids {
@@ -236,17 +236,18 @@ func groupReadOnly() error {
 		}
 		m, err := NewJobGroup(os.Args[1])
 		if m != nil || !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), os.Args[1]) {
-			return fmt.Errorf("made %v, %v", m, err)
+			return fmt.Errorf("NewJobGroup = %v, %v; want EROFS with the name", m, err)
 		}
 		if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + os.Args[1]); left != nil {
-			return fmt.Errorf("left: %v", left)
+			return fmt.Errorf("groups left = %v, want none", left)
 		}
 	}
 
 	return nil
 }
 
-// groupAlone is the only process of a v2 group, in which hugetlb can be enabled only when it has none.
+// groupAlone runs as the only process of a v2 group. hugetlb can be enabled in that group only after the process has
+// left it.
 func groupAlone() error {
 	g, err := Find(Options{})
 	if err != nil {
@@ -262,10 +263,10 @@ func groupAlone() error {
 	control, _ := os.ReadFile(own + "/cgroup.subtree_control")
 	there, _ := os.ReadFile(m.v2.dir + "/cgroup.controllers")
 	if !hasWord(control, "hugetlb") || !hasWord(there, "hugetlb") || m.agentDir == "" {
-		return fmt.Errorf("control %q, in the group %q, leaf %q, missing %v", control, there, m.agentDir, m.Missing())
+		return fmt.Errorf("controllers enabled = %q, in the job's group = %q, agentDir = %q, Missing = %v; want hugetlb in both", control, there, m.agentDir, m.Missing())
 	}
 	if pids, err := m.Group().PIDs(); err != nil || len(pids) != 0 {
-		return fmt.Errorf("pids %v, %v", pids, err)
+		return fmt.Errorf("PIDs = %v, error = %v; want none", pids, err)
 	}
 	err = m.Enter(func(fd int) error {
 		cmd := groupCommand("quit")
@@ -283,7 +284,7 @@ func groupAlone() error {
 	control, _ = os.ReadFile(own + "/cgroup.subtree_control")
 	procs, _ := os.ReadFile(own + "/cgroup.procs")
 	if hasWord(control, "hugetlb") || string(procs) != fmt.Sprintln(os.Getpid()) || len(children(own)) != 0 {
-		return fmt.Errorf("left: control %q, processes %q, groups %v", control, procs, children(own))
+		return fmt.Errorf("after Remove: controllers = %q, processes = %q, groups = %v; want only this process", control, procs, children(own))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wantV2 is the expected sample of groupV2, computed by hand.
+// wantV2 returns the expected sample of groupV2, computed by hand.
 func wantV2() Counters {
 	return Counters{
 		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
@@ -35,7 +35,7 @@ func wantV1() Counters {
 	}
 }
 
-func TestGroup_Read(t *testing.T) {
+func TestGroup_ReadReturnsCountersOfTree(t *testing.T) {
 	t.Parallel()
 	n := math.NaN()
 	with := func(c Counters, change func(*Counters)) Counters {
@@ -57,7 +57,7 @@ func TestGroup_Read(t *testing.T) {
 		"v2, no pids controller, no peak, no io, no swap": {
 			groupV2().with(map[string]string{"kube/pod/app/pids.current": "-", "kube/pod/app/memory.peak": "-", "kube/pod/app/io.stat": "-", "kube/pod/app/memory.swap.current": "-"}),
 			with(wantV2(), func(c *Counters) { c.Threads, c.PeakMemory, c.ReadBytes, c.WriteBytes, c.Swap = 7, n, n, n, n })},
-		"v2, no storage used yet": {
+		"v2, no storage I/O yet": {
 			groupV2().with(map[string]string{"kube/pod/app/io.stat": ""}),
 			with(wantV2(), func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 })},
 		"v1, no throttle rule": {
@@ -85,7 +85,7 @@ func TestGroup_Read(t *testing.T) {
 	}
 }
 
-// groupFields are the fields that come from a file of groupV2's app.
+// groupFields maps each file of the app in groupV2 to a function that makes the fields from this file unknown.
 var groupFields = map[string]func(*Counters){
 	"cpu.stat":            func(c *Counters) { c.CPUSeconds = nan },
 	"memory.current":      func(c *Counters) { c.Memory, c.WorkingSet = nan, nan },
@@ -101,9 +101,9 @@ var groupFields = map[string]func(*Counters){
 	"io.pressure":         func(c *Counters) { c.Pressure.IO = Stall{nan, nan} },
 }
 
-// If a file is empty, short, malformed, huge, a directory, unreadable or missing, only its fields are unknown, with the
-// reason.
-func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
+// If a file is empty, short, malformed, huge, a directory, unreadable or missing, only the fields from this file are
+// unknown, and Failed holds the reason.
+func TestGroup_DamagedFileAffectsOnlyItsFields(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(t *testing.T, path string){
 		"empty":    func(t *testing.T, path string) { groupWrite(t, path, "") },
@@ -122,7 +122,7 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 		"fifo":      func(t *testing.T, path string) { os.Remove(path); unix.Mkfifo(path, 0o644) },
 	}
 
-	// An empty cgroup.procs or io.stat is the kernel's form of none.
+	// An empty cgroup.procs or io.stat is valid: there are no processes or no I/O.
 	none := map[string]func(*Counters){
 		"io.stat":      func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 },
 		"cgroup.procs": func(c *Counters) { c.Processes = 3 },
@@ -148,7 +148,7 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 				groupSame(t, "counters, "+fault, got, want)
 				for _, err := range got.Failed {
 					if len(err.Error()) > 500 || !strings.Contains(err.Error(), file) {
-						t.Errorf("%s: reason %q, want at most 500 bytes with %s", fault, err, file)
+						t.Errorf("%s: reason = %q, want at most 500 bytes that contain %s", fault, err, file)
 					}
 				}
 				os.Remove(path)
@@ -158,8 +158,8 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 	}
 }
 
-// Processes and threads are counted unless the caller does it.
-func TestGroup_CountTasks(t *testing.T) {
+// Processes and threads are counted unless CountTasks(false) was called.
+func TestGroup_CountTasksDisablesCounting(t *testing.T) {
 	t.Parallel()
 	g := groupV2().find(t)
 	g.CountTasks(false)
@@ -170,28 +170,28 @@ func TestGroup_CountTasks(t *testing.T) {
 	groupSame(t, "counters", g.Read(), wantV2())
 }
 
-// A file that another user may not read is unknown with EACCES.
+// Values from a file that this user may not read are unknown, with the reason EACCES.
 func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g := groupFind(t, o)
 	path := groupFile(o, "kube/pod/app/memory.current")
 	must(t, os.Chmod(path, 0))
-	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // MkdirTemp's
+	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // directory made by MkdirTemp
 		t.Fatal(err)
 	}
 	var c Counters
 	groupAsNobody(t, func() { c = g.Read() })
 	if !math.IsNaN(c.Memory) || !errors.Is(c.Failed["memory.current"], fs.ErrPermission) || len(c.Failed) != 1 {
-		t.Errorf("memory %v, failures %v; want NaN, and only ErrPermission of memory.current", c.Memory, c.Failed)
+		t.Errorf("memory = %v, failures = %v; want NaN, and only ErrPermission for memory.current", c.Memory, c.Failed)
 	}
 	if c.PeakMemory != 6e8 {
-		t.Errorf("peak memory %v, want 6e8", c.PeakMemory)
+		t.Errorf("peak memory = %v, want 6e8", c.PeakMemory)
 	}
 }
 
-// A group that was removed has no values, and a reason for each file.
-func TestGroup_RemovedGroupHasReasons(t *testing.T) {
+// A removed group has no values, but a reason for each file.
+func TestGroup_ReportsReasonsAfterRemoval(t *testing.T) {
 	t.Parallel()
 	for name, tree := range map[string]groupTree{"v1": groupV1(), "v2": groupV2()} {
 		o := tree.write(t)
@@ -204,25 +204,25 @@ func TestGroup_RemovedGroupHasReasons(t *testing.T) {
 		c.Failed = nil
 		groupSame(t, name, c, unknownCounters())
 		if len(failed) < 6 {
-			t.Errorf("%s: failures %v after the removal, want at least 6", name, failed)
+			t.Errorf("%s: failures after the removal = %v, want at least 6", name, failed)
 		}
 		if l := g.Limits(); !math.IsNaN(l.Memory) || !math.IsNaN(l.CPUs) || l.CPUSetCPUs != 0 {
-			t.Errorf("%s: limits %+v after the removal, want none", name, l)
+			t.Errorf("%s: limits after the removal = %+v, want none", name, l)
 		}
 		if pids, err := g.PIDs(); err == nil {
-			t.Errorf("%s: processes %v after the removal, want an error", name, pids)
+			t.Errorf("%s: PIDs after the removal = %v, want an error", name, pids)
 		}
 	}
 }
 
-func TestGroup_PIDs(t *testing.T) {
+func TestGroup_PIDsIncludesGroupsBelow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tree groupTree
 		want []int
 	}{
-		"v2, and below": {groupV2(), []int{42, 43, 50, 51, 52}},
-		"v1, groups of CPU and memory that differ": {groupV1().with(map[string]string{"memory/job/task/cgroup.procs": "43\n0\n99\n"}), []int{0, 42, 43, 99}},
+		"v2, with groups below":               {groupV2(), []int{42, 43, 50, 51, 52}},
+		"v1, different CPU and memory groups": {groupV1().with(map[string]string{"memory/job/task/cgroup.procs": "43\n0\n99\n"}), []int{0, 42, 43, 99}},
 	} {
 		got, err := c.tree.find(t).PIDs()
 		if err != nil || !slices.Equal(got, c.want) {
@@ -236,7 +236,7 @@ func TestGroup_PIDs(t *testing.T) {
 	}
 }
 
-// OOM kills of a group below still count after its removal, and a new group with the same name counts from 0.
+// OOM kills of a group below still count after the removal of that group. A new group with the same name counts from 0.
 func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 	t.Parallel()
 	o := groupV1().write(t)
@@ -246,51 +246,51 @@ func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 		t.Helper()
 		g.descendantOOMs.next = time.Time{}
 		if got := g.Read().OOMKills; got != n {
-			t.Errorf("%s: OOM kills %v, want %v", what, got, n)
+			t.Errorf("%s: OOMKills = %v, want %v", what, got, n)
 		}
 	}
 
 	want("at first", 3)
 	groupWrite(t, sub+"/memory.oom_control", "under_oom 0\noom_kill 5\n")
-	want("three more", 6)
+	want("after three more kills", 6)
 	os.RemoveAll(sub)
-	want("gone", 6)
+	want("group removed", 6)
 	groupWrite(t, sub+"/memory.oom_control", "under_oom 0\noom_kill 1\n")
-	want("made anew", 7)
+	want("group created again", 7)
 	groupWrite(t, sub+"/memory.oom_control", "nonsense\n")
-	want("nonsense", 7)
+	want("malformed file", 7)
 }
 
-// Counting many processes is deferred so that it takes a 300th of a core; the last count is returned meanwhile.
-func TestGroup_CountingProcessesIsBounded(t *testing.T) {
+// If a group has many processes, they are counted less often, so that counting takes a 300th of a core. Between counts,
+// the last count is returned.
+func TestGroup_CountsManyProcessesLessOften(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g := groupFind(t, o)
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), strings.Repeat("12345\n", 300_000))
 	start := time.Now()
 	if n := g.Read().Processes; n != 300_003 {
-		t.Fatalf("%v processes at first, want 300003", n)
+		t.Fatalf("processes in the first count = %v, want 300003", n)
 	}
 	if wait := g.taskCounter.next.Sub(start); wait < 50*time.Millisecond {
-		t.Errorf("next count after %v, want at least 50 ms", wait)
+		t.Errorf("pause before the next count = %v, want at least 50 ms", wait)
 	}
-	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // however long writing takes
+	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // in case writing the files takes long
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), "1\n")
 	if n := g.Read().Processes; n != 300_003 {
-		t.Errorf("%v processes before the next count, want 300003", n)
+		t.Errorf("processes before the next count = %v, want 300003", n)
 	}
 	g.taskCounter.next = time.Time{}
 	if n := g.Read().Processes; n != 4 {
-		t.Errorf("%v processes in the next count, want 4", n)
+		t.Errorf("processes in the next count = %v, want 4", n)
 	}
 }
 
-// A sample does not allocate.
 func TestGroup_ReadAllocatesLittle(t *testing.T) {
 	g := groupV2().find(t)
 	g.Read()
 	g.taskCounter.next = time.Now().Add(time.Hour)
 	if n := testing.AllocsPerRun(100, func() { g.Read() }); n > 30 {
-		t.Errorf("Read allocates %v times, want at most 30", n)
+		t.Errorf("%v allocations per Read, want at most 30", n)
 	}
 }

@@ -23,16 +23,16 @@ func groupName(t testing.TB) string {
 	return fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-"))
 }
 
-// groupMake creates a group that is removed at the test's end.
+// groupMake creates a group that is removed at the end of the test.
 func groupMake(t *testing.T) *JobGroup {
 	t.Helper()
 	m, err := NewJobGroup(groupName(t))
 	if err != nil {
-		t.Skipf("no control group can be made here: run as root where the control groups are writable: %v", err)
+		t.Skipf("cannot create a control group; run as root with writable control groups: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := m.Remove(); err != nil {
-			t.Errorf("Remove at the end of the test: %v", err)
+			t.Errorf("Remove at the end of the test = %v, want nil", err)
 		}
 	})
 	return m
@@ -40,7 +40,7 @@ func groupMake(t *testing.T) *JobGroup {
 
 // groupStart starts a command in the created group.
 func groupStart(m *JobGroup, cmd *exec.Cmd) error {
-	cmd.SysProcAttr.Pdeathsig = 0 // it would be sent when the thread ends
+	cmd.SysProcAttr.Pdeathsig = 0 // the signal would be sent when the thread ends
 	return m.Enter(func(fd int) error {
 		if fd >= 0 {
 			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
@@ -49,26 +49,26 @@ func groupStart(m *JobGroup, cmd *exec.Cmd) error {
 	})
 }
 
-// groupPaths returns the paths of a process, or of each of our threads, by hierarchy.
+// groupPaths parses text, the content of a file cgroup in procfs, and returns the paths by hierarchy.
 func groupPaths(t *testing.T, text string) map[string]string {
 	t.Helper()
 	paths := map[string]string{}
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 {
-			t.Fatalf("line %q of cgroup, want ID:CONTROLLERS:PATH", line)
+			t.Fatalf("line of cgroup = %q, want ID:CONTROLLERS:PATH", line)
 		}
 		paths[f[1]] = f[2]
 	}
 	return paths
 }
 
-// groupOurThreads fails if one of our threads is in a group of that name.
+// groupOurThreads fails the test if a thread of this process is in the group name.
 func groupOurThreads(t *testing.T, name string) {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/cgroup")
 	if err != nil || len(tasks) == 0 {
-		t.Fatalf("threads of this process %v, error %v; want at least one", tasks, err)
+		t.Fatalf("threads of this process = %v, error = %v; want at least one", tasks, err)
 	}
 	for _, task := range tasks {
 		data, err := os.ReadFile(task)
@@ -78,16 +78,16 @@ func groupOurThreads(t *testing.T, name string) {
 	}
 }
 
-// A child and its child are in every created group, this process in none; the group stays as long as they live, and is
-// removed then.
-func TestNewJobGroup_CountsTheJob(t *testing.T) {
+// A child and its child are in every created group, and this process is in none of them. Remove fails as long as the
+// children live, and succeeds after that.
+func TestNewJobGroup_CountsOnlyTheJob(t *testing.T) {
 	m := groupMake(t)
 	name := groupName(t)
 	cmd := groupCommand("where")
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
 	must(t, groupStart(m, cmd))
-	defer func() { // if the test ends early
+	defer func() { // in case the test ends early
 		cmd.Process.Kill()
 		cmd.Wait()
 	}()
@@ -100,7 +100,7 @@ func TestNewJobGroup_CountsTheJob(t *testing.T) {
 		for line := "x"; strings.TrimSpace(line) != ""; {
 			var err error
 			if line, err = r.ReadString('\n'); err != nil {
-				t.Fatalf("output of the %s: %v", who, err)
+				t.Fatalf("read output of the %s: %v", who, err)
 			}
 			text.WriteString(line)
 		}
@@ -109,14 +109,14 @@ func TestNewJobGroup_CountsTheJob(t *testing.T) {
 				return slices.Contains([]string{"cpuacct", "memory", "pids", ""}, c)
 			})
 			if want := own[list]; made && path != filepath.Join(want, name) || !made && path != want {
-				t.Errorf("%s is in group %s of %q, and we are in %s; want one below, made: %v",
+				t.Errorf("%s is in group %s of %q, this process in %s; want a group below if created (%v), else the same",
 					who, path, list, want, made)
 			}
 		}
 	}
 
 	if missing := m.Missing(); len(missing) != 0 {
-		t.Errorf("Missing = %v, want nothing", missing)
+		t.Errorf("Missing = %v, want none", missing)
 	}
 	pids, err := m.Group().PIDs()
 	if err != nil || len(pids) != 2 || !slices.Contains(pids, cmd.Process.Pid) {
@@ -124,10 +124,10 @@ func TestNewJobGroup_CountsTheJob(t *testing.T) {
 	}
 	c := m.Group().Read()
 	if c.Processes != 2 || !(c.Threads >= 2) || !(c.CPUSeconds > 0) || !(c.Memory > 0) || !(c.PeakMemory >= c.WorkingSet) || c.OOMKills != 0 || c.Failed != nil {
-		t.Errorf("counters %+v, want 2 processes with CPU time and memory, no failures", c)
+		t.Errorf("counters = %+v, want 2 processes with CPU time and memory, and no failures", c)
 	}
 	if err := m.Remove(); !errors.Is(err, ErrBusy) {
-		t.Errorf("Remove with processes inside: %v, want ErrBusy", err)
+		t.Errorf("Remove with processes in the group = %v, want ErrBusy", err)
 	}
 	in.Close()
 	if err := cmd.Wait(); err != nil {
@@ -136,7 +136,7 @@ func TestNewJobGroup_CountsTheJob(t *testing.T) {
 	groupRemoved(t, m)
 }
 
-// groupRemoved removes the group and checks that nothing is left.
+// groupRemoved removes the group and checks that nothing is left behind.
 func groupRemoved(t *testing.T, m *JobGroup) {
 	t.Helper()
 	var dirs []string
@@ -147,18 +147,18 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 		dirs = append(dirs, m.v2.dir)
 	}
 	if len(dirs) == 0 {
-		t.Error("the job group has no directory: no control group was created")
+		t.Error("the job's group has no directory, want at least one")
 	}
 
 	for range 2 {
 		if err := m.Remove(); err != nil {
-			t.Errorf("Remove after the job: %v", err)
+			t.Errorf("Remove after the job = %v, want nil", err)
 		}
 	}
 
 	for _, dir := range dirs {
 		if exists(dir) {
-			t.Errorf("%s is left after Remove", dir)
+			t.Errorf("%s still exists after Remove", dir)
 		}
 	}
 
@@ -166,15 +166,15 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 	failed := c.Failed
 	c.Failed = nil
 	if c.Processes != c.Processes && failed["cgroup.procs"] == nil || c.CPUSeconds == c.CPUSeconds || len(failed) == 0 {
-		t.Errorf("counters after Remove %+v, failures %v; want unknown CPU time, and reasons", c, failed)
+		t.Errorf("counters after Remove = %+v, failures = %v; want unknown CPU time, and reasons", c, failed)
 	}
 }
 
-// While the job is in the group of one hierarchy, the groups of the others stay, too.
+// While the job is in the group of one hierarchy, Remove keeps the groups of all hierarchies.
 func TestJobGroup_RemoveKeepsAllIfOneIsBusy(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
-		t.Skip("no cgroup v1 here")
+		t.Skip("needs cgroup v1")
 	}
 	cmd := groupCommand("burn")
 	out, _ := cmd.StdoutPipe()
@@ -182,14 +182,14 @@ func TestJobGroup_RemoveKeepsAllIfOneIsBusy(t *testing.T) {
 	bufio.NewReader(out).ReadString('\n')
 	groupSet(t, filepath.Join(m.v1[0].parent, "cgroup.procs"), fmt.Sprint(cmd.Process.Pid))
 	if err := m.Remove(); !errors.Is(err, ErrBusy) || !exists(m.v1[0].dir) {
-		t.Errorf("Remove: %v, want ErrBusy; the empty group exists: %v, want true", err, exists(m.v1[0].dir))
+		t.Errorf("Remove = %v, want ErrBusy; empty group exists = %v, want true", err, exists(m.v1[0].dir))
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
 	groupRemoved(t, m)
 }
 
-// Groups that the job created are removed with its group.
+// Remove also removes groups that the job created below its group.
 func TestJobGroup_RemovesGroupsBelow(t *testing.T) {
 	m := groupMake(t)
 	for _, b := range append(slices.Clone(m.v1), hierarchyDir{dir: m.Group().primary[0].dir()}) {
@@ -202,63 +202,61 @@ func TestJobGroup_RemovesGroupsBelow(t *testing.T) {
 	groupRemoved(t, m)
 }
 
-// Enter returns start's error unchanged, and the thread is back outside.
+// Enter returns the error of start unchanged, and the thread leaves the group.
 func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	m := groupMake(t)
 	want := errors.New("no job")
 	if err := m.Enter(func(int) error { return want }); err != want {
-		t.Errorf("Enter = %v, want the error of start, %v", err, want)
+		t.Errorf("Enter = %v, want the error returned by start, %v", err, want)
 	}
 	groupOurThreads(t, groupName(t))
 	if len(m.v1) == 0 {
 		return
 	}
 
-	// If a group cannot be entered, those entered before it are left again.
+	// If a group cannot be entered, the thread leaves the groups that it has already entered.
 	last := &m.v1[len(m.v1)-1]
 	good := last.dir
 	last.dir += "-gone"
 	called := false
 	err := m.Enter(func(int) error { called = true; return nil })
 	if called || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("start was called: %v, error %v; want false, ErrNotExist", called, err)
+		t.Errorf("start was called = %v, error = %v; want false, ErrNotExist", called, err)
 	}
 	last.dir = good
 	groupOurThreads(t, groupName(t))
 }
 
-// A thread that cannot go back ends, so that no part of this process stays in the group.
-func TestJobGroup_EnterEndsThreadThatCannotGoBack(t *testing.T) {
+// A thread that cannot leave the group ends, so that no part of this process stays in the group.
+func TestJobGroup_EnterEndsThreadThatCannotLeave(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
-		t.Skip("no cgroup v1 here")
+		t.Skip("needs cgroup v1")
 	}
 	b := &m.v1[0]
 	good := b.parent
 	b.parent += "-gone"
 	tid := 0
-	if err := m.Enter(func(int) error { tid = unix.Gettid(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Enter(func(int) error { tid = unix.Gettid(); return nil }))
 	b.parent = good
 	if m.missing["thread"] == nil {
-		t.Error("Missing has no reason for the thread that could not go back")
+		t.Error("Missing has no reason for the thread that could not leave the group")
 	}
 	delete(m.missing, "thread")
 	if tid == os.Getpid() {
-		t.Error("Enter used the main thread, which Go cannot end")
+		t.Error("Enter used the main thread, which the Go runtime cannot end")
 	}
 
 	for deadline := time.Now().Add(5 * time.Second); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the thread that could not go back has not ended")
+			t.Fatal("the thread that could not leave the group has not ended")
 		}
 	}
 
 	groupOurThreads(t, groupName(t))
 }
 
-func TestNewJobGroup_RefusesBadNamesAndOtherUsers(t *testing.T) {
+func TestNewJobGroup_RejectsBadNamesAndUnprivilegedUsers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "a\nb"} {
 		if m, err := NewJobGroup(name); m != nil || err == nil {
@@ -270,22 +268,22 @@ func TestNewJobGroup_RefusesBadNamesAndOtherUsers(t *testing.T) {
 	groupAsNobody(t, func() {
 		m, err := NewJobGroup(name)
 		if m != nil || !errors.Is(err, os.ErrPermission) || strings.Count(err.Error(), name) < 2 {
-			t.Errorf("NewJobGroup as nobody = %v, %v; want ErrPermission with the name", m, err)
+			t.Errorf("NewJobGroup as nobody = %v, %v; want ErrPermission that contains the name", m, err)
 		}
 	})
 
 	if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + name); left != nil {
-		t.Errorf("groups %v are left, want none", left)
+		t.Errorf("groups left = %v, want none", left)
 	}
 }
 
-// groupOutput returns the output of a mode, with its error if it fails.
+// groupOutput returns the standard output and error of cmd, and an error if cmd fails.
 func groupOutput(cmd *exec.Cmd) ([]byte, error) {
 	cmd.Stderr = nil
 	return cmd.CombinedOutput()
 }
 
-// groupIsolated runs a mode of this binary with new namespaces.
+// groupIsolated runs this binary in the given mode with new namespaces.
 func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
 	t.Helper()
 	cmd := groupCommand(mode, arg)
@@ -293,17 +291,17 @@ func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
 	cmd.SysProcAttr.Pdeathsig = 0
 	out, err := groupOutput(cmd)
 	if errors.Is(err, unix.EPERM) {
-		t.Skip("namespaces are not allowed here: run as root")
+		t.Skip("cannot create namespaces; run as root")
 	}
 	if err != nil {
 		t.Errorf("test in its namespace: %v: %s", err, out)
 	}
 }
 
-func TestNewJobGroup_WithV2Alone(t *testing.T) {
+func TestNewJobGroup_WorksWithOnlyV2(t *testing.T) {
 	groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t))
 }
-func TestNewJobGroup_ReadOnlyFails(t *testing.T) {
+func TestNewJobGroup_FailsOnReadOnlyMounts(t *testing.T) {
 	groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t))
 }
 
@@ -312,12 +310,12 @@ func groupV1Memory(t *testing.T, m *JobGroup) string {
 	t.Helper()
 	p := m.Group().memory
 	if !p.hasCounters() || p.v2 {
-		t.Skip("no memory controller of cgroup v1 here")
+		t.Skip("needs the memory controller of cgroup v1")
 	}
 	return p.dir()
 }
 
-func TestGroup_InNamespaceHasLimits(t *testing.T) {
+func TestGroup_HasLimitsInNamespace(t *testing.T) {
 	m := groupMake(t)
 	groupSet(t, filepath.Join(groupV1Memory(t, m), "memory.limit_in_bytes"), "128M")
 	cmd := groupCommand("namespace")
@@ -330,17 +328,17 @@ func TestGroup_InNamespaceHasLimits(t *testing.T) {
 	}
 }
 
-// A process alone in its v2 group moves to a separate one, so that controllers can be enabled.
-func TestNewJobGroup_MovesAgentAside(t *testing.T) {
+// If this process is alone in its v2 group, it moves to a separate group, so that controllers can be enabled.
+func TestNewJobGroup_MovesAgentToSeparateGroup(t *testing.T) {
 	top := "/sys/fs/cgroup/unified"
 	there, _ := os.ReadFile(top + "/cgroup.controllers")
 	on, _ := os.ReadFile(top + "/cgroup.subtree_control")
 	if !hasWord(there, "hugetlb") {
-		t.Skip("v2 has no controller hugetlb here")
+		t.Skip("needs the controller hugetlb of cgroup v2")
 	}
 	own := filepath.Join(top, groupName(t))
 	if err := os.Mkdir(own, 0o755); err != nil {
-		t.Skipf("no control group can be made here: run as root where the control groups are writable: %v", err)
+		t.Skipf("cannot create a control group; run as root with writable control groups: %v", err)
 	}
 	defer os.Remove(own)
 	if !hasWord(on, "hugetlb") {
@@ -353,7 +351,7 @@ func TestNewJobGroup_MovesAgentAside(t *testing.T) {
 	cmd := groupCommand("alone", "job"+groupName(t))
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 	if out, err := groupOutput(cmd); err != nil {
-		t.Errorf("process alone in its group: %v: %s", err, out)
+		t.Errorf("process that is alone in its group: %v: %s", err, out)
 	}
 }
 
@@ -362,12 +360,12 @@ func groupSet(t *testing.T, path, text string) {
 	must(t, writeFile(path, text))
 }
 
-// An OOM kill at the job's memory limit is counted once, also in a group below; the peak is the limit.
+// An OOM kill at the job's memory limit is counted once, even if it happens in a group below. The peak is the limit.
 func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	m := groupMake(t)
 	g := m.Group()
 	if !g.memory.hasCounters() || g.own.oom == "" {
-		t.Skip("no memory controller here")
+		t.Skip("needs the memory controller")
 	}
 	dir, limit := g.memory.dir(), "memory.limit_in_bytes"
 	if g.memory.v2 {
@@ -375,17 +373,17 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	}
 	groupSet(t, filepath.Join(dir, limit), "67108864")
 	if l := g.Limits(); l.Memory != 64<<20 || l.MemoryGroup != g.memory.names[0] {
-		t.Fatalf("limits %+v, want 64 MiB of group %s", l, g.memory.names[0])
+		t.Fatalf("limits = %+v, want 64 MiB of group %s", l, g.memory.names[0])
 	}
 	before := g.Read()
 	groupEaten(t, m)
 	c := g.Read()
 	if before.OOMKills != 0 || c.OOMKills != 1 {
-		t.Errorf("OOM kills %v, then %v; want 0, then 1", before.OOMKills, c.OOMKills)
+		t.Errorf("OOMKills before and after the kill = %v, %v; want 0, 1", before.OOMKills, c.OOMKills)
 	}
-	// The kernel may let a page or two pass.
+	// The kernel may allow a page or two more.
 	if g.own.peak != "" && (c.PeakMemory < 63<<20 || c.PeakMemory > 65<<20) || c.LimitPeak != c.PeakMemory && g.own.peak != "" {
-		t.Errorf("peak %v, peak of the limiting group %v; want 63 to 65 MiB, the same", c.PeakMemory, c.LimitPeak)
+		t.Errorf("PeakMemory = %v, LimitPeak = %v; want 63 to 65 MiB, both equal", c.PeakMemory, c.LimitPeak)
 	}
 	sub := filepath.Join(dir, "sub")
 	must(t, os.Mkdir(sub, 0o755))
@@ -396,11 +394,11 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	groupEaten(t, deeper)
 	g.descendantOOMs.next = time.Time{}
 	if c := g.Read(); c.OOMKills != 2 {
-		t.Errorf("OOM kills %v after one in a group below, want 2", c.OOMKills)
+		t.Errorf("OOMKills after a kill in a group below = %v, want 2", c.OOMKills)
 	}
 }
 
-// groupEaten runs a job that is killed for its memory.
+// groupEaten runs a job that is killed because it exceeds the memory limit.
 func groupEaten(t *testing.T, m *JobGroup) {
 	t.Helper()
 	cmd := groupCommand("eat")
@@ -408,22 +406,22 @@ func groupEaten(t *testing.T, m *JobGroup) {
 	err := cmd.Wait()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("the job ended with %v, want SIGKILL", err)
+		t.Errorf("job ended with %v, want SIGKILL", err)
 	}
 }
 
-// Periods and throttled time are the kernel's, of the group with the quota, which is an ancestor of the process's
-// group.
+// Periods and throttled time equal the kernel's numbers for the group with the quota, which is an ancestor of the
+// process's group.
 func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil || g.cpu == nil || g.cpu.v2 {
-		t.Skip("no cpu controller of cgroup v1 here")
+		t.Skip("needs the cpu controller of cgroup v1")
 	}
 	top := filepath.Join(g.cpu.dir(), groupName(t))
 	leaf := filepath.Join(top, "leaf")
 	for _, dir := range []string{top, leaf} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Skipf("no control group can be made here: run as root: %v", err)
+			t.Skipf("cannot create a control group; run as root: %v", err)
 		}
 		defer os.Remove(dir)
 	}
@@ -437,7 +435,7 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	job, err := Find(Options{PID: cmd.Process.Pid})
 	must(t, err)
 	if l := job.Limits(); l.CPUs != .2 || !strings.HasSuffix(l.CPUGroup, groupName(t)) {
-		t.Errorf("limits %+v, want .2 CPUs of the group %s", l, groupName(t))
+		t.Errorf("limits = %+v, want .2 CPUs of the group %s", l, groupName(t))
 	}
 	before := job.Read()
 	cmd.Process.Signal(unix.SIGUSR1)
@@ -447,7 +445,7 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	var c Counters
 	var v [3]float64
 	var data []byte
-	for before := []byte(nil); ; before = data { // the kernel counts a period or two after the job's end
+	for before := []byte(nil); ; before = data { // the kernel still counts a period or two after the job's end
 		c = job.Read()
 		if data, err = os.ReadFile(top + "/cpu.stat"); err != nil {
 			t.Fatal(err)
@@ -459,31 +457,30 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 
 	parseKeys(data, []string{"nr_periods", "nr_throttled", "throttled_time"}, v[:])
 	if c.Periods != v[0] || c.ThrottledPeriods != v[1] || c.ThrottledSeconds != v[2]/1e9 {
-		t.Errorf("periods %v, throttled %v, %v s; want the numbers in cpu.stat: %s",
+		t.Errorf("Periods = %v, ThrottledPeriods = %v, ThrottledSeconds = %v; want the numbers in cpu.stat: %s",
 			c.Periods, c.ThrottledPeriods, c.ThrottledSeconds, data)
 	}
 	if n := c.ThrottledPeriods - before.ThrottledPeriods; n < 5 || c.Periods-before.Periods < n {
 		t.Errorf("throttled in %v of %v periods, want at least 5 and at most all", n, c.Periods-before.Periods)
 	}
 
-	for _, dir := range []string{leaf, top} { // although its files are kept open
+	for _, dir := range []string{leaf, top} { // works although Group keeps files open
 		if err := os.Remove(dir); err != nil {
-			t.Errorf("a group with open files cannot be removed: %v", err)
+			t.Errorf("remove a group with open files: %v", err)
 		}
 	}
 
 	if c := job.Read(); c.Periods == c.Periods || !errors.Is(c.Failed["cpu.stat"], unix.ENODEV) {
-		t.Errorf("after the removal: periods %v, failures %v; want NaN, ENODEV", c.Periods, c.Failed)
+		t.Errorf("after the removal: Periods = %v, failures = %v; want NaN, ENODEV", c.Periods, c.Failed)
 	}
 	open, _ := filepath.Glob("/proc/self/fd/*")
 	for _, fd := range open {
 		if file, _ := os.Readlink(fd); strings.HasPrefix(file, job.quotaStat) {
-			t.Errorf("%s of a removed group is kept open", file)
+			t.Errorf("%s of a removed group is still open", file)
 		}
 	}
 }
 
-// This machine's groups: the numbers are consistent.
 func TestGroup_ReadsThisMachine(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil {
@@ -492,10 +489,10 @@ func TestGroup_ReadsThisMachine(t *testing.T) {
 	l, c := g.Limits(), g.Read()
 	t.Logf("%s %s: %+v\n%+v", g.Version(), g.Path(), l, c)
 	if len(c.Failed) > 0 || len(l.Failed) > 0 {
-		t.Errorf("failures of counters %v, of limits %v; want none", c.Failed, l.Failed)
+		t.Errorf("failures of counters = %v, of limits = %v; want none", c.Failed, l.Failed)
 	}
 	pids, err := g.PIDs()
 	if len(g.primary) > 0 && (err != nil || !slices.Contains(pids, os.Getpid())) {
-		t.Errorf("PIDs = %v, %v; want this process, %d, among them", pids, err, os.Getpid())
+		t.Errorf("PIDs = %v, %v; want a list that contains this process, %d", pids, err, os.Getpid())
 	}
 }

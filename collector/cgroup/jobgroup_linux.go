@@ -20,31 +20,31 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A JobGroup is a group that was created for a job, in one or several hierarchies. Only one goroutine may use it.
+// A JobGroup is a group that was created for a job, in one or several hierarchies. It is not safe for concurrent use.
 type JobGroup struct {
 	group       *Group
 	v1          []hierarchyDir
 	v2          *hierarchyDir
-	agentDir    string   // the v2 group that this process was moved to; "" = it was not moved
+	agentDir    string   // v2 group that this process was moved to; "" = not moved
 	enabled     []string // controllers that were enabled for the group
 	missing     map[string]error
 	controllers []string // controllers to enable
 }
 
-// A hierarchyDir is the group's directory in one hierarchy, and its parent, which is perfagent's group.
+// A hierarchyDir holds the directory of the created group in one hierarchy, and its parent, perfagent's group.
 type hierarchyDir struct{ dir, parent string }
 
-// NewJobGroup creates a group below perfagent's in the hierarchies that count something for a job: v1's with cpuacct,
-// memory or pids, and v2. It leaves all other hierarchies alone, because they count nothing. That includes v1's cpu if
-// cpuacct is elsewhere; a group there would also change the job's share of the CPUs. Missing has the reason for each
-// hierarchy where no group could be created. An error means that no group could be created that counts CPU time or
-// memory. It has the reason for each hierarchy, and nothing is left behind.
+// NewJobGroup creates a group below perfagent's group in the hierarchies with counters for a job: v2, and v1
+// hierarchies with cpuacct, memory or pids. It does not change other hierarchies, because they have no counters. That
+// includes v1's cpu if it is separate from cpuacct; a group in it would also change the job's share of the CPUs.
+// Missing holds the reason for each hierarchy in which no group could be created. An error means that no group could be
+// created that counts CPU time or memory. It contains the reason for each hierarchy, and nothing is left behind.
 //
-// In v2 it enables controllers for the group if possible. A group that has processes cannot enable any, so if this
-// process is the only one in its group, it moves to a separate group next to the job's, until Remove. Without
-// controllers v2 still counts CPU time, pressure and processes.
+// In v2, NewJobGroup enables controllers for the group if possible. Controllers cannot be enabled while perfagent's
+// group contains processes. If this process is the only one in its group, it moves to a separate group next to the
+// job's until Remove is called. Without controllers, v2 still counts CPU time, pressure and processes.
 func NewJobGroup(name string) (*JobGroup, error) {
-	// Do not enable cpu: v2 counts CPU time without it, and enabling it would change the shares of the CPUs.
+	// Do not enable cpu: v2 counts CPU time without it, and with it the shares of the CPUs would change.
 	return newJobGroup(name, []string{"memory", "io", "pids"})
 }
 
@@ -76,15 +76,15 @@ func newJobGroup(name string, wanted []string) (*JobGroup, error) {
 	return m, nil
 }
 
-// Group returns the created group. In hierarchies where no group could be created it has limits but no counters.
+// Group returns the created group. In hierarchies in which no group could be created, it has limits but no counters.
 func (m *JobGroup) Group() *Group { return m.group }
 
-// Missing returns what could not be set up, and why. A key is the directory of perfagent's group if no group could be
-// created below it, its cgroup.subtree_control if controllers could not be enabled, or "thread" if a thread could not
-// go back.
+// Missing returns the reasons why parts of the setup failed. A key is the directory of perfagent's group if no group
+// could be created below it, the cgroup.subtree_control of perfagent's group if controllers could not be enabled, or
+// "thread" if a thread could not leave the created groups.
 func (m *JobGroup) Missing() map[string]error { return m.missing }
 
-// addMissing records err as the reason for the key dir of Missing, unless it is nil.
+// addMissing records err as the reason for the key dir of Missing, unless err is nil.
 func (m *JobGroup) addMissing(dir string, err error) {
 	if err != nil {
 		m.missing[dir] = err
@@ -97,7 +97,7 @@ func (m *JobGroup) hasBelow(parentDir string) bool {
 		func(b hierarchyDir) bool { return b.parent == parentDir })
 }
 
-// makeV1 creates the group in one v1 hierarchy, if a thread can enter it and go back.
+// makeV1 creates the group in one v1 hierarchy if a thread can enter and leave it.
 func (m *JobGroup) makeV1(parentDir, name string) error {
 	hierarchy, err := os.ReadFile(filepath.Join(parentDir, "memory.use_hierarchy"))
 	if err == nil && string(hierarchy) == "0\n" && !isRoot(parentDir, false) {
@@ -115,7 +115,7 @@ func (m *JobGroup) makeV1(parentDir, name string) error {
 	return nil
 }
 
-// makeV2 creates the group in v2, if a child can be started in it.
+// makeV2 creates the group in v2 if a child can be started in it.
 func (m *JobGroup) makeV2(p *membership, name string) error {
 	parentDir, dir := p.dir(), filepath.Join(p.dir(), name)
 	if err := checkCloneInto(); err != nil {
@@ -151,7 +151,7 @@ func writable(path string) error {
 	return nil
 }
 
-// enable enables the wanted controllers for the created group. If processes in the parent prevent that, it calls
+// enable enables the requested controllers for the created group. If processes in the parent prevent this, enable calls
 // moveAgent.
 func (m *JobGroup) enable(name string) error {
 	available, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.controllers"))
@@ -187,7 +187,8 @@ func (m *JobGroup) enable(name string) error {
 	return errors.Join(errs...)
 }
 
-// moveAgent moves this process to a separate group, NAME-agent. It fails if other processes are in this one's group.
+// moveAgent moves this process to a separate group, NAME-agent. It fails if this process's group contains other
+// processes.
 func (m *JobGroup) moveAgent(name string) error {
 	procs, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.procs"))
 	if err != nil {
@@ -232,12 +233,12 @@ func (m *JobGroup) restore() error {
 	return nil
 }
 
-// hasWord reports whether a list of words contains word.
+// hasWord reports whether list, which is separated by white space, contains word.
 func hasWord(list []byte, word string) bool {
 	return slices.Contains(strings.Fields(string(list)), word)
 }
 
-// writeFile writes text to an existing kernel file, in one write.
+// writeFile writes text to an existing kernel file with one system call.
 func writeFile(path, text string) error {
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -260,9 +261,9 @@ type cloneArgs struct {
 	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// checkCloneInto returns an error if clone3 cannot start a child in a group. It passes a descriptor that is not a
-// group's: a kernel that supports this returns EBADF, and creates no child. Older kernels lack clone3 or its field
-// cgroup, and some containers forbid clone3.
+// checkCloneInto returns an error if clone3 cannot start a child in a group. It passes a descriptor that does not
+// belong to a group: a kernel that supports this returns EBADF and creates no child. Older kernels lack clone3 or its
+// field cgroup, and some containers forbid clone3.
 func checkCloneInto() error {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -277,8 +278,8 @@ func checkCloneInto() error {
 	return nil
 }
 
-// childGroup returns the Group of a process in the groups that were created below g's. In a hierarchy where none was
-// created it has g's group, without counters.
+// childGroup returns the Group of a process in the groups that were created below the groups of g. In a hierarchy
+// without a created group, it has the group of g, without counters.
 func (g *Group) childGroup(name string, created func(own string) bool) *Group {
 	in := newGroup(g.sys)
 	in.version = g.version
@@ -304,14 +305,14 @@ func (g *Group) childGroup(name string, created func(own string) bool) *Group {
 }
 
 // Enter calls start, which must fork one child, so that the child begins in the created groups. In v2, start must pass
-// fd as SysProcAttr.CgroupFD, unless it is -1, which means that there is no v2 group. In v1 the calling thread is in
-// the groups, and a child inherits them; start then runs in a new goroutine that is locked to its thread.
+// fd as SysProcAttr.CgroupFD, unless fd is -1, which means that there is no v2 group. In v1, the calling thread enters
+// the groups, and the child inherits them. In this case, start runs in a new goroutine that is locked to its thread.
 //
-// The error is start's, or means that the groups could not be entered and start was not called. The thread goes back to
-// its groups before Enter returns. If the kernel does not allow that, the thread ends, so that no part of this process
-// stays in the job's groups, and Missing has the reason.
+// Enter returns the error of start, or an error if the groups could not be entered and start was not called. The thread
+// returns to its previous groups before Enter returns. If the kernel does not allow that, the thread ends, so that no
+// part of this process stays in the job's groups, and Missing holds the reason.
 func (m *JobGroup) Enter(start func(fd int) error) error {
-	if len(m.v1) == 0 { // no thread has to move, so call start on this one
+	if len(m.v1) == 0 { // no thread has to move, so call start on this thread
 		err, _ := m.enter(start)
 		return err
 	}
@@ -320,7 +321,7 @@ func (m *JobGroup) Enter(start func(fd int) error) error {
 	return <-result
 }
 
-// enterLocked calls enter in a goroutine that is locked to its thread, which ends if it cannot go back.
+// enterLocked calls enter in a goroutine that is locked to its thread. The thread ends if it cannot leave the groups.
 func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() { // the runtime never ends the main thread
@@ -333,14 +334,14 @@ func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
 
 	err, back := m.enter(start)
 	if back == nil {
-		runtime.UnlockOSThread() // else the thread ends with this goroutine
+		runtime.UnlockOSThread() // otherwise, the thread ends with this goroutine
 	}
 	m.addMissing("thread", back)
 	result <- err
 }
 
 // enter implements Enter on the calling thread. back is the reason why the thread is still in the groups; nil means
-// that it went back.
+// that it has left them.
 func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 	fd := -1
 	if m.v2 != nil {
@@ -374,10 +375,10 @@ func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 	return err, back
 }
 
-// retryTimeout is how long to retry an operation that the kernel may reject temporarily.
+// retryTimeout is the time for which to retry an operation that the kernel may reject temporarily.
 const retryTimeout = 100 * time.Millisecond
 
-// retryUntil repeats f while it fails with one of the temporary errors, but only until the given time.
+// retryUntil repeats f as long as it fails with one of the temporary errors, but not after the time until.
 func retryUntil(until time.Time, f func() error, temporary ...error) error {
 	for {
 		err := f()
@@ -389,12 +390,12 @@ func retryUntil(until time.Time, f func() error, temporary ...error) error {
 	}
 }
 
-// Remove removes the created groups, and all groups that the job created below them. It waits a moment for processes
-// that are ending. If processes are left, it removes nothing and returns ErrBusy; Remove may be called again. After a
-// success another call does nothing. No Read of Group may run at the same time.
+// Remove removes the created groups and all groups that the job created below them. It waits briefly for processes that
+// are ending. If processes are left, it removes nothing and returns ErrBusy, and Remove may be called again. After a
+// success, further calls do nothing. Remove must not run concurrently with a Read of Group.
 func (m *JobGroup) Remove() error {
 	if m.group != nil {
-		m.group.Close() // an open file of a removed group keeps the group's memory
+		m.group.Close() // otherwise, an open file would keep the kernel's memory for the removed group
 	}
 	dirs := slices.Clone(m.v1)
 	if m.v2 != nil {
@@ -423,7 +424,7 @@ func (m *JobGroup) Remove() error {
 }
 
 // removeGroup removes the group dir and the groups below it, deepest first. A process that has just ended may keep its
-// group busy for a moment, so it retries until the given time.
+// group busy for a moment, so removeGroup retries until the given time.
 func removeGroup(dir string, until time.Time) error {
 	var all []string
 	err := walk(dir, func(d string) error {
@@ -446,8 +447,8 @@ func removeGroup(dir string, until time.Time) error {
 	return nil
 }
 
-// Kill sends SIGKILL to all processes of the created group and the groups below it, atomically: no process that is
-// being forked escapes. Only v2 supports this (cgroup.kill, Linux 5.14); without it Kill returns an error.
+// Kill atomically sends SIGKILL to all processes of the created group and the groups below it, so a process that is
+// being forked cannot escape. This needs v2 and Linux 5.14 (cgroup.kill); otherwise Kill returns an error.
 func (m *JobGroup) Kill() error {
 	if m.v2 == nil {
 		return fmt.Errorf("kill the processes of a control group: %w", unix.ENOTSUP)

@@ -15,8 +15,8 @@ type entry struct {
 	path        string
 }
 
-// parseEntries parses "ID:CONTROLLERS:PATH" lines. A path may contain colons and spaces; the kernel allows no newline
-// in a group's name.
+// parseEntries parses "ID:CONTROLLERS:PATH" lines. A path may contain colons and spaces, but the kernel does not allow
+// newlines in the name of a group.
 func parseEntries(data []byte) []entry {
 	var all []entry
 	for line := range strings.Lines(string(data)) {
@@ -35,16 +35,16 @@ func parseEntries(data []byte) []entry {
 	return all
 }
 
-// A mount shows a part of a hierarchy at the directory point. root is the path of the group there, within the
-// hierarchy. controllers is nil for v2.
+// A mount shows a part of a hierarchy at the directory point. root is the path, within the hierarchy, of the group at
+// that directory. controllers is nil for v2.
 type mount struct {
 	root, point string
 	v2          bool
 	controllers []string
 }
 
-// parseMounts returns the mounts of control groups in mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...] - TYPE
-// SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
+// parseMounts returns the mounts of control groups in data, a mountinfo file: "ID PARENT MAJ:MIN ROOT POINT OPTIONS
+// [TAG...] - TYPE SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
 func parseMounts(data []byte) []mount {
 	var all []mount
 	for line := range bytes.Lines(data) {
@@ -72,7 +72,7 @@ func parseMounts(data []byte) []mount {
 }
 
 // relativePath returns the part of path after root; "" if path is root. It reports false if path is not below root, or
-// contains "..", as paths outside of a control group namespace do.
+// if it contains ".." because it is outside the control group namespace.
 func relativePath(path, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -82,7 +82,7 @@ func relativePath(path, root string) (string, bool) {
 	return rest, !slices.Contains(strings.Split(rest, "/"), "..")
 }
 
-// parseNumber parses one decimal number, and ignores white space around it.
+// parseNumber parses one decimal number. It ignores white space around the number.
 func parseNumber(data []byte) (float64, bool) {
 	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
 	if !ok {
@@ -106,7 +106,7 @@ func parseKeys(data []byte, keys []string, values []float64) {
 	}
 }
 
-// parseQuota parses cpu.max, "QUOTA PERIOD" in microseconds, as cores; "max" is NaN.
+// parseQuota parses cpu.max, "QUOTA PERIOD" in microseconds, and returns the quota in cores; NaN for "max".
 func parseQuota(data []byte) (float64, bool) {
 	quota, period, ok := bytes.Cut(bytes.TrimSpace(data), []byte{' '})
 	p, okPeriod := parseNumber(period)
@@ -136,7 +136,7 @@ func parseLimit(data []byte) (float64, bool) {
 	return v, ok
 }
 
-// maxCPU is greater than the number of CPUs that the kernel supports.
+// maxCPU is greater than the largest number of CPUs that the kernel supports.
 const maxCPU = 1 << 16
 
 // parseCPUs counts the CPUs of a list such as "0-3,7".
@@ -154,8 +154,8 @@ func parseCPUs(data []byte) (int, bool) {
 	return n, n <= maxCPU
 }
 
-// ParseStall parses the totals of a PSI file: a line "some avg10=… total=MICROSECONDS", and one that begins with
-// "full", which may be missing before Linux 5.13.
+// ParseStall parses the totals of a PSI file: a line "some avg10=… total=MICROSECONDS", and a similar line that begins
+// with "full", which may be missing before Linux 5.13.
 func ParseStall(data []byte) (Stall, error) {
 	s := Stall{nan, nan}
 	for line := range bytes.Lines(data) {
@@ -182,7 +182,7 @@ type traffic struct {
 	reads, writes float64
 }
 
-// parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". The line of an idle device may have only
+// parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". The line of an idle device may contain only
 // the device number.
 func parseIOStat(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
@@ -208,7 +208,7 @@ func parseIOStat(line []byte) (traffic, bool) {
 }
 
 // parseBlkio parses a line of v1's io_service_bytes, "MAJ:MIN Read N" or "MAJ:MIN Write N". It rejects lines with Sync,
-// Async, Discard and Total, which count the same bytes again, or bytes that are not data.
+// Async, Discard and Total: they count the same bytes again, or bytes that are not data.
 func parseBlkio(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	kind, value, _ := bytes.Cut(rest, []byte{' '})

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Read takes one sample. It is meant to be called once a second. If counting the processes of the group and the groups
-// below takes long, Read counts them less often, but at least every 2 s, so that this takes about a 300th of a core. In
-// between it returns the last count.
+// Read takes one sample. It is meant to be called once a second. If it takes long to count the processes of the group
+// and the groups below, Read counts them less often, but at least every 2 s, so that counting takes about a 300th of a
+// core. Between counts, it returns the last count.
 func (g *Group) Read() Counters {
 	if !g.limitsRead {
 		g.Limits()
@@ -45,7 +45,7 @@ func (g *Group) Read() Counters {
 	return c
 }
 
-// CountTasks sets whether Read counts processes and threads, which is the default.
+// CountTasks sets whether Read counts processes and threads. By default, it does.
 func (g *Group) CountTasks(wanted bool) { g.skipTasks = !wanted }
 
 // fail records err as the reason why the file name has no values.
@@ -149,8 +149,8 @@ func (g *Group) readOOM(c *Counters) {
 	c.LimitOOMs = limit.ooms
 }
 
-// workingSet returns usage without the pages that can be dropped at once, the page cache of files and, in v1, the
-// swapped-out bytes. stat is the group's memory.stat.
+// workingSet returns set, which is usage without the pages that can be dropped immediately, the page cache of files
+// and, in v1, the swapped-out bytes. stat is the path of the group's memory.stat.
 func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache, swap float64) {
 	if stat == "" {
 		return nan, nan, nan
@@ -168,7 +168,7 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache,
 }
 
 // readTraffic reads the storage bytes from the file at path, and reports whether the file counts. A v1 file without
-// devices does not count; a v2 file without devices means that there was no traffic yet.
+// devices does not count. A v2 file without devices means that there was no traffic yet.
 func (g *Group) readTraffic(c *Counters, path string) bool {
 	data, err := g.r.ReadKeepOpen(path, maxFile)
 	if err != nil {
@@ -210,11 +210,11 @@ func (g *Group) readTraffic(c *Counters, path string) bool {
 	return true
 }
 
-// maxDevices is how many devices isStacked caches.
+// maxDevices is the largest number of devices that isStacked caches.
 const maxDevices = 4096
 
-// isStacked reports whether the bytes of device are counted by another device, too. That is so if it is made of other
-// devices (LVM, RAID, dm-crypt), or is a loop device, which reads and writes a file.
+// isStacked reports whether the bytes of device are also counted by another device. That is the case for devices that
+// consist of other devices (LVM, RAID, dm-crypt), and for loop devices, which read and write a file.
 func (g *Group) isStacked(device string) bool {
 	stacked, known := g.stacked[device]
 	if known {
@@ -231,8 +231,9 @@ func (g *Group) isStacked(device string) bool {
 	return stacked
 }
 
-// Reclaim reads the Reclaim of the group that set Limits.Memory at the last call to Limits, or of this group if none
-// did. Call it every few seconds at most, because the kernel sums memory.stat over all CPUs and the groups below.
+// Reclaim reads the Reclaim of the group that set Limits.Memory in the last call to Limits, or of this group if no
+// group did. Call Reclaim at most every few seconds, because the kernel sums memory.stat over all CPUs and the groups
+// below.
 func (g *Group) Reclaim() Reclaim {
 	h := Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}
 	if g.memory == nil || g.limitLevel < 0 && !g.memory.hasCounters() {
@@ -246,7 +247,7 @@ func (g *Group) Reclaim() Reclaim {
 	var v [4]float64
 	_ = g.r.keys(g.memory.path(level, "memory.stat"), []string{prefix + "workingset_refault_file",
 		prefix + "workingset_refault_anon", prefix + "workingset_refault", "total_swap"}, v[:])
-	for _, pages := range v[:3] { // a kernel has the first two keys, or the third, or none
+	for _, pages := range v[:3] { // a kernel has either the first two keys, or the third, or none
 		if bytes := pages * float64(os.Getpagesize()); math.IsNaN(h.Refaults) {
 			h.Refaults = bytes
 		} else if !math.IsNaN(bytes) {

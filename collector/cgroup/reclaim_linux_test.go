@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Reclaim is of the group with the limit, and memory.high of any group above.
-func TestGroup_Reclaim(t *testing.T) {
+// Reclaim comes from the group with the limit, except memory.high, which may come from any ancestor.
+func TestGroup_ReclaimIsOfGroupWithLimit(t *testing.T) {
 	t.Parallel()
 	page := float64(os.Getpagesize())
 	same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
@@ -34,7 +34,7 @@ func TestGroup_Reclaim(t *testing.T) {
 		"kube/pod/app/memory.high":     "2000000\n",
 		"kube/pod/app/memory.events":   "low 0\nhigh 3\nmax 0\noom_kill 0\n",
 	}, Reclaim{Swap: 4096, Refaults: 12 * page, High: 1000000, HighEvents: 12})
-	check("v2, nothing of it", groupV2(), nil, Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan})
+	check("v2, no such keys", groupV2(), nil, Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan})
 	check("v2 before Linux 5.9", groupV2(), map[string]string{"kube/pod/memory.stat": "anon 1\nworkingset_refault 9\n"},
 		Reclaim{Swap: nan, Refaults: 9 * page, High: nan, HighEvents: nan})
 	check("v1", groupV1(), map[string]string{

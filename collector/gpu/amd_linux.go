@@ -16,19 +16,19 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxFile is the maximum size of a sysfs file. The longest, pp_dpm_sclk, has a few lines.
+// maxFile is the maximum size of a sysfs file, in bytes. The longest file, pp_dpm_sclk, has a few lines.
 const maxFile = 4096
 
 // A card is an AMD GPU in sysfs.
 type card struct {
 	dir   string // /sys/class/drm/card0/device
-	index int    // position among AMD's cards
-	name  string // "" = name, uuid and hwmon are not known yet
+	index int    // position among the AMD cards
+	name  string // "" = name, uuid and hwmon have not been read yet
 	uuid  string
-	hwmon string // the directory of the card's sensors, relative to dir
+	hwmon string // directory of the card's sensors, relative to dir
 }
 
-// findCards returns AMD's cards, sorted by number, which is their order on the bus. It ignores connectors such as
+// findCards returns the AMD cards, sorted by number, which is their order on the bus. It ignores connectors such as
 // card0-DP-1, and renderD128, which is a second entry for a card.
 func findCards(sys string) []card {
 	root := filepath.Join(sys, "class/drm")
@@ -54,7 +54,7 @@ func (m *Monitor) followCards(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		for i := range m.cards {
-			r := m.cards[i].read() // without the lock, because the driver may be slow
+			r := m.cards[i].read() // not under the lock, because the driver may be slow
 			m.mu.Lock()
 			m.amd.put(r, time.Now())
 			m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *Monitor) followCards(ctx context.Context) {
 }
 
 // read reads the card's files (the kernel's Documentation/gpu/amdgpu, thermal.rst and driver-misc.rst). It never reads
-// pcie_bw, because the driver measures that for a whole second.
+// pcie_bw, because the driver takes a whole second to measure the value.
 func (c *card) read() row {
 	if c.name == "" {
 		c.name, c.uuid, c.hwmon = c.findName(), c.findUUID(), c.findSensors()
@@ -77,7 +77,7 @@ func (c *card) read() row {
 	r.MemoryMB = series.Optional(c.value(&r, "memory_mb", 1<<20, maxMiB, "mem_info_vram_total"))
 	status, err := readFile(filepath.Join(c.dir, "power/runtime_status"))
 	if err == nil && string(bytes.TrimSpace(status)) == "suspended" {
-		// Do not read more: some versions of the driver wake a sleeping card for a read.
+		// Do not read other files: some versions of the driver wake a sleeping card for a read.
 		r.PowerLimitWatts = series.Unknown()
 		asleep := []string{"utilization_pct", "memory_used_mb", "power_watts", "temperature_celsius", "clock_mhz"}
 		for _, what := range asleep {
@@ -98,8 +98,8 @@ func (c *card) read() row {
 	return r
 }
 
-// value returns the number in the first of the files that exists, divided by unit. If it cannot be read or exceeds
-// most, value returns NaN, and adds what to the missing values of r.
+// value returns the number in the first existing file of files, divided by unit. If the number cannot be read or
+// exceeds most, value returns NaN and adds what to the missing values of r.
 func (c *card) value(r *row, what string, unit, most float64, files ...string) float64 {
 	var data []byte
 	var err error
@@ -122,7 +122,7 @@ func (c *card) value(r *row, what string, unit, most float64, files ...string) f
 }
 
 // clock sets the clock of r from the marked line of pp_dpm_sclk, "1: 1200Mhz *", or else from the sensor. The marked
-// line is the current level; the driver replaces its nominal clock with the actual one.
+// line is the current level, in which the driver shows the actual clock instead of the nominal one.
 func (c *card) clock(r *row) {
 	data, err := readFile(filepath.Join(c.dir, "pp_dpm_sclk"))
 	for line := range bytes.Lines(data) {
@@ -144,10 +144,10 @@ func (c *card) findSensors() string {
 			return "hwmon/" + e.Name() + "/"
 		}
 	}
-	return "hwmon/hwmon0/" // for the reason why values are missing
+	return "hwmon/hwmon0/" // appears in the reasons for missing values
 }
 
-// findName returns the product's name or, as only some boards have one, "AMD GPU" and the PCI device ID.
+// findName returns the product name. Only some boards have one; for others it returns "AMD GPU" and the PCI device ID.
 func (c *card) findName() string {
 	if data, err := readFile(filepath.Join(c.dir, "product_name")); err == nil {
 		if name := deviceText(string(bytes.TrimSpace(data))); name != "" {
@@ -158,7 +158,7 @@ func (c *card) findName() string {
 	return strings.TrimSpace("AMD GPU " + clean(string(id)))
 }
 
-// findUUID returns the card's UUID in the format that ROCm's tools and ROCR_VISIBLE_DEVICES use, or "".
+// findUUID returns the card's UUID in the format of ROCm's tools and ROCR_VISIBLE_DEVICES, or "" if it has none.
 func (c *card) findUUID() string {
 	data, err := readFile(filepath.Join(c.dir, "unique_id"))
 	id := string(bytes.TrimSpace(data))

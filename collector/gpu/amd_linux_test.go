@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// gpuTree writes files below /sys/class/drm of a temporary /sys, and returns that.
+// gpuTree writes files below /sys/class/drm of a temporary /sys, and returns the path of that /sys.
 func gpuTree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	sys := t.TempDir()
@@ -25,8 +25,8 @@ func gpuTree(t *testing.T, files map[string]string) string {
 	return sys
 }
 
-// gpuCards is a node with an AMD accelerator, a desktop card, a sleeping one, and others that do not count: Intel's,
-// connectors, render nodes.
+// gpuCards returns the files of a node with three AMD cards: an accelerator, a desktop card and a sleeping card. The
+// other entries are ignored: an Intel card, connectors and render nodes.
 func gpuCards() map[string]string {
 	return map[string]string{
 		"card0/device/vendor": "0x8086\n", "card1-DP-1/status": "connected\n", "card1-DP-1/device/vendor": "0x1002\n",
@@ -50,11 +50,11 @@ func gpuCards() map[string]string {
 	}
 }
 
-func TestMonitor_ReadsAMD(t *testing.T) {
+func TestMonitor_ReadsAMDCards(t *testing.T) {
 	files := gpuCards()
-	files["card10/device/pp_dpm_sclk"] = strings.Repeat("0: 500Mhz\n", 1000) + "1: 900Mhz *\n" // too long: the sensor's value is used
+	files["card10/device/pp_dpm_sclk"] = strings.Repeat("0: 500Mhz\n", 1000) + "1: 900Mhz *\n" // too long: use the sensor
 	sys := gpuTree(t, files)
-	fifo := filepath.Join(sys, "class/drm/card1/device/pcie_bw") // opening it for reading is detected
+	fifo := filepath.Join(sys, "class/drm/card1/device/pcie_bw") // the test detects an open for reading
 	must(t, syscall.Mkfifo(fifo, 0o644))
 	m := Open(Options{Sys: sys, Env: []string{"PATH=/nowhere"}})
 	gpuRun(t, m)
@@ -62,28 +62,28 @@ func TestMonitor_ReadsAMD(t *testing.T) {
 	text := strings.ReplaceAll(string(gpuDump(r)), sys, "/sys")
 	gpuGolden(t, "testdata/amd.golden", []byte(text))
 	if _, err := syscall.Open(fifo, syscall.O_WRONLY|syscall.O_NONBLOCK, 0); err != syscall.ENXIO {
-		t.Errorf("open of pcie_bw for writing: %v, want ENXIO, as nobody may read it", err)
+		t.Errorf("open of pcie_bw for writing: %v, want ENXIO: the Monitor must not open it for reading", err)
 	}
 }
 
-// AMD's devices are numbered after NVIDIA's, and not shown before the first number is known.
+// AMD devices are numbered after NVIDIA devices, and not shown before the first number is known.
 func TestMonitor_NumbersAMDAfterNVIDIA(t *testing.T) {
 	m := Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "a100x8.txt", "")})
 	for i := range m.cards {
 		m.amd.put(m.cards[i].read(), time.Now())
 	}
 	if r := m.Read(); len(r.Devices) != 0 {
-		t.Errorf("Reading before NVIDIA's devices are known: %s, want no devices", gpuDump(r))
+		t.Errorf("Reading before NVIDIA's devices are known = %s, want no devices", gpuDump(r))
 	}
 	gpuRun(t, m)
 	r := gpuWait(t, m, "all devices", gpuDevices(11))
 	if d := r.Devices[8]; d.Index != 8 || d.Vendor != "amd" || d.Name != "AMD Instinct MI210" || r.States[8].UtilizationPct != 87 {
-		t.Errorf("device 8 is %+v at %v %%, want the MI210 at 87 %%", d, r.States[8].UtilizationPct)
+		t.Errorf("device 8 = %+v at %v %%, want the MI210 at 87 %%", d, r.States[8].UtilizationPct)
 	}
 
 	for _, g := range r.Missing {
 		if !strings.HasPrefix(g.What, "gpu_8_") && !strings.HasPrefix(g.What, "gpu_9_") && !strings.HasPrefix(g.What, "gpu_10_") {
-			t.Errorf("missing %v, want only values of AMD's devices 8 to 10", g)
+			t.Errorf("missing = %v, want only values of AMD's devices 8 to 10", g)
 		}
 	}
 
@@ -91,11 +91,11 @@ func TestMonitor_NumbersAMDAfterNVIDIA(t *testing.T) {
 	gpuRun(t, m)
 	r = gpuWait(t, m, "AMD's alone", func(r Reading) bool { return len(r.Devices) == 3 })
 	if r.Devices[0].Index != 0 || r.Err == nil || math.IsNaN(r.States[0].UtilizationPct) {
-		t.Errorf("Reading without nvidia-smi: %s, want AMD's devices from index 0, and an error", gpuDump(r))
+		t.Errorf("Reading without nvidia-smi = %s, want AMD devices from index 0, and an error", gpuDump(r))
 	}
 }
 
-func TestCard_RejectsHostileFiles(t *testing.T) {
+func TestCard_RejectsMaliciousFiles(t *testing.T) {
 	huge := strings.Repeat("9", 100_000)
 	for _, text := range []string{"", "\n", "-5\n", "nan", "inf\n", huge, "\x00\xff", "0x10", "1e9", "18446744073709551616\n"} {
 		files := map[string]string{"card0/device/vendor": "0x1002"}
@@ -105,16 +105,16 @@ func TestCard_RejectsHostileFiles(t *testing.T) {
 		}
 		cards := findCards(gpuTree(t, files))
 		if len(cards) != 1 {
-			t.Fatalf("files of %.20q: cards %v, want 1", text, cards)
+			t.Fatalf("files with content %.20q: cards = %v, want 1", text, cards)
 		}
 		r := cards[0].read()
 		for _, v := range []float64{r.UtilizationPct, float64(r.MemoryMB), r.MemoryUsedMB, r.PowerWatts, r.TemperatureCelsius, r.ClockMHz, float64(r.PowerLimitWatts)} {
 			if !math.IsNaN(v) {
-				t.Errorf("files of %.20q: value %v in %+v, want NaN", text, v, r)
+				t.Errorf("files with content %.20q: value %v in %+v, want NaN", text, v, r)
 			}
 		}
 		if len(r.missing) < 7 || len(r.Name) > 300 {
-			t.Errorf("files of %.20q: row %+v, want at least 7 missing values, a name of at most 300 bytes", text, r)
+			t.Errorf("files with content %.20q: row = %+v, want at least 7 missing values and a name of at most 300 bytes", text, r)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func FuzzGPUCard(f *testing.F) {
 		c := card{dir: dir}
 		r := c.read()
 		if r.ClockMHz < 0 || r.ClockMHz > maxMHz || r.UtilizationPct < 0 || r.UtilizationPct > 100 {
-			t.Fatalf("row %+v, want a clock and a utilization within bounds", r)
+			t.Fatalf("row = %+v, want a clock and a utilization within bounds", r)
 		}
 	})
 }

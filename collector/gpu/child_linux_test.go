@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A shell prints how it was started; a Go program would change that.
+// A shell script prints the state in which it was started. A Go program would change that state.
 func TestChild_StartsWithCleanState(t *testing.T) {
 	dir := t.TempDir()
 	script := `#!/bin/sh
@@ -32,7 +32,7 @@ wait
 `
 
 	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
-	var inherited []int // as a job's shell may have passed to us
+	var inherited []int // descriptors that a job's shell may have passed to perfagent
 	for range 3 {
 		fd, err := unix.Open("/proc/self/maps", unix.O_RDONLY, 0)
 		must(t, err)
@@ -48,14 +48,14 @@ wait
 	gpuWait(t, m, "the shell", func(Reading) bool {
 		var err error
 		text, err = os.ReadFile(out)
-		return err == nil && m.PID() > 0 // it is known a moment after the shell runs
+		return err == nil && m.PID() > 0 // the ID is set a moment after the shell starts
 	})
 
 	pid := m.PID()
 	start := time.Now()
 	stop()
 	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("the shell and its child ended after %v, want at most 10 s", took)
+		t.Errorf("shell and its child ended after %v, want at most 10 s", took)
 	}
 	l := strings.Split(strings.TrimSpace(string(text)), "\n")
 	sleep, err := strconv.Atoi(l[len(l)-1])
@@ -64,16 +64,16 @@ wait
 	gpuWaitEnded(t, sleep)
 	blocked, ignored := gpuMask(t, l[0]), gpuMask(t, l[1])
 	if blocked != 0 || ignored>>(uint(unix.SIGPIPE)-1)&1 != 0 {
-		t.Errorf("signals blocked %x, ignored %x; want none blocked, SIGPIPE not ignored", blocked, ignored)
+		t.Errorf("blocked signals = %x, ignored signals = %x; want none blocked, and SIGPIPE not ignored", blocked, ignored)
 	}
 	fds := strings.Join(l[3:], "\n")
 	if l[2] != "/" || !strings.Contains(fds, " 0 -> /dev/null") || !strings.Contains(fds, " 2 -> pipe:") || strings.Contains(fds, "/maps") {
-		t.Errorf("directory %s, descriptors\n%s\nwant / and only null and pipes, none of ours: %v",
+		t.Errorf("directory = %s, descriptors:\n%s\nwant /, and only null and pipes but none of these: %v",
 			l[2], fds, inherited)
 	}
 }
 
-// gpuMask returns the value of a mask in /proc/PID/status.
+// gpuMask parses a signal mask from /proc/PID/status.
 func gpuMask(t *testing.T, line string) uint64 {
 	t.Helper()
 	f := strings.Fields(line)
@@ -82,8 +82,8 @@ func gpuMask(t *testing.T, line string) uint64 {
 	return mask
 }
 
-// When perfagent is killed, the query ends: by the broken pipe, or, if it hangs and writes nothing, because its parent
-// is dead.
+// When perfagent is killed, the query ends: because of the broken pipe or, if the query hangs and writes nothing,
+// because its parent has died.
 func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
 		self, err := os.Executable()
@@ -98,7 +98,7 @@ func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 		must(t, err)
 		var pid int
 		if _, err := fmt.Fscan(bufio.NewReader(out), &pid); err != nil || gpuEnded(pid) {
-			t.Fatalf("fake %q: process %d, error %v; want a living process", fake, pid, err)
+			t.Fatalf("fake %q: process = %d, error = %v; want a living process", fake, pid, err)
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -106,31 +106,31 @@ func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 	}
 }
 
-// Without pidfds (before Linux 5.4) a child is identified by its start time.
+// Without pidfds (before Linux 5.4), a child is identified by its start time.
 func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	must(t, cmd.Start())
 	c := &child{process: process{pidfd: -1}, pid: cmd.Process.Pid}
 	c.identify(false)
 	if !c.alive() || c.ended() {
-		t.Error("a living child counts as ended")
+		t.Error("alive = false or ended = true for a living child")
 	}
 	other := &child{process: process{pidfd: -1, startTime: c.startTime + "0"}, pid: c.pid}
 	if other.alive() || !other.ended() {
-		t.Error("a later process with the same ID counts as the child")
+		t.Error("alive = true or ended = false for a later process with the same ID")
 	}
 	_ = cmd.Process.Kill()
 	gpuWaitEnded(t, c.pid)
 	if !c.ended() {
-		t.Error("a zombie does not count as ended")
+		t.Error("ended = false for a zombie")
 	}
 	_ = cmd.Wait()
 	if c.alive() || !c.ended() {
-		t.Error("a child that is gone counts as alive")
+		t.Error("alive = true or ended = false for a reaped child")
 	}
 }
 
-// The rest of a script's process group is killed, with a pidfd and without, but never the group of a later process with
+// With or without a pidfd, reap kills the rest of a script's process group, but never the group of a later process with
 // the same ID.
 func TestChild_ReapKillsOnlyItsGroup(t *testing.T) {
 	for _, pidfd := range []bool{true, false} {
@@ -155,14 +155,14 @@ func TestChild_ReapKillsOnlyItsGroup(t *testing.T) {
 		}
 		c.identify(false)
 		if c.reap() || gpuEnded(left) {
-			t.Error("reap killed the group while the script ran")
+			t.Error("reap killed the group while the script was running")
 		}
 		in.Close()
 		gpuWaitEnded(t, c.pid)
 		other := &child{process: process{pidfd: -1, startTime: "1"}, pid: c.pid}
 		other.signalGroup(unix.SIGKILL)
 		if other.reap(); gpuEnded(left) {
-			t.Error("the group of a later process with the same ID was killed")
+			t.Error("reap killed the group of a later process with the same ID")
 		}
 		c.reap()
 		gpuWaitEnded(t, left)

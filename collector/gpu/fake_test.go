@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestMain is also the fake nvidia-smi, when the test binary is run by that name.
+// TestMain runs the fake nvidia-smi if the test binary is started by that name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "nvidia-smi":
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// gpuFake behaves like nvidia-smi: it is strict about flags and fields, and prints rows of a fixture in the requested
-// order. GPU_FAKE selects its faults.
+// gpuFake behaves like nvidia-smi: it rejects unknown flags and fields, and prints the rows of a fixture in the
+// requested order. GPU_FAKE selects a fault.
 func gpuFake() int {
 	fields, loop, bad := gpuFakeFlags(os.Args[1:])
 	if bad != "" {
@@ -69,7 +69,7 @@ func gpuFake() int {
 	return gpuFakeRounds(kind, n, fields, loop)
 }
 
-// gpuFakeRounds writes a round of rows at each interval.
+// gpuFakeRounds prints a round of rows in each interval.
 func gpuFakeRounds(kind string, n int, fields []string, loop time.Duration) int {
 	rows := gpuFixtureLines(os.Getenv("GPU_FIXTURE"))
 	for round := 1; ; round++ {
@@ -89,7 +89,7 @@ func gpuFakeRounds(kind string, n int, fields []string, loop time.Duration) int 
 		}
 		switch {
 		case len(rows) > 0 && !strings.Contains(rows[0], ", "):
-			return 9 // it was a message
+			return 9 // the fixture is a message
 		case kind == "die" && round == n:
 			fmt.Fprintln(os.Stderr, "Unable to determine the device handle for GPU0: GPU is lost")
 			return 15
@@ -111,7 +111,7 @@ func gpuSleep() {
 	}
 }
 
-// gpuFakeFlags parses the command line; bad is a flag that nvidia-smi does not have.
+// gpuFakeFlags parses the command line. bad is the first flag that nvidia-smi does not have.
 func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad string) {
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
@@ -121,7 +121,7 @@ func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad strin
 		case arg == "--format=csv,noheader,nounits":
 		case name == "--loop-ms":
 			ms, err := strconv.Atoi(value)
-			if err != nil || ms < 1000 { // shorter than the driver's window is never requested
+			if err != nil || ms < 1000 { // an interval shorter than the driver's window is never requested
 				return nil, 0, arg
 			}
 			loop = time.Duration(ms) * time.Millisecond
@@ -132,7 +132,7 @@ func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad strin
 	return fields, loop, ""
 }
 
-// gpuFixtureLines returns a fixture without its comments.
+// gpuFixtureLines returns the lines of a fixture, without comments.
 func gpuFixtureLines(file string) []string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -144,7 +144,7 @@ func gpuFixtureLines(file string) []string {
 	})
 }
 
-// gpuPath returns a directory with the fake in it, for the PATH.
+// gpuPath returns a directory for the PATH that contains the fake.
 func gpuPath(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -156,16 +156,16 @@ func gpuPath(t *testing.T) string {
 	return dir
 }
 
-// gpuEnv returns the environment in which the fake plays a fixture with a fault.
+// gpuEnv returns the environment in which the fake prints a fixture with a fault.
 func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join("testdata", fixture))
 	must(t, err)
 	return append([]string{"PATH=/nowhere:" + gpuPath(t), "GPU_FIXTURE=" + file, "GPU_FAKE=" + fake, "GPU_LOOP=20",
-		"GORACE=atexit_sleep_ms=0"}, more...) // else each fake that ends by itself sleeps for a second
+		"GORACE=atexit_sleep_ms=0"}, more...) // otherwise, each fake that exits sleeps for a second
 }
 
-// gpuOpen opens a Monitor with shorter timeouts than a real one.
+// gpuOpen opens a Monitor with shorter timeouts than usual.
 func gpuOpen(t *testing.T, env []string) *Monitor {
 	t.Helper()
 	m := Open(Options{Sys: t.TempDir(), Env: env})
@@ -188,7 +188,7 @@ func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 		select {
 		case <-done:
 		case <-time.After(2 * time.Minute):
-			t.Error("Run has not returned 2 minutes after the end of its context")
+			t.Error("Run has not returned within 2 minutes after the end of its context")
 		}
 	}
 
@@ -196,7 +196,7 @@ func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 	return stop
 }
 
-// gpuMonitorForEver is a program that monitors GPUs until it is killed. It prints the process of its query.
+// gpuMonitorForEver is a program that monitors GPUs until it is killed. It prints the process ID of its query.
 func gpuMonitorForEver() {
 	m := Open(Options{Sys: "/nowhere"})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,5 +1,5 @@
-// Package gpu reads the GPUs of a node: NVIDIA's through one long-lived nvidia-smi, AMD's through sysfs. It uses no C
-// library, so that perfagent can be linked statically. On a node without a GPU it costs a few calls to stat(2).
+// Package gpu reads the GPUs of a node: NVIDIA GPUs through one long-lived nvidia-smi, AMD GPUs through sysfs. It uses
+// no C library, so that perfagent can be linked statically. On a node without a GPU, it costs a few calls to stat(2).
 package gpu
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxDevices is how many devices of a vendor are monitored at most.
+// maxDevices is the largest number of devices of a vendor that are monitored.
 const maxDevices = 16
 
 // The codes of missing values in a Reading.
@@ -34,11 +34,11 @@ const (
 
 // A Device holds the properties of a GPU that do not change during a run.
 type Device struct {
-	// Index is the one that nvidia-smi shows. AMD's devices are numbered after NVIDIA's.
+	// Index is the index that nvidia-smi shows. AMD devices are numbered after NVIDIA devices.
 	Index int `json:"index"`
-	// UUID is "GPU-" and the driver's ID; "" = unknown.
+	// UUID is "GPU-" followed by the driver's ID; "" = unknown.
 	UUID string `json:"uuid,omitempty"`
-	// Name is the name of the product. For an AMD device that has none it is "AMD GPU" and the PCI device ID.
+	// Name is the product name or, for an AMD device without one, "AMD GPU" and the PCI device ID.
 	Name            string          `json:"name,omitempty"`
 	Vendor          string          `json:"-"` // "nvidia", "amd"
 	MemoryMB        series.Optional `json:"memory_mb"`
@@ -48,8 +48,8 @@ type Device struct {
 
 // State is the state of a GPU at its last reading. NaN means unknown.
 type State struct {
-	// UtilizationPct is the share of the driver's last window, of 1/6 s to 1 s, in which something ran. It does not
-	// show how much of the GPU was in use.
+	// UtilizationPct is the share of the driver's last window, of 1/6 s to 1 s, in which any work ran. It does not show
+	// how much of the GPU was in use.
 	UtilizationPct     float64
 	MemoryUsedMB       float64 // MiB
 	PowerWatts         float64 // of the board
@@ -57,16 +57,17 @@ type State struct {
 	ClockMHz           float64 // of the compute units (NVIDIA: SM, AMD: sclk)
 	// EnergyJoules is a counter. It is NaN for NVIDIA, because nvidia-smi has no field for NVML's counter.
 	EnergyJoules float64
-	// Throttle lists what limits the clocks, in NVML's names; nil means that nothing does, or that it is unknown.
+	// Throttle lists the reasons for reduced clocks, with NVML's names; nil means that there are none or that they are
+	// unknown.
 	Throttle []string
 }
 
 // A Reading is the last known state of all devices.
 type Reading struct {
-	Devices []Device         // a later Reading never has fewer
+	Devices []Device         // never fewer than in an earlier Reading
 	States  []State          // in the order of Devices
 	Missing []series.Missing // values that are missing from this Reading
-	Err     error            // why all values of a vendor are missing, or will be; nil = no failure
+	Err     error            // why all values of a vendor are missing or will be missing; nil = no failure
 }
 
 // Options configures a Monitor.
@@ -75,9 +76,9 @@ type Options struct {
 	Interval time.Duration // between readings; at least a second
 	Env      []string      // environment of nvidia-smi, which is searched for on its PATH; nil = os.Environ()
 
-	// Start is called to start nvidia-smi, unless it is nil. It must call fork immediately, and make sure that the
-	// child is not reaped before Start knows its ID. The caller then has to reap the child. If Start is nil, the Monitor
-	// reaps it, and no other process.
+	// Start is called to start nvidia-smi, unless it is nil. It must call fork immediately, and make sure that the child
+	// is not reaped before fork returns its ID. The provider of Start then has to reap the child. If Start is nil, the
+	// Monitor reaps the child, and no other process.
 	Start func(fork func() (pid int, err error)) error
 }
 
@@ -85,14 +86,14 @@ type Options struct {
 type Monitor struct {
 	o        Options
 	smi      string      // path of nvidia-smi; "" = none, or not found yet; written under mu
-	cards    []card      // AMD's
+	cards    []card      // AMD cards
 	smiFound chan string // receives the path of nvidia-smi, once
 	timing   timing
 	pid      atomic.Int64
-	child    atomic.Pointer[child] // the nvidia-smi that was started last
+	child    atomic.Pointer[child] // the newest nvidia-smi
 
 	mu            sync.Mutex
-	searchStarted time.Time // when the search for nvidia-smi began; zero = it is over
+	searchStarted time.Time // when the search for nvidia-smi began; zero = the search has ended
 	nvidia        vendorState
 	amd           vendorState
 }
@@ -100,14 +101,14 @@ type Monitor struct {
 // A timing holds the intervals and timeouts of a Monitor.
 type timing struct {
 	interval time.Duration // between readings, at least a second
-	stale    time.Duration // the age above which a reading is not current
-	hang     time.Duration // after how much silence nvidia-smi is killed
-	backoff  time.Duration // pause before the first restart; doubled for each further one
-	grace    time.Duration // how long to wait after SIGTERM, and after SIGKILL
+	stale    time.Duration // age above which a reading is not current
+	hang     time.Duration // time without output after which nvidia-smi is killed
+	backoff  time.Duration // pause before the first restart; doubled for each further restart
+	grace    time.Duration // time to wait after SIGTERM, and again after SIGKILL
 }
 
-// Open finds AMD's cards in sysfs, and starts no process. It starts the search for nvidia-smi, but does not wait for
-// the result, as Run does, because a directory on the PATH may hang.
+// Open returns a Monitor after finding AMD cards in sysfs. It starts no process. It starts the search for nvidia-smi,
+// but leaves it to Run to wait for the result, because a directory on the PATH may hang.
 func Open(o Options) *Monitor {
 	if o.Env == nil {
 		o.Env = os.Environ()
@@ -122,8 +123,8 @@ func Open(o Options) *Monitor {
 	return m
 }
 
-// Run monitors the GPUs until ctx ends. It then ends its processes, which takes a few milliseconds, or up to two
-// seconds if nvidia-smi hangs. It returns earlier if nothing is left to monitor. Call it only once.
+// Run monitors the GPUs until ctx ends. Run then ends its processes, which takes a few milliseconds, or up to two
+// seconds if nvidia-smi hangs. It returns earlier if nothing is left to monitor. Call Run only once.
 func (m *Monitor) Run(ctx context.Context) {
 	cards := make(chan struct{})
 	go func() {
@@ -160,17 +161,17 @@ func (m *Monitor) awaitSMI(ctx context.Context) bool {
 	}
 }
 
-// Kill kills the current query and all its descendants, and does not wait for their end. It is for a program that ends
-// without waiting for Run, because a script around nvidia-smi may end at once and leave a process behind. It may be
-// called concurrently with Run.
+// Kill kills the current query and all its descendants, and does not wait for them. It is meant for a program that
+// exits without waiting for Run: if nvidia-smi is a wrapper script, the script may exit immediately and leave a process
+// behind. Kill may be called concurrently with Run.
 func (m *Monitor) Kill() {
 	if c := m.child.Load(); c != nil {
 		c.send(true)
-		c.abandon() // from here on a new process may have the ID
+		c.abandon() // after this, a new process may have the ID
 	}
 }
 
-// PID returns the process ID of the nvidia-smi that runs; 0 if none does, or if m is nil.
+// PID returns the process ID of the running nvidia-smi; 0 if none is running or m is nil.
 func (m *Monitor) PID() int {
 	if m == nil {
 		return 0
@@ -193,7 +194,7 @@ func (m *Monitor) Read() Reading {
 		r.Err = m.nvidia.check(now, m.timing.stale)
 	}
 
-	if len(m.cards) > 0 && m.nvidia.complete { // otherwise the first index of AMD's devices is not known yet
+	if len(m.cards) > 0 && m.nvidia.complete { // otherwise, the first index of AMD devices is not known yet
 		m.amd.add(&r, now, m.timing.stale, m.nvidia.nextIndex)
 		if old := now.Sub(m.amd.updatedAt); old > m.timing.stale && !m.amd.updatedAt.IsZero() {
 			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: AMD's cards have not responded for %.0f s", old.Seconds()))
@@ -208,11 +209,11 @@ func unknownState() State {
 	return State{nan, nan, nan, nan, nan, nan, nil}
 }
 
-// searchTimeout is longer than a search of the PATH takes on a working disk.
+// searchTimeout is longer than the duration of a PATH search on a working disk.
 const searchTimeout = time.Second
 
 // findSMI searches the PATH in env for nvidia-smi as a shell would, except in directories relative to the working
-// directory, which belongs to the job. It returns "" if there is none.
+// directory, which belongs to the job. It returns "" if nvidia-smi is not found.
 func findSMI(env []string) string {
 	path, _ := lookup(env, "PATH")
 	for _, dir := range filepath.SplitList(path) {
@@ -222,7 +223,7 @@ func findSMI(env []string) string {
 		file := filepath.Join(dir, "nvidia-smi")
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			// On a dead file server, this goroutine blocks here, and no process is started that would hang.
+			// If the file is on a dead file server, this goroutine blocks here, before a process is started that would hang.
 			if f, err := os.Open(file); err == nil {
 				_, _ = f.Read(make([]byte, 1))
 				f.Close()

@@ -15,18 +15,19 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// maxLine is the maximum length of a line of nvidia-smi; a row has about 150 bytes.
+// maxLine is the maximum length of a line of nvidia-smi, in bytes. A row has about 150 bytes.
 const maxLine = 4096
 
-// A query is the list of requested fields, by their names in nvidia-smi --help-query-gpu. There is no field for NVML's
-// energy counter (in drivers up to 610), and each field that nvidia-smi does not know costs another start.
+// A query is the list of requested fields, with the names from nvidia-smi --help-query-gpu. Drivers up to 610 have no
+// field for NVML's energy counter, and each field unknown to nvidia-smi costs another start.
 type query struct {
 	fields  []string
 	missing []series.Missing
 }
 
-// newQuery returns a query for all fields. Drivers of ten years ago have all of them but the MIG mode. Since driver 535
-// clocks_throttle_reasons is called clocks_event_reasons, but all drivers up to 610 at least know the older name.
+// newQuery returns a query for all fields. Drivers from ten years ago have all fields except the MIG mode. Since driver
+// 535, clocks_throttle_reasons is called clocks_event_reasons, but all drivers up to at least 610 accept the older
+// name.
 func newQuery() *query {
 	return &query{fields: []string{
 		"index", "uuid", "name", "memory.total", "memory.used", "utilization.gpu", "power.draw", "power.limit",
@@ -34,7 +35,7 @@ func newQuery() *query {
 	}}
 }
 
-// args returns the arguments with which nvidia-smi prints a row for each device once per interval.
+// args returns the arguments that make nvidia-smi print a row for each device once per interval.
 func (q *query) args(interval time.Duration) []string {
 	return []string{
 		"--query-gpu=" + strings.Join(q.fields, ","), "--format=csv,noheader,nounits",
@@ -42,8 +43,8 @@ func (q *query) args(interval time.Duration) []string {
 	}
 }
 
-// dropField removes the field name, or replaces it with its newer name. It reports false if that is useless because the
-// field was not requested, or is required.
+// dropField removes the field name, or replaces it with its newer name. It reports false if the field was not requested
+// or is required: another query is then useless.
 func (q *query) dropField(name string) bool {
 	i := slices.Index(q.fields, name)
 	if i < 0 || name == "index" {
@@ -56,7 +57,7 @@ func (q *query) dropField(name string) bool {
 
 	q.fields = slices.Delete(q.fields, i, i+1)
 	var without row
-	without.set(name, "") // for a power limit nothing is missing: one of the two is enough
+	without.set(name, "") // one of the two power limits is enough, so neither is missing
 	for _, m := range without.missing {
 		m.What, m.Why = "gpu_"+m.What, "this nvidia-smi does not know the field "+name
 		q.missing = append(q.missing, m)
@@ -64,7 +65,7 @@ func (q *query) dropField(name string) bool {
 	return true
 }
 
-// parseInvalidField returns the field in 'Field "x" is not a valid field to query.', or "" for another message.
+// parseInvalidField returns the field in 'Field "x" is not a valid field to query.', or "" for any other message.
 func parseInvalidField(line string) string {
 	_, rest, ok := strings.Cut(line, `Field "`)
 	name, rest, ok2 := strings.Cut(rest, `"`)
@@ -76,7 +77,7 @@ func parseInvalidField(line string) string {
 
 var errNotRow = errors.New("not a row")
 
-// parse parses line as a row. The error is errNotRow; an invalid value is missing from the row.
+// parse parses line as a row. An invalid value is recorded as missing. The error is errNotRow if line is not a row.
 func (q *query) parse(line []byte) (row, error) {
 	none := series.Unknown()
 	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknownState()}
@@ -106,7 +107,7 @@ func (q *query) parse(line []byte) (row, error) {
 		r.setNumber((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
 
-	if r.MIG { // the utilization is not of the whole device
+	if r.MIG { // the utilization does not cover the whole device
 		r.UtilizationPct = math.NaN()
 		r.missing = slices.DeleteFunc(r.missing, func(g series.Missing) bool { return g.What == "utilization_pct" })
 		r.addMissing("utilization_pct", "MIG is on: the driver reports no utilization of the whole device")
@@ -123,7 +124,7 @@ const (
 	maxMHz     = 1e5
 )
 
-// set stores text, the value of the given field, in the row.
+// set stores text, the value of field, in the row.
 func (r *row) set(field, text string) {
 	switch field {
 	case "index":
@@ -147,7 +148,7 @@ func (r *row) set(field, text string) {
 	case "clocks.sm":
 		r.setNumber(&r.ClockMHz, "clock_mhz", text, maxMHz)
 	case "mig.mode.current":
-		if r.MIG = text == "Enabled"; text == "" { // otherwise "Disabled", or "[N/A]" for devices without MIG
+		if r.MIG = text == "Enabled"; text == "" { // other values: "Disabled", or "[N/A]" for devices without MIG
 			r.addMissing("mig", missingReason(text))
 		}
 	case "clocks_event_reasons.active", "clocks_throttle_reasons.active":
@@ -158,14 +159,14 @@ func (r *row) set(field, text string) {
 	}
 }
 
-// setText sets to to text or, if nvidia-smi has no value, records that what is missing.
+// setText sets to to text or, if nvidia-smi has no value, records what as missing.
 func (r *row) setText(to *string, what, text string) {
 	if *to = deviceText(text); *to == "" {
 		r.addMissing(what, missingReason(text))
 	}
 }
 
-// setNumber sets to from text or, if that is not a number up to most, records that what is missing.
+// setNumber sets to from text or, if text is not a number from 0 to most, records what as missing.
 func (r *row) setNumber(to *float64, what, text string, most float64) {
 	if *to = parseNumber(text, most); math.IsNaN(*to) {
 		r.addMissing(what, missingReason(text))
@@ -184,7 +185,7 @@ func parseNumber(text string, most float64) float64 {
 	return v
 }
 
-// deviceText returns text, made fit for a report, or "" if it is what nvidia-smi prints for a missing value.
+// deviceText returns text in a form that is fit for a report, or "" if nvidia-smi prints text for a missing value.
 func deviceText(text string) string {
 	if strings.HasPrefix(text, "[") || text == "N/A" {
 		return ""
@@ -192,7 +193,7 @@ func deviceText(text string) string {
 	return clean(text)
 }
 
-// missingReason returns the reason why a value is missing, which quotes text, what nvidia-smi printed: "[N/A]", "[Not
+// missingReason returns the reason why a value is missing. It quotes text, the output of nvidia-smi: "[N/A]", "[Not
 // Supported]", "[Unknown Error]", "[GPU requires reset]"…
 func missingReason(text string) string {
 	if text == "" {
@@ -201,13 +202,13 @@ func missingReason(text string) string {
 	return "nvidia-smi printed " + clean(text)
 }
 
-// clean makes the output of a program fit for a report: one line, cut to 200 bytes, without control characters.
+// clean makes the output of a program fit for a report: one line of at most 200 bytes without control characters.
 func clean(text string) string {
 	if len(text) > 200 {
 		text = text[:200] + "…"
 	}
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) || c == '\uFFFD' { // control characters, and marks that change the text direction
+		if !unicode.IsPrint(c) || c == '\uFFFD' { // control characters, and marks that change the direction of text
 			return ' '
 		}
 		return c
@@ -236,9 +237,9 @@ func parseThrottle(text string) (reasons []string, ok bool) {
 	return reasons, true
 }
 
-// readLines calls use for each line that it reads, which is valid only during the call. It cuts a line longer than
-// maxLine, and drops an unfinished last line. After each read it passes the number of bytes to more, and returns if
-// that returns false.
+// readLines calls use for each line that it reads. The line is valid only during the call. readLines truncates a line
+// longer than maxLine, and drops an incomplete last line. After each read, it calls more with the number of bytes, and
+// returns if more returns false.
 func readLines(from io.Reader, use func(line []byte), more func(n int) bool) {
 	in := bufio.NewReaderSize(from, maxLine)
 	for long := false; ; {

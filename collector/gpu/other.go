@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// A process is empty, because nvidia-smi is run on Linux only.
+// A process is empty, because nvidia-smi is run only on Linux.
 type process struct{}
 
 func (c *child) fork(string, []string, []string, *os.File, *os.File) (int, error) {
@@ -20,7 +20,7 @@ func (c *child) signal(bool)   {}
 func (c *child) reap() bool    { return true }
 func (c *child) release()      {}
 
-// A card is an AMD GPU. AMD GPUs are supported on Linux only.
+// A card is an AMD GPU. AMD GPUs are supported only on Linux.
 type card struct{}
 
 func findCards(string) []card { return nil }

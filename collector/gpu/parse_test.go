@@ -21,7 +21,7 @@ var gpuUpdate = flag.Bool("update", false, "write the golden files anew")
 // all accepts any number of bytes.
 func all(int) bool { return true }
 
-// gpuBoard feeds a transcript to a vendorState, as Run would.
+// gpuBoard feeds a transcript to a vendorState, as Run does.
 func gpuBoard(data []byte, now time.Time) *vendorState {
 	b := &vendorState{queryStarted: now}
 	q := newQuery()
@@ -54,10 +54,10 @@ func gpuDump(r Reading) []byte {
 	return b.Bytes()
 }
 
-func TestVendorState_ReadsTranscripts(t *testing.T) {
+func TestVendorState_MatchesGoldenTranscripts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) < 9 {
-		t.Fatalf("fixtures %v, want at least 9", files)
+		t.Fatalf("fixtures = %v, want at least 9", files)
 	}
 
 	for _, file := range files {
@@ -70,24 +70,24 @@ func TestVendorState_ReadsTranscripts(t *testing.T) {
 	}
 }
 
-// A real device's rows have every value, and its error message names the field.
+// The rows of a real device have all values, and the error message of its driver names the unknown field.
 func TestQuery_ParsesRealDevice(t *testing.T) {
 	rows, err := os.ReadFile("testdata/device/query-ours.txt")
 	must(t, err)
 	for line := range bytes.Lines(rows) {
 		if r, err := newQuery().parse(bytes.TrimSpace(line)); err != nil || len(r.missing) > 0 || r.PowerWatts < 70 || r.PowerWatts > 121 {
-			t.Errorf("row %s: %+v, error %v; want all values, and 70 to 121 W", line, r, err)
+			t.Errorf("row %s = %+v, error = %v; want all values, and 70 to 121 W", line, r, err)
 		}
 	}
 
 	message, err := os.ReadFile("testdata/device/refused.txt")
 	must(t, err)
 	if got := parseInvalidField(string(message)); got != "no.such.field" {
-		t.Errorf("field in %s is %q, want no.such.field", message, got)
+		t.Errorf("parseInvalidField(%s) = %q, want no.such.field", message, got)
 	}
 }
 
-// gpuGolden compares with a golden file.
+// gpuGolden compares got with a golden file.
 func gpuGolden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *gpuUpdate {
@@ -100,7 +100,7 @@ func gpuGolden(t *testing.T, file string, got []byte) {
 	}
 }
 
-func TestReadLines(t *testing.T) {
+func TestReadLines_TruncatesLongLines(t *testing.T) {
 	text := "a\n\nb\n" + strings.Repeat("x", 3*maxLine) + "\nc\nrest"
 	for size := 1; size < len(text); size = size*3 + 1 {
 		var got []string
@@ -111,12 +111,12 @@ func TestReadLines(t *testing.T) {
 		readLines(io.MultiReader(parts...), func(line []byte) { got = append(got, string(line)) }, all)
 		want := []string{"a", "", "b", strings.Repeat("x", maxLine), "c"}
 		if !slices.Equal(got, want) {
-			t.Errorf("in pieces of %d: lines %.80q, want %.80q", size, got, want)
+			t.Errorf("in pieces of %d bytes: lines = %.80q, want %.80q", size, got, want)
 		}
 	}
 }
 
-func TestParseThrottle(t *testing.T) {
+func TestParseThrottle_NamesKnownReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"0x0000000000000000": "", "0x0000000000000001": "",
 		"0x00000000000001FF": "applications_clocks_setting sw_power_cap hw_slowdown sync_boost sw_thermal_slowdown hw_thermal_slowdown hw_power_brake_slowdown display_clock_setting",
@@ -134,7 +134,7 @@ func TestParseThrottle(t *testing.T) {
 	}
 }
 
-func TestParseInvalidField(t *testing.T) {
+func TestParseInvalidField_FindsQuotedName(t *testing.T) {
 	for line, want := range map[string]string{
 		`Field "mig.mode.current" is not a valid field to query.`: "mig.mode.current",
 		`Field "" is not a valid field to query.`:                 "",
@@ -146,18 +146,18 @@ func TestParseInvalidField(t *testing.T) {
 	}
 	q := newQuery()
 	if q.dropField("foo") || q.dropField("index") || len(q.fields) != len(newQuery().fields) {
-		t.Error("dropField dropped a field that was not requested, or the index")
+		t.Error("dropField dropped a field that was not requested, or the required index")
 	}
 }
 
-// A round shows which devices there are; a device that is not in the next rounds is missing.
+// The first round shows all devices. A device that is absent from later rounds is missing.
 func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 	data, err := os.ReadFile("testdata/a100x8.txt")
 	must(t, err)
 	start := time.Now()
 	b := gpuBoard(data, start)
 	if b.complete {
-		t.Error("the devices are complete before the second round")
+		t.Error("complete = true before the second round")
 	}
 	later := start.Add(6 * time.Second)
 	q := newQuery()
@@ -165,7 +165,7 @@ func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 		if i == 3 {
 			continue
 		}
-		if i > 3 { // nvidia-smi then renumbers
+		if i > 3 { // nvidia-smi renumbers the devices
 			line = append([]byte{line[0] - 1}, line[1:]...)
 		}
 		r, err := q.parse(line)
@@ -176,10 +176,10 @@ func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 	var r Reading
 	b.add(&r, later, 5*time.Second, 0)
 	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.complete {
-		t.Errorf("Reading %s, want 8 devices, no power of device 3, 277.41 W of device 7", gpuDump(r))
+		t.Errorf("Reading = %s, want 8 devices, no power for device 3, 277.41 W for device 7", gpuDump(r))
 	}
 	if len(r.Missing) != 1 || r.Missing[0] != (series.Missing{What: "gpu_3", Code: Silent, Why: "no reading for 6 s"}) {
-		t.Errorf("missing %v, want only gpu_3, without a reading for 6 s", r.Missing)
+		t.Errorf("missing = %v, want only gpu_3, without a reading for 6 s", r.Missing)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestVendorState_MonitorsAtMost16Devices(t *testing.T) {
 	var r Reading
 	b.add(&r, now, time.Minute, 0)
 	if len(r.Devices) != 16 || len(r.Missing) != 1 || r.Missing[0].Why != "18 devices: only the first 16 are followed" {
-		t.Errorf("%d devices, missing %v; want 16, and that there are 18", len(r.Devices), r.Missing)
+		t.Errorf("%d devices, missing = %v; want 16 devices, and a note that there are 18", len(r.Devices), r.Missing)
 	}
 }
 
@@ -209,40 +209,35 @@ func FuzzGPULines(f *testing.F) {
 		var r Reading
 		gpuBoard(data, now).add(&r, now, time.Minute, 0)
 		if len(r.Devices) > maxDevices || len(r.Devices) != len(r.States) {
-			t.Fatalf("%d devices, %d states; want as many, at most %d", len(r.Devices), len(r.States), maxDevices)
+			t.Fatalf("%d devices, %d states; want the same number, at most %d", len(r.Devices), len(r.States), maxDevices)
 		}
 		for i, s := range r.States {
 			for _, v := range []float64{s.UtilizationPct, s.MemoryUsedMB, s.PowerWatts, s.TemperatureCelsius, s.ClockMHz, float64(r.Devices[i].MemoryMB)} {
 				if v < 0 || v > maxMiB || math.IsInf(v, 0) {
-					t.Fatalf("value %v, want one from 0 to %d, in %s", v, maxMiB, gpuDump(r))
+					t.Fatalf("value = %v, want one from 0 to %d, in %s", v, maxMiB, gpuDump(r))
 				}
 			}
 		}
 		for _, g := range r.Missing {
 			if strings.ContainsAny(g.Why, "\n\x00\x1b") || len(g.Why) > 400 {
-				t.Fatalf("reason %q, want one line of at most 400 bytes", g.Why)
+				t.Fatalf("reason = %q, want one line of at most 400 bytes", g.Why)
 			}
 		}
 		parseInvalidField(string(data))
 	})
 }
 
-// BenchmarkGPUNone measures the total cost on a node without a GPU: Open and Run, once.
+// BenchmarkGPUNone measures the total cost on a node without a GPU: one Open and one Run.
 func BenchmarkGPUNone(b *testing.B) {
 	o := Options{Env: []string{"HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	for b.Loop() {
 		m := Open(o)
 		m.Run(b.Context())
 		if m.smi != "" || len(m.cards) > 0 {
-			b.Skip("there is a GPU here")
+			b.Skip("needs a machine without a GPU")
 		}
 	}
 }
 
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends a test on an error. same compares two values.
+var must, same = collectortest.Must, collectortest.Same

@@ -24,7 +24,7 @@ func gpuContext(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// gpuWait waits until a reading is as wanted.
+// gpuWait waits until want returns true for a Reading, and returns that Reading. what describes it.
 func gpuWait(t *testing.T, m *Monitor, what string, want func(Reading) bool) Reading {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -34,7 +34,7 @@ func gpuWait(t *testing.T, m *Monitor, what string, want func(Reading) bool) Rea
 			return r
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited a minute for %s; the Reading is %+v", what, r)
+			t.Fatalf("no %s within a minute; Reading = %+v", what, r)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -49,7 +49,7 @@ func gpuEnded(pid int) bool {
 	return strings.Contains(string(data), ") Z ")
 }
 
-// gpuWaitEnded waits for the end of a process.
+// gpuWaitEnded waits until a process has ended.
 func gpuWaitEnded(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !gpuEnded(pid); time.Sleep(time.Millisecond) {
@@ -71,25 +71,25 @@ func TestMonitor_RunReadsAllDevices(t *testing.T) {
 	for fixture, n := range map[string]int{"h200.txt": 1, "t4.txt": 1, "a100x8.txt": 8, "h100x16.txt": 16} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
 		if r := m.Read(); r.Err != nil || len(r.Devices) > 0 || m.PID() != 0 {
-			t.Errorf("before Run: Reading %+v, process %d; want it empty, 0", r, m.PID())
+			t.Errorf("before Run: Reading = %+v, PID() = %d; want an empty Reading and 0", r, m.PID())
 		}
 		stop := gpuRun(t, m)
 		r := gpuWait(t, m, "devices", gpuDevices(n))
 		for i, s := range r.States {
 			if math.IsNaN(s.UtilizationPct) || math.IsNaN(s.MemoryUsedMB) || math.IsNaN(s.PowerWatts) || r.Devices[i].Index != i {
-				t.Errorf("%s: device %d is %+v in the state %+v, want all values", fixture, i, r.Devices[i], s)
+				t.Errorf("%s: device %d = %+v, state = %+v; want all values", fixture, i, r.Devices[i], s)
 			}
 		}
 		if len(r.Missing) != 0 {
-			t.Errorf("%s: missing %v, want nothing", fixture, r.Missing)
+			t.Errorf("%s: missing = %v, want none", fixture, r.Missing)
 		}
 		pid := m.PID()
 		if group, err := syscall.Getpgid(pid); err != nil || group != pid {
-			t.Errorf("process %d is in process group %d (error %v), want its own", pid, group, err)
+			t.Errorf("process %d is in process group %d (error %v), want a separate group", pid, group, err)
 		}
 		stop()
 		if syscall.Kill(pid, 0) == nil || m.PID() != 0 {
-			t.Errorf("after Run: process %d exists, or PID() = %d is not 0", pid, m.PID())
+			t.Errorf("after Run: process %d exists or PID() = %d, want an ended process and 0", pid, m.PID())
 		}
 	}
 }
@@ -99,13 +99,13 @@ func TestMonitor_RunDropsUnknownFields(t *testing.T) {
 	gpuRun(t, m)
 	r := gpuWait(t, m, "a device", gpuDevices(1))
 	if got := strings.Join(r.States[0].Throttle, " "); got != "sw_power_cap sw_thermal_slowdown" {
-		t.Errorf("throttle reasons by the newer name: %q, want sw_power_cap sw_thermal_slowdown", got)
+		t.Errorf("throttle reasons from the field with the newer name = %q, want sw_power_cap sw_thermal_slowdown", got)
 	}
 	if r.Devices[0].PowerLimitWatts != 70 {
-		t.Errorf("power limit %v, want 70 from power.limit", r.Devices[0].PowerLimitWatts)
+		t.Errorf("power limit = %v, want 70 from power.limit", r.Devices[0].PowerLimitWatts)
 	}
 	if len(r.Missing) != 1 || r.Missing[0].What != "gpu_mig" {
-		t.Errorf("missing %v, want only gpu_mig", r.Missing)
+		t.Errorf("missing = %v, want only gpu_mig", r.Missing)
 	}
 }
 
@@ -123,9 +123,9 @@ func TestMonitor_RunReportsMessageWithoutRestart(t *testing.T) {
 		"nodevice.txt": "No devices were found",
 	} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
-		m.Run(t.Context()) // returns, as a restart is useless
+		m.Run(t.Context()) // returns, because a restart is useless
 		if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "restarts") {
-			t.Errorf("%s: error %v, want one with %q, without restarts", fixture, err, want)
+			t.Errorf("%s: error = %v, want one with %q and without restarts", fixture, err, want)
 		}
 	}
 }
@@ -141,22 +141,22 @@ func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
 
 	r := gpuWait(t, m, "the end", gpuErrHas("gave up after 3 restarts: "))
 	if !strings.HasSuffix(r.Err.Error(), "GPU is lost") {
-		t.Errorf("error %v, want one that ends with GPU is lost", r.Err)
+		t.Errorf("error = %v, want one that ends with GPU is lost", r.Err)
 	}
 	if len(r.Devices) != 1 || !math.IsNaN(r.States[0].UtilizationPct) || m.PID() != 0 {
-		t.Errorf("after the end: Reading %+v, process %d; want 1 device without values, 0", r, m.PID())
+		t.Errorf("after the end: Reading = %+v, PID() = %d; want 1 device without values, and 0", r, m.PID())
 	}
 }
 
-func TestMonitor_RunKillsHangingNvidiaSMI(t *testing.T) {
+func TestMonitor_RunKillsHungNvidiaSMI(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run without -short")
 	}
 	for fake, first := range map[string]bool{"hang:2": true, "slow:100000": false} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
 		m.timing.stale, m.timing.hang = 250*time.Millisecond, 400*time.Millisecond
 		if first {
-			m.timing.hang = time.Second // one of its four starts must be faster than that
+			m.timing.hang = time.Second // at least one of its four starts must be faster
 		}
 		gpuRun(t, m)
 		if first {
@@ -166,14 +166,14 @@ func TestMonitor_RunKillsHangingNvidiaSMI(t *testing.T) {
 		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
 		r := gpuWait(t, m, "no response", gpuErrHas("printed nothing"))
 		if first && !math.IsNaN(r.States[0].UtilizationPct) {
-			t.Errorf("%s: state %+v while nvidia-smi hangs, want unknown values", fake, r.States[0])
+			t.Errorf("%s: state = %+v while nvidia-smi hangs, want unknown values", fake, r.States[0])
 		}
-		gpuWait(t, m, "giving up", gpuErrHas("gave up after 3 restarts"))
+		gpuWait(t, m, "error after the last restart", gpuErrHas("gave up after 3 restarts"))
 		gpuWaitEnded(t, pid)
 	}
 }
 
-// Variables that affect shells do not prevent the shell from executing nvidia-smi.
+// Environment variables that affect shells do not prevent the shell from executing nvidia-smi.
 func TestMonitor_RunIgnoresShellVariables(t *testing.T) {
 	m := gpuOpen(t, append(gpuEnv(t, "h200.txt", ""), "OPTIND=abc", "SHELLOPTS=noexec", "ENV=/nothing"))
 	gpuRun(t, m)
@@ -182,45 +182,45 @@ func TestMonitor_RunIgnoresShellVariables(t *testing.T) {
 
 func TestMonitor_RunWaitsForSlowStart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run without -short")
 	}
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
 	m.timing.stale = 100 * time.Millisecond
 	gpuRun(t, m)
-	gpuWait(t, m, "word of the wait", gpuErrHas("has printed nothing yet"))
+	gpuWait(t, m, "note that nothing was printed yet", gpuErrHas("has printed nothing yet"))
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
-func TestMonitor_RunEndsFloodAndGarbage(t *testing.T) {
+func TestMonitor_RunGivesUpOnFloodAndGarbage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run without -short")
 	}
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "flood"))
 	m.Run(t.Context())
 	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "more than 1 MiB a second") {
-		t.Errorf("nvidia-smi floods its output: error %v, want one with \"more than 1 MiB a second\"", err)
+		t.Errorf("flood of output: error = %v, want one with \"more than 1 MiB a second\"", err)
 	}
 	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
 	m.timing.hang = 2 * time.Second
 	gpuRun(t, m)
-	r := gpuWait(t, m, "what is said", func(r Reading) bool { // the last of several lines
+	r := gpuWait(t, m, "error that quotes the output", func(r Reading) bool { // quotes the last of several lines
 		return gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
 	if text := r.Err.Error(); len(text) > 300 || strings.ContainsAny(text, "\x00\x1b\n") {
-		t.Errorf("garbage: error %q, want one line of at most 300 bytes", text)
+		t.Errorf("garbage: error = %q, want one line of at most 300 bytes", text)
 	}
-	r = gpuWait(t, m, "giving up", gpuErrHas("gave up"))
+	r = gpuWait(t, m, "error after the last restart", gpuErrHas("gave up"))
 	if !strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m") {
-		t.Errorf("garbage: error %v, want one that nvidia-smi was killed", r.Err)
+		t.Errorf("garbage: error = %v, want that nvidia-smi was killed", r.Err)
 	}
 	if len(r.Devices) != 0 || strings.ContainsAny(r.Err.Error(), "\x00\x1b\n") {
-		t.Errorf("garbage: Reading %+v, want no devices and an error of one line", r)
+		t.Errorf("garbage: Reading = %+v, want no devices and an error of one line", r)
 	}
 }
 
-func TestMonitor_RunKillsStubbornAndRestartsClosed(t *testing.T) {
+func TestMonitor_RunKillsStubbornAndRestartsSilentProcess(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run without -short")
 	}
 	for _, fake := range []string{"stubborn", "close:3"} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
@@ -237,7 +237,7 @@ func TestMonitor_RunKillsStubbornAndRestartsClosed(t *testing.T) {
 		} else {
 			gpuWait(t, m, "another process", func(Reading) bool { return m.PID() != pid && m.PID() != 0 })
 		}
-		gpuWaitEnded(t, pid) // a killed one ends once it gets a CPU
+		gpuWaitEnded(t, pid) // a killed process ends as soon as it gets a CPU
 		stop()
 	}
 }
@@ -254,7 +254,7 @@ func gpuReap(pid int) (int, error) {
 
 func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere the Monitor waits for its children itself")
+		t.Skip("needs Linux: on other systems, the Monitor reaps its children")
 	}
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:3"))
 	var lock sync.Mutex
@@ -269,20 +269,20 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 		}
 		reapers.Go(func() {
 			if got, err := gpuReap(pid); got != pid {
-				t.Errorf("reaping process %d returned %d, %v: the Monitor has reaped it", pid, got, err)
+				t.Errorf("wait4(%d) = %d, %v; want the process: the Monitor must not reap it", pid, got, err)
 			}
 			reaped <- pid
 		})
 		return nil
 	}
 
-	m.Run(t.Context()) // it dies and is restarted, to the end
+	m.Run(t.Context()) // the process dies and is restarted until Run gives up
 	reapers.Wait()
 	if n := len(reaped); n != 1+maxRestarts {
-		t.Errorf("%d processes were started, want %d", n, 1+maxRestarts)
+		t.Errorf("%d processes started, want %d", n, 1+maxRestarts)
 	}
 	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "gave up after 3") {
-		t.Errorf("error %v, want one with gave up after 3", err)
+		t.Errorf("error = %v, want one with gave up after 3", err)
 	}
 
 	for _, want := range []error{errors.New("no process to spare"), nil} {
@@ -290,13 +290,13 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 		m.o.Start = func(func() (int, error)) error { return want }
 		m.Run(t.Context())
 		if err := m.Read().Err; err == nil || want != nil && !errors.Is(err, want) {
-			t.Errorf("Start returned %v: error %v, want one that wraps it", want, err)
+			t.Errorf("Start returned %v: error = %v, want one that wraps it", want, err)
 		}
 	}
 }
 
-// A cancelled Monitor also ends a process that is reaped elsewhere.
-func TestMonitor_RunEndsProcessThatOthersReap(t *testing.T) {
+// A cancelled Monitor also ends a process that is reaped by other code.
+func TestMonitor_RunEndsProcessReapedByStart(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = 200 * time.Millisecond
 	gone := make(chan struct{})
@@ -315,8 +315,8 @@ func TestMonitor_RunEndsProcessThatOthersReap(t *testing.T) {
 	<-gone
 }
 
-// In a long-running program, a process that was killed without a wait leaves no zombie, and no other child is waited
-// for in its place.
+// In a long-running program, a process killed by Kill does not remain a zombie, and no other child is reaped by
+// mistake.
 func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = time.Minute
@@ -339,19 +339,19 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 		}
 	}
 	if _ = other.Wait(); other.ProcessState.ExitCode() != 5 {
-		t.Errorf("the other child ended with %v, want exit code 5", other.ProcessState)
+		t.Errorf("other child ended with %v, want exit code 5", other.ProcessState)
 	}
 }
 
-// Messages after rows are reported, too, once the rows are old.
+// A message that follows rows is reported as soon as the rows are old.
 func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 	now := time.Now()
 	b := vendorState{queryStarted: now.Add(-time.Minute), updatedAt: now.Add(-30 * time.Second), message: "WHAT", messageAt: now}
 	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi printed something unexpected: WHAT" {
-		t.Errorf("check with a message after old rows: %v, want the message", err)
+		t.Errorf("check with a message after old rows = %v, want the message", err)
 	}
 	b.updatedAt = now.Add(-time.Second)
 	if err := b.check(now, 5*time.Second); err != nil {
-		t.Errorf("check with a message after a new row: %v, want nil", err)
+		t.Errorf("check with a message after a new row = %v, want nil", err)
 	}
 }

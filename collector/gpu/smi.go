@@ -12,15 +12,15 @@ import (
 
 const (
 	maxRestarts       = 3       // restarts of nvidia-smi after a failure, per run
-	maxInvalidFields  = 12      // fields that nvidia-smi does not know; each costs a start
+	maxInvalidFields  = 12      // fields unknown to nvidia-smi; each costs a start
 	maxBytesPerSecond = 1 << 20 // of output; 16 devices cause about 3 KiB/s
 )
 
-// A child is an nvidia-smi that was started. fork, signal and reap depend on the operating system.
+// A child is a started nvidia-smi. fork, signal and reap depend on the operating system.
 type child struct {
 	process
 	pid int
-	out *os.File // our end of its stdout and stderr
+	out *os.File // read end of the pipe for its stdout and stderr
 
 	mu        sync.Mutex // Kill is called from another goroutine
 	abandoned bool       // the process is no longer observed
@@ -28,7 +28,7 @@ type child struct {
 
 // An outcome describes how nvidia-smi ended.
 type outcome struct {
-	invalidField string // a requested field that it does not know
+	invalidField string // requested field that nvidia-smi does not know
 	final        bool   // another start would fail in the same way
 	err          error
 }
@@ -67,7 +67,7 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 	}
 }
 
-// giveUp records err as the reason why NVIDIA's devices have no values from here on. faults is the number of restarts.
+// giveUp records err as the reason why NVIDIA devices will have no more values. faults is the number of restarts.
 func (m *Monitor) giveUp(err error, faults int) {
 	if faults > 0 {
 		times := "restarts"
@@ -103,7 +103,7 @@ func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 
 	hung := m.watch(ctx, eof)
 	ended := c.end(ctx, eof, hung, m.timing.grace)
-	<-eof // the pipe is closed, so r belongs to this goroutine again
+	<-eof // the pipe is closed, so this goroutine owns r again
 	return r.outcome(hung, ended)
 }
 
@@ -124,7 +124,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 	c := &child{out: out}
 	fork := func() (int, error) {
 		pid, err := c.fork(m.smi, args, m.o.Env, null, in)
-		if err == nil { // set before Start returns: a loop over all children must not take this one for the job's
+		if err == nil { // set before Start returns, so that a loop over all children does not mistake it for the job's
 			c.pid = pid
 			m.pid.Store(int64(pid))
 		}
@@ -151,7 +151,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 	return c, nil
 }
 
-// watch waits until the process has closed its output, ctx has ended, or no output has arrived for too long. It reports
+// watch waits until the process has closed its output, ctx has ended, or no output has arrived for too long. hung is
 // true in the last case.
 func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 	for {
@@ -181,14 +181,14 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 }
 
 // end makes sure that the process has ended: it sends SIGTERM, unless the process ends by itself, and then SIGKILL. If
-// hung is set, it sends SIGKILL at once. While ctx lasts nothing is urgent, so it then waits longer for a killed
+// hung is set, it sends SIGKILL immediately. If ctx has not ended, nothing is urgent, so it waits longer for a killed
 // process to end.
 func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace time.Duration) error {
 	defer c.out.Close()
 	defer c.abandon()
 	select {
 	case <-eof:
-		if c.wait(grace / 4) { // it closed its output because it is ending
+		if c.wait(grace / 4) { // it closed its output because it was ending
 			return nil
 		}
 	default:
@@ -230,7 +230,7 @@ func (c *child) exited() bool {
 	return c.abandoned || c.reap()
 }
 
-// abandon stops observing the process. If we have to reap it, that still happens when it ends, in the background.
+// abandon stops observing the process. If the Monitor has to reap it, a background goroutine does so when it ends.
 func (c *child) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,13 +258,13 @@ func (c *child) wait(limit time.Duration) bool {
 type reader struct {
 	m            *Monitor
 	q            *query
-	sawRow       bool // there was at least one row
+	sawRow       bool // at least one row was read
 	invalidField string
 	message      string // the first message since the last row
 	flooded      bool
 }
 
-// read reads the output until its end, or until there is too much of it.
+// read reads the output until it ends or exceeds the limit.
 func (r *reader) read(out *os.File) {
 	second, bytes := time.Now(), 0
 	readLines(out, r.line, func(n int) bool {
@@ -277,7 +277,7 @@ func (r *reader) read(out *os.File) {
 	})
 }
 
-// line stores the values of line, if that is a row. Anything else is a message.
+// line stores the values of line if it is a row. Any other line is a message.
 func (r *reader) line(line []byte) {
 	row, err := r.q.parse(line)
 	now := time.Now()
@@ -305,8 +305,8 @@ func (r *reader) line(line []byte) {
 	r.m.nvidia.message, r.m.nvidia.messageAt = text, now
 }
 
-// outcome returns how the process ended. If it printed only a message and no row, another start would have the same
-// result: there is no device or no driver, for example.
+// outcome returns how the process ended. If it printed a message but no row, another start would have the same result,
+// for example because there is no device or no driver.
 func (r *reader) outcome(hung bool, ended error) outcome {
 	o := outcome{invalidField: r.invalidField}
 	switch {

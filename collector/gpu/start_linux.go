@@ -14,21 +14,22 @@ import (
 
 // A process identifies a child.
 type process struct {
-	owned     bool // we have to reap it
+	owned     bool // the Monitor has to reap it
 	done      bool
-	pidfd     int    // -1 = the kernel has none (before 5.4)
+	pidfd     int    // -1 = the kernel has no pidfds (before 5.4)
 	startTime string // from /proc/PID/stat, if there is no pidfd
 }
 
 // attributes returns the attributes of the fork. If perfagent is killed while nvidia-smi hangs in the driver and writes
-// nothing, a closed pipe would not end nvidia-smi; the signal that it gets at the death of the forking thread does. Run
-// keeps that thread.
+// nothing, a closed pipe does not end nvidia-smi. So it gets a signal when the forking thread dies. Run keeps that
+// thread.
 func (c *child) attributes() *syscall.SysProcAttr {
 	c.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &c.pidfd}
 }
 
-// identify records what distinguishes the child from a later process with the same ID, and whether we have to reap it.
+// identify records the properties that distinguish the child from a later process with the same ID, and whether the
+// Monitor has to reap it.
 func (c *child) identify(owned bool) {
 	c.owned = owned
 	if c.pidfd < 0 {
@@ -36,7 +37,7 @@ func (c *child) identify(owned bool) {
 	}
 }
 
-// alive reports whether pid still belongs to the child, and not to a later process.
+// alive reports whether pid still belongs to the child, rather than to a later process.
 func (c *child) alive() bool {
 	if c.pidfd >= 0 {
 		return unix.PidfdSendSignal(c.pidfd, 0, nil, 0) == nil
@@ -45,8 +46,8 @@ func (c *child) alive() bool {
 	return c.startTime != "" && since == c.startTime
 }
 
-// signalGroup sends sig to the process group of the child. Since Linux 6.9 the kernel finds the group by the pidfd. An
-// older kernel needs the ID, which no other process can have until the child is reaped.
+// signalGroup sends sig to the process group of the child. Since Linux 6.9, the kernel finds the group through the
+// pidfd. Older kernels need the ID, which no other process can have until the child is reaped.
 func (c *child) signalGroup(sig syscall.Signal) {
 	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP
 	if c.pidfd >= 0 {
@@ -73,16 +74,16 @@ func (c *child) ended() bool {
 // shell is the program that the child executes first, see fork.
 const shell = "/bin/sh"
 
-// fork starts nvidia-smi in a new process group, which a terminal's Ctrl-C does not reach, with no descriptor but the
-// pipe for its output. If perfagent is killed, nvidia-smi ends with its next write to the pipe, because exec restores
-// the default action of SIGPIPE.
+// fork starts nvidia-smi in a new process group, which Ctrl-C in a terminal does not reach. Except for the null device,
+// its only descriptor is the pipe for its output. If perfagent is killed, nvidia-smi ends with its next write to the
+// pipe, because exec restores the default action of SIGPIPE.
 //
-// Until the child has called exec the Go runtime cannot stop the world, so all goroutines of perfagent would soon wait.
-// As nvidia-smi may be on a dead file server, the child executes the shell, which is local, and that executes
-// nvidia-smi.
+// Until the child has called exec, the Go runtime cannot stop the world, so all goroutines of perfagent would soon
+// wait. Because nvidia-smi may be on a dead file server, the child executes the shell, which is local, and the shell
+// executes nvidia-smi.
 func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
 	w := out.Fd()
-	if err := syscall.SetNonblock(int(w), false); err != nil { // a flag that both sides of a fork share
+	if err := syscall.SetNonblock(int(w), false); err != nil { // both sides of a fork share this flag
 		return 0, err
 	}
 	argv := append([]string{file}, args...)
@@ -91,21 +92,21 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 		env = slices.DeleteFunc(slices.Clone(env), isShellVariable)
 	}
 	return syscall.ForkExec(file, argv, &syscall.ProcAttr{
-		Dir:   "/", // so that it does not keep a directory of the job busy
+		Dir:   "/", // do not keep a directory of the job busy
 		Env:   env,
 		Files: closeInherited([]uintptr{null.Fd(), w, w}),
 		Sys:   c.attributes(),
 	})
 }
 
-// isShellVariable reports whether variable, NAME=VALUE, affects the shell itself.
+// isShellVariable reports whether variable, in the form NAME=VALUE, affects the shell itself.
 func isShellVariable(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
-// release closes the pidfd. If it is up to us to reap the child, release does so, in the background if the child hangs
-// in the driver. Otherwise it would become a zombie of a long-running program.
+// release closes the pidfd. If the Monitor has to reap the child, release reaps it, in the background if the child
+// hangs in the driver. Otherwise, the child would remain a zombie in a long-running program.
 func (c *child) release() {
 	if c.owned && !c.reap() {
 		go func(pid int) {
@@ -116,7 +117,7 @@ func (c *child) release() {
 			}
 		}(c.pid)
 	}
-	if c.pid > 0 && c.pidfd >= 0 { // else nothing was started
+	if c.pid > 0 && c.pidfd >= 0 { // otherwise, no process was started
 		unix.Close(c.pidfd)
 		c.pidfd = -1
 	}
@@ -133,8 +134,8 @@ func (c *child) signal(kill bool) {
 	}
 }
 
-// reap reports whether the child has ended. If so, it first kills the rest of the child's process group, and then reaps
-// the child if that is up to us.
+// reap reports whether the child has ended. If so, it kills the rest of the child's process group, and then reaps the
+// child if the Monitor has to.
 func (c *child) reap() bool {
 	if c.done {
 		return true
@@ -152,7 +153,8 @@ func (c *child) reap() bool {
 	return c.done
 }
 
-// readStat returns the state of process pid, and its start time in ticks since boot; "" if there is none.
+// readStat returns the state of process pid, and its start time in ticks since boot. Both are "" if there is no such
+// process.
 func readStat(pid int) (state, since string) {
 	p, ok := procfile.ReadProcess(pid)
 	if !ok {
@@ -161,8 +163,8 @@ func readStat(pid int) (state, since string) {
 	return string(p.State), strconv.FormatUint(p.Start, 10)
 }
 
-// closeInherited extends files so that the child closes all other descriptors that it would inherit, such as those that
-// were passed to perfagent for the job.
+// closeInherited extends files so that the child closes all other inherited descriptors, such as descriptors passed to
+// perfagent for the job.
 func closeInherited(files []uintptr) []uintptr {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {

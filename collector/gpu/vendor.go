@@ -13,15 +13,15 @@ import (
 type row struct {
 	Device
 	State
-	missing []series.Missing // their What lacks the prefix of the device: "utilization_pct"
+	missing []series.Missing // What has no device prefix: "utilization_pct"
 }
 
-// addMissing records that the value what is missing, and why.
+// addMissing records the value named what as missing, with the reason why.
 func (r *row) addMissing(what, why string) {
 	r.missing = append(r.missing, series.Missing{What: what, Code: NoValue, Why: why})
 }
 
-// An entry is the last row of a device, and when it was seen.
+// An entry is the last row of a device, with the time when it was read.
 type entry struct {
 	row
 	seen time.Time
@@ -30,13 +30,13 @@ type entry struct {
 // A vendorState is the known state of one vendor's devices.
 type vendorState struct {
 	entries      []entry
-	surplus      int       // how many devices beyond maxDevices a round had, at most
-	roundSurplus int       // how many devices beyond maxDevices the current round has so far
-	complete     bool      // all devices are known, or no more will be
-	nextIndex    int       // first index after the devices'
+	surplus      int       // most devices beyond maxDevices in any round
+	roundSurplus int       // devices beyond maxDevices in the current round so far
+	complete     bool      // all devices are known, or no more will become known
+	nextIndex    int       // first index after all devices
 	queryStarted time.Time // start of the current or last query
 	updatedAt    time.Time // time of the last row
-	message      string    // the last line of output that is not a row
+	message      string    // last line of output that is not a row
 	messageAt    time.Time
 	missing      []series.Missing // fields that this nvidia-smi does not know
 	restartCause error            // why the query was restarted
@@ -67,7 +67,7 @@ func (b *vendorState) put(r row, now time.Time) {
 	b.nextIndex = max(b.nextIndex, r.Index+1)
 }
 
-// same reports whether e is the entry of d. It prefers the UUID, because indexes shift when another device vanishes.
+// same reports whether e is the entry of d. It prefers the UUID, because indexes change when another device vanishes.
 func (e *entry) same(d Device) bool {
 	if e.UUID != "" && d.UUID != "" {
 		return e.UUID == d.UUID
@@ -75,7 +75,7 @@ func (e *entry) same(d Device) bool {
 	return e.Index == d.Index
 }
 
-// add appends the devices, and what is missing, to r. It adds base to the indexes of the devices.
+// add appends the devices and missing values to r. It adds base to the indexes of the devices.
 func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base int) {
 	missing := func(what string, code series.ReasonCode, why string) {
 		r.Missing = append(r.Missing, series.Missing{What: what, Code: code, Why: why})
@@ -87,7 +87,7 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 		gpu := "gpu_" + strconv.Itoa(e.Index)
 		if old := now.Sub(e.seen); !live || old > stale {
 			e.State, e.missing = unknownState(), nil
-			if live { // otherwise there is one reason for all
+			if live { // otherwise, all devices have the same reason
 				missing(gpu, Silent, fmt.Sprintf("no reading for %.0f s", old.Seconds()))
 			}
 		}

@@ -13,13 +13,13 @@ import (
 // JobDevices reports which of a node's devices were given to a job with the environment env. note describes what is
 // uncertain about the result, if anything.
 //
-// It reads CUDA_VISIBLE_DEVICES as CUDA does: in order up to the first invalid entry; an entry is an index, a UUID, or
+// It reads CUDA_VISIBLE_DEVICES as CUDA does: in order, up to the first invalid entry. An entry is an index, a UUID, or
 // a prefix of a UUID that no other device has. "", "-1" and "NoDevFiles" select no device, and neither does a list that
-// names a device twice. For AMD's devices it reads ROCR_VISIBLE_DEVICES in a similar way, and from the result
-// HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES selects. If these variables are not set, Slurm's SLURM_STEP_GPUS or
-// SLURM_JOB_GPUS select the devices, by the node's numbers. Without any of these variables all visible devices are the
-// job's, which is right in a container. It ignores NVIDIA_VISIBLE_DEVICES, which is a request to the container runtime,
-// and has no meaning outside of a container.
+// names a device several times. For AMD devices, it reads ROCR_VISIBLE_DEVICES in a similar way; HIP_VISIBLE_DEVICES or
+// CUDA_VISIBLE_DEVICES then selects from the result. If these variables are not set, Slurm's SLURM_STEP_GPUS or
+// SLURM_JOB_GPUS selects the devices by their numbers on the node. Without any of these variables, all visible devices
+// are the job's, which is correct in a container. JobDevices ignores NVIDIA_VISIBLE_DEVICES, which is a request to the
+// container runtime and has no meaning outside a container.
 func JobDevices(devices []Device, env []string) (ofJob []bool, note string) {
 	var nvidia, amd []int
 	for i, d := range devices {
@@ -93,8 +93,8 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 	return chosen, note
 }
 
-// migParents returns the devices that the MIG instance id may belong to. The older form of an ID, "GPU-…/1/0", names
-// the device.
+// migParents returns the devices that may contain the MIG instance id. The older form of an ID, "GPU-…/1/0", names the
+// device.
 func migParents(devices []Device, all []int, id string) (found []int, unsure bool) {
 	uuid, _, old := strings.Cut(id, "/")
 	for _, i := range all {
@@ -105,8 +105,8 @@ func migParents(devices []Device, all []int, id string) (found []int, unsure boo
 	return found, !old && len(found) > 1
 }
 
-// findDevice returns the position of the device with the index entry, or of the only one with a UUID that begins with
-// entry.
+// findDevice returns the position of the device with the index entry, or of the only device with a UUID that begins
+// with entry.
 func findDevice(devices []Device, all []int, entry string) (place int, ok bool) {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	for _, i := range all {
@@ -134,13 +134,14 @@ func isUnfollowed(entry string) bool {
 // device.
 func isUUID(entry string) bool { return len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-") }
 
-// hasMixedModels reports whether the devices at the positions all are of different models.
+// hasMixedModels reports whether the devices at the positions in all are not all of the same model.
 func hasMixedModels(devices []Device, all []int) bool {
 	return slices.ContainsFunc(all, func(i int) bool { return devices[i].Name != devices[all[0]].Name })
 }
 
-// chooseAMD is chooseNVIDIA for AMD's devices. The variables number these from 0. HIP also reads CUDA_VISIBLE_DEVICES,
-// which counts only if alone is set: on a node with NVIDIA devices it selects among those.
+// chooseAMD is like chooseNVIDIA, but for AMD devices. The variables number them from 0. HIP also reads
+// CUDA_VISIBLE_DEVICES. chooseAMD does so only if alone is set: on a node with NVIDIA devices, the variable selects
+// NVIDIA devices.
 func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	limited := false
 	filter := func(key string, from []int) []int {
@@ -188,8 +189,8 @@ func findByOrdinal(devices []Device, from []int, entry string) (place int, ok bo
 	return 0, false
 }
 
-// chooseSlurm returns the devices in Slurm's list, which has numbers within the whole node. If the step sees only its
-// own devices (ConstrainDevices), these are numbered from 0 again, and all of them are the job's.
+// chooseSlurm returns the devices in Slurm's list, which contains their numbers on the node. If only the devices of the
+// step are visible (ConstrainDevices), they are renumbered from 0, and all of them are the job's.
 func chooseSlurm(devices []Device, all []int, env []string) []int {
 	list, set := scheduler.GPUs(func(key string) (string, bool) { return lookup(env, key) })
 	numbers := slurmNumbers(list)
@@ -208,7 +209,7 @@ func chooseSlurm(devices []Device, all []int, env []string) []int {
 		}
 	}
 
-	if len(chosen) < len(numbers) { // some devices do not have the node's number
+	if len(chosen) < len(numbers) { // some devices are renumbered
 		return all
 	}
 	return chosen

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// gpuNode is a node with n devices of a vendor.
+// gpuNode returns the devices of a node with n devices of a vendor.
 func gpuNode(vendor string, n int) []Device {
 	var devices []Device
 	for i := range n {
@@ -15,7 +15,7 @@ func gpuNode(vendor string, n int) []Device {
 	return devices
 }
 
-// gpuChosen returns the indexes of the job's devices.
+// gpuChosen returns the indexes of the job's devices, followed by "?" if JobDevices returns a note.
 func gpuChosen(devices []Device, env ...string) string {
 	yes, note := JobDevices(devices, env)
 	var s []string
@@ -30,7 +30,7 @@ func gpuChosen(devices []Device, env ...string) string {
 	return strings.Join(s, " ")
 }
 
-func TestJobDevices_CUDA(t *testing.T) {
+func TestJobDevices_FollowsCUDAVariables(t *testing.T) {
 	four := gpuNode("nvidia", 4) // GPU-0000beef, GPU-1100beef, GPU-0200beef, GPU-1300beef
 	for list, want := range map[string]string{
 		"0,1,2,3": "0 1 2 3", "2": "2", "3,1": "1 3", " 1 , 2 ": "1 2",
@@ -43,7 +43,7 @@ func TestJobDevices_CUDA(t *testing.T) {
 		"MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd": "",
 	} {
 		if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES="+list); got != want {
-			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", list, got, want)
+			t.Errorf("CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
 		}
 	}
 
@@ -79,15 +79,15 @@ func TestJobDevices_NotesUncertainty(t *testing.T) {
 	}
 }
 
-func TestJobDevices_Slurm(t *testing.T) {
+func TestJobDevices_FollowsSlurmVariables(t *testing.T) {
 	for _, c := range []struct {
 		visible int
 		env     string
 		want    string
 	}{
 		{8, "SLURM_JOB_GPUS=2,5", "2 5"}, {8, "SLURM_JOB_GPUS=4-6", "4 5 6"}, {8, "SLURM_STEP_GPUS=1", "1"},
-		{2, "SLURM_JOB_GPUS=2,5", "0 1"},  // constrained: as many as there are
-		{2, "SLURM_STEP_GPUS=7", "0 1"},   // not visible by this number
+		{2, "SLURM_JOB_GPUS=2,5", "0 1"},  // constrained: as many numbers as visible devices
+		{2, "SLURM_STEP_GPUS=7", "0 1"},   // constrained: no visible device has this number
 		{4, "SLURM_JOB_GPUS=", "0 1 2 3"}, // empty
 		{4, "SLURM_JOB_GPUS=all", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=0-99999999999", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=3-1", "0 1 2 3"},
 	} {
@@ -103,7 +103,7 @@ func TestJobDevices_Slurm(t *testing.T) {
 	}
 }
 
-func TestJobDevices_AMD(t *testing.T) {
+func TestJobDevices_FollowsAMDVariables(t *testing.T) {
 	four := gpuNode("amd", 4)
 	for env, want := range map[string]string{
 		"": "0 1 2 3", "ROCR_VISIBLE_DEVICES=1,3": "1 3", "ROCR_VISIBLE_DEVICES=": "", "ROCR_VISIBLE_DEVICES=GPU-0200BEEF-1b2c": "2",
@@ -134,30 +134,30 @@ func FuzzGPUOfJob(f *testing.F) {
 			{"CUDA_VISIBLE_DEVICES=" + cuda, "ROCR_VISIBLE_DEVICES=" + rocr}, {"SLURM_JOB_GPUS=" + slurm},
 		} {
 			if yes, _ := JobDevices(both, env); len(yes) != len(both) {
-				t.Fatalf("JobDevices returned %v for %d devices", yes, len(both))
+				t.Fatalf("JobDevices = %v for %d devices, want one value per device", yes, len(both))
 			}
 		}
 	})
 }
 
-// If there are more devices than are monitored, the job's may be among the others.
+// If a node has more devices than are monitored, the job may use a device that is not monitored.
 func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 	devices := gpuNode("nvidia", maxDevices)
 	for list, want := range map[string]string{"18": "?", "3,18": "3 ?", "GPU-ffff": "?", "15": "15", "-1": "", "": "", "x": "", "1,none": "1"} {
 		if got := gpuChosen(devices, "CUDA_VISIBLE_DEVICES="+list); got != want {
-			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", list, got, want)
+			t.Errorf("CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
 		}
 	}
 	if _, note := JobDevices(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that perfagent follows" {
-		t.Errorf("note %q, want that device 18 is not among the 16 that are followed", note)
+		t.Errorf("note = %q, want that device 18 is not among the 16 monitored devices", note)
 	}
 }
 
-// The length of the whole list is limited, not only each number.
-func TestSlurmNumbers_AreBounded(t *testing.T) {
+// Not only each number but also the length of the whole list is limited.
+func TestSlurmNumbers_LimitsLengthOfList(t *testing.T) {
 	for list, want := range map[string]int{"0,2-3": 3, "0-1023": 1024, strings.Repeat("0-1023,", 9) + "0": 0, "1024": 0, "x": 0} {
 		if got := slurmNumbers(list); len(got) != want {
-			t.Errorf("slurmNumbers(%.20s) has %d numbers, want %d", list, len(got), want)
+			t.Errorf("slurmNumbers(%.20s): %d numbers, want %d", list, len(got), want)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func BenchmarkReading(b *testing.B) {
 	}
 }
 
-// gopsutilCalls are the library calls that a Reading would need.
+// gopsutilCalls are the library calls that would replace a Reading's sources.
 var gopsutilCalls = []struct {
 	name string
 	call func() error
@@ -36,8 +36,8 @@ var gopsutilCalls = []struct {
 	{"network", func() error { _, err := net.IOCounters(true); return err }},
 }
 
-// BenchmarkSources compares each source with gopsutil's call for it. perfagent's cost less than half of it in total,
-// with a fiftieth of the garbage.
+// BenchmarkSources compares each source with gopsutil's call for it. In total, perfagent's sources take less than half
+// the time and produce a fiftieth of the garbage.
 func BenchmarkSources(b *testing.B) {
 	r := NewReader(Options{})
 	defer r.Close()

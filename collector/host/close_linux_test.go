@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// openFiles returns the targets of this process's descriptors.
+// openFiles returns the targets of this process's file descriptors, by path in procfs.
 func openFiles(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -20,7 +20,7 @@ func openFiles(t *testing.T) map[string]string {
 	files := map[string]string{}
 	for _, e := range entries {
 		path := "/proc/self/fd/" + e.Name()
-		if to, err := os.Readlink(path); err == nil { // else it was ReadDir's
+		if to, err := os.Readlink(path); err == nil { // fails for the descriptor that ReadDir used
 			files[path] = to
 		}
 	}
@@ -28,7 +28,7 @@ func openFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// A closed Reader keeps no file open, and may be used again.
+// A closed Reader has no open files and may be used again.
 func TestReader_CloseClosesOpenFiles(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	must(t, cmd.Start())
@@ -47,13 +47,13 @@ func TestReader_CloseClosesOpenFiles(t *testing.T) {
 		r.Final()
 		time.Sleep(10 * time.Millisecond)
 		if use := r.Final().Job; math.IsNaN(use.CPUSeconds) || use.Processes < 1 {
-			t.Errorf("usage of the job %+v, want known CPU seconds and at least 1 process", use)
+			t.Errorf("usage of the job = %+v, want known CPU seconds and at least 1 process", use)
 		}
 		r.Close()
 
 		for path, to := range openFiles(t) {
 			if before[path] != to {
-				t.Errorf("after Close %s is still open", to)
+				t.Errorf("%s is still open after Close", to)
 			}
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxCoreFiles is how many files that match the pattern are inspected at most, in each directory.
+// maxCoreFiles is the largest number of files matching the pattern that are inspected in each directory.
 const maxCoreFiles = 100
 
-// FindCoreFiles returns the core files written since the given time on the file systems of dirs. It looks where
+// FindCoreFiles returns the core files written since the given time on the file systems of dirs. It searches where
 // core_pattern puts them, or in dirs if the pattern is relative to the working directory. written is false if the
-// kernel writes no core files, or if the pattern cannot be read. It may take long.
+// kernel writes no core files, or if the pattern cannot be read. The call may take long.
 func FindCoreFiles(dirs []string, since time.Time) (cores []CoreFile, written bool) {
 	data, err := procfile.ReadFile("/proc/sys/kernel/core_pattern")
 	if err != nil {
@@ -97,8 +97,8 @@ func newCoreFile(path string, dirs []string, since time.Time) (CoreFile, bool) {
 	return c, len(c.Paths) > 0
 }
 
-// isCoreFile reports whether the file at path is an ELF file of type ET_CORE, or was cut off before its type, as on a
-// full disk.
+// isCoreFile reports whether the file at path is an ELF file of type ET_CORE. It also accepts a file that was truncated
+// before the type, as on a full disk.
 func isCoreFile(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readCPU reads the cpuN lines of /proc/stat. gopsutil creates a string for every line, including the thousands of
-// numbers of interrupts, at twice the cost (BenchmarkSources). It silently drops a CPU if it cannot parse its line.
+// readCPU reads the cpuN lines of /proc/stat. gopsutil creates a string for every line, including the line with
+// thousands of interrupt counts, which doubles the cost (BenchmarkSources). It also drops a CPU silently if it cannot
+// parse the line of that CPU.
 func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readCPU()
@@ -19,8 +20,8 @@ func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	})
 }
 
-// parseStat appends the CPUs of data, a /proc/stat, to cpus, which must be empty. Their lines follow the first one,
-// which has their sum, and precede everything else. Old kernels lack the last columns.
+// parseStat appends the CPUs of data, the content of /proc/stat, to cpus, which must be empty. The first line has the
+// sum of all CPUs, and the lines of the CPUs follow directly. Old kernels lack the last columns.
 func parseStat(data []byte, names *nameCache, cpus []CPUTimes) ([]CPUTimes, error) {
 	_, data, _ = bytes.Cut(data, []byte{'\n'})
 	if cpus == nil {

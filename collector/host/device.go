@@ -16,15 +16,15 @@ const (
 	NICs                        // network interfaces
 	RDMAPorts                   // ports of InfiniBand and other RDMA devices
 
-	// Network file systems: optional sources, see OptionalDevices.
+	// Network file systems. They are optional sources, see OptionalDevices.
 	NFSMounts
 	LustreMounts
 	NumDeviceKinds
 )
 
 // deviceKinds describes each kind: its source, the number of bytes that a count of 1 stands for, and three functions.
-// delta returns by how many counts a counter went up between two Readings; open returns the kind's reader; classify
-// returns the classes of its devices, and is nil if the reader sets them itself.
+// delta returns the increase of a counter between two Readings. open returns the kind's reader. classify returns the
+// classes of the kind's devices; it is nil if the reader sets them.
 var deviceKinds = [NumDeviceKinds]struct {
 	source   string
 	unit     uint64
@@ -41,15 +41,15 @@ var deviceKinds = [NumDeviceKinds]struct {
 	LustreMounts: {SourceLustre, 1, series.ResetDelta, openLustre, nil},
 }
 
-// isOptional reports whether most hosts have no devices of this kind. Optional devices are first looked for after the
-// job has started, and are read at their own interval (pollTimer).
+// isOptional reports whether most hosts have no devices of this kind. The search for optional devices begins after the
+// job has started, and they are read at an interval of their own (pollTimer).
 func (k DeviceKind) isOptional() bool { return k >= NFSMounts }
 
 // rdmaUnit is the unit of port_rcv_data and port_xmit_data, in bytes (Documentation/ABI/stable/sysfs-class-infiniband).
 const rdmaUnit = 4
 
 // A deviceReader appends the devices of one kind to into. It keeps state between Readings. at is the time on the
-// monotonic clock. The devices that it returns are valid even with an error, which names the unreadable ones.
+// monotonic clock. The returned devices are valid even with an error, which names the unreadable devices.
 type deviceReader func(at time.Duration, into []Device) ([]Device, error)
 
 func openDisks(r *Reader) deviceReader { return r.readDiskIO }
@@ -61,10 +61,10 @@ const SourceInfiniBand = "infiniband"
 // Source returns the name of the kind's source.
 func (k DeviceKind) Source() string { return deviceKinds[k].source }
 
-// Unit returns how many bytes a count of 1 of a device stands for.
+// Unit returns the number of bytes that a count of 1 of a device stands for.
 func (k DeviceKind) Unit() uint64 { return deviceKinds[k].unit }
 
-// Delta returns the bytes by which a counter of a device went up between two Readings.
+// Delta returns the increase of a device's counter between two Readings, in bytes.
 func (k DeviceKind) Delta(prev, cur uint64) uint64 {
 	unit := deviceKinds[k].unit
 	return deviceKinds[k].delta(prev, cur, unit) * unit
@@ -74,13 +74,13 @@ func (k DeviceKind) Delta(prev, cur uint64) uint64 {
 // unit: sectors of 512 bytes for disks, 4 bytes for RDMA ports, bytes for the others.
 type Device struct {
 	Name string
-	// In counts what was read from the disk or file system, or received by the interface or port. Out counts what was
-	// written, or sent.
+	// In counts data read from the disk or file system, or received by the interface or port. Out counts data written or
+	// sent.
 	In, Out uint64
 	Class   DeviceClass
 }
 
-// A DeviceClass is a set of bits: in which sums a device is included, and the state of its counters.
+// A DeviceClass is a set of bits for the sums that include a device and for the state of its counters.
 type DeviceClass uint8
 
 // The bits. A device may have several.
@@ -89,12 +89,12 @@ const (
 	Loopback                         // a loopback interface
 	PerfPy                           // in perf.py's totals (psutil's sum)
 
-	// The counter could not be read, so its value is from an earlier Reading. No bytes are lost: the first Reading that
-	// can read it again has them.
+	// The counter could not be read, so its value is from an earlier Reading. No bytes are lost: the next Reading that can
+	// read the counter includes them.
 	StaleIn
 	StaleOut
-	// The counter is saturated: it stays at the end of its range. In the first Reading that finds it saturated its
-	// value is still correct; later Readings also set StaleIn or StaleOut.
+	// The counter is saturated: it stays at the end of its range. In the first Reading that finds it saturated, its value
+	// is still correct; later Readings also set StaleIn or StaleOut.
 	SaturatedIn
 	SaturatedOut
 
@@ -102,11 +102,11 @@ const (
 	Added
 )
 
-// rescanInterval is how long a classification is used while the set of devices stays the same. It may become wrong: a
-// bond or bridge can be built from existing devices.
+// rescanInterval is the time for which a classification is used while the set of devices stays the same. A
+// classification may become wrong, because a bond or bridge can be built from existing devices.
 const rescanInterval = time.Minute
 
-// A classCache caches the classes of devices. A classification takes several sysfs look-ups per device, which cost far
+// A classCache caches the classes of devices. A classification needs several sysfs look-ups per device, which cost far
 // more than reading all counters.
 type classCache struct {
 	names   []string

@@ -12,8 +12,8 @@ import (
 // DiskUsage is the usage of the file system at Path, in bytes (statfs(2)).
 type DiskUsage struct {
 	Path string
-	// Used is the size of all allocated blocks, Available the size of the blocks that unprivileged users may still
-	// write. Neither includes free blocks that are reserved for root.
+	// Used is the size of all allocated blocks, Available the size of the blocks that unprivileged users can still
+	// allocate. Neither includes free blocks that are reserved for root.
 	Used, Available uint64
 }
 
@@ -22,8 +22,8 @@ func (d DiskUsage) Percent() float64 {
 	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
-// statfsTimeout is how long a Reading waits for statfs. On a local file system it takes microseconds. If the server of
-// a network file system is gone, it never returns; only one Reading waits for that.
+// statfsTimeout is the longest time that a Reading waits for statfs. On a local file system statfs takes microseconds.
+// If the server of a network file system is gone, it never returns, but only one Reading waits for it.
 const statfsTimeout = 200 * time.Millisecond
 
 // A diskUsageReader reads the usage of file systems. A file system that hangs is absent from the Reading and does not
@@ -40,7 +40,7 @@ type fileSystem struct {
 	statfs      func() diskResult
 	caller      *timeout.Caller[diskResult]
 	overdue     bool // the call of an earlier Reading has not returned
-	promptKnown bool // prompt is set, by the first call that returned
+	promptKnown bool // prompt was set by the first call that returned
 	prompt      bool // statfs returns from memory, see timeout.IsLocalFS
 }
 
@@ -74,7 +74,7 @@ func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, e
 	return d
 }
 
-// read waits until the deadline for the pending call. If statfs is known to be prompt, it calls that itself. ok is
+// read waits for the pending call until the deadline. If statfs is known to be prompt, read calls it directly. ok is
 // false on a timeout.
 func (f *fileSystem) read(deadline time.Time) (a diskResult, ok bool) {
 	if f.prompt {
@@ -100,8 +100,8 @@ func (d *diskUsageReader) paths() []string {
 	return out
 }
 
-// read calls statfs on all file systems in parallel and appends the results to got. It does not wait for a call that
-// has been pending since an earlier Reading, but uses its result if there is one. The error names the file systems that
+// read calls statfs on all file systems in parallel and appends the results to got. It does not wait for a call that is
+// pending since an earlier Reading, but uses the result if the call has returned. The error names the file systems that
 // failed or timed out.
 func (d *diskUsageReader) read(got []DiskUsage) ([]DiskUsage, error) {
 	deadline := time.Now().Add(d.timeout)
@@ -126,11 +126,11 @@ func (d *diskUsageReader) read(got []DiskUsage) ([]DiskUsage, error) {
 	return got, errors.Join(errs...)
 }
 
-// FreeSpace is the space on a file system that this user may still use.
+// FreeSpace is the space on a file system that this user can still use.
 type FreeSpace struct {
 	Path   string
 	FreeMB float64 // MiB
-	// ReserveMB is the part of FreeMB that is reserved for root, and that samples exclude.
+	// ReserveMB is the part of FreeMB that is reserved for root. Samples exclude it.
 	ReserveMB float64
 	Inodes    series.Optional // files that can still be created; unknown if the file system has no such limit
 }

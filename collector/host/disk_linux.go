@@ -35,8 +35,8 @@ type mount struct {
 
 func newMount(path string) *mount { return &mount{path, append([]byte(path), 0)} }
 
-// statfs calls statfs(2) and returns the result with the size of a block, f_frsize. gopsutil multiplies by f_bsize,
-// which gives 256 times too much on virtiofs and FUSE.
+// statfs calls statfs(2) and returns the result with the size of a block, f_frsize. gopsutil multiplies by f_bsize
+// instead, and its sizes are 256 times too large on virtiofs and FUSE.
 func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 	for err = m.call(&st); err == unix.EINTR; {
 		err = m.call(&st)
@@ -50,7 +50,7 @@ func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 // blockSize returns the size of a block in st. Some network file systems report only f_bsize.
 func blockSize(st *unix.Statfs_t) uint64 { return cmp.Or(uint64(st.Frsize), uint64(st.Bsize)) }
 
-// call is unix.Statfs without a copy of the path. On 32-bit systems, where the system call is a different one, it is
+// call is like unix.Statfs but does not copy the path. On 32-bit systems, which have a different system call, it calls
 // unix.Statfs.
 func (m *mount) call(st *unix.Statfs_t) error {
 	if strconv.IntSize < 64 || strings.IndexByte(m.path, 0) >= 0 {
@@ -64,7 +64,7 @@ func (m *mount) call(st *unix.Statfs_t) error {
 }
 
 // freeSpace reads the free space of the file system at path. It includes the blocks reserved for root if the user is
-// root on the host. For a file system that is read-only or has no blocks it returns an error.
+// root on the host. It returns an error if the file system is read-only or has no blocks.
 func freeSpace(path string) (FreeSpace, error) {
 	st, _, err := newMount(path).statfs()
 	if err != nil {
@@ -77,7 +77,7 @@ func freeSpace(path string) (FreeSpace, error) {
 	return newFreeSpace(path, &st, st.Bfree != st.Bavail && hostRoot()), nil
 }
 
-// newFreeSpace returns the free space according to st. root reports whether this user may use the reserved blocks.
+// newFreeSpace returns the free space reported by st. root reports whether this user may use the reserved blocks.
 func newFreeSpace(path string, st *unix.Statfs_t, root bool) FreeSpace {
 	mb := func(blocks uint64) float64 { return float64(blocks) * float64(blockSize(st)) / mib }
 	r := FreeSpace{Path: path, FreeMB: mb(st.Bavail), Inodes: series.Unknown()}

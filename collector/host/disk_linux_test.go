@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A network file system without its server is absent, delays only one Reading, and comes back by itself.
+// A network file system without its server is missing, delays only one Reading, and reappears when the server responds.
 func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := openFixture(t, "healthy")
@@ -37,15 +37,14 @@ func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 			same(t, "disk", r.Disk, []DiskUsage{{"/fine", 5, 10}})
 			err := r.Failed[SourceDisk]
 			if err == nil || !strings.Contains(err.Error(), "/hung: no response within 200ms") || !strings.Contains(err.Error(), "/also-hung: no response") {
-				t.Errorf("failure %v, want one that /hung and /also-hung gave no response", err)
+				t.Errorf("failure = %v, want no response from /hung and /also-hung", err)
 			}
 			if len(r.Failed) != 1 || r.Memory == nil || r.Devices[NICs] == nil {
-				t.Errorf("failures %v, memory %v, NICs %v; want only the disks missing",
-					r.Failed, r.Memory, r.Devices[NICs])
+				t.Errorf("failures = %v, memory = %v, NICs = %v; want only the disks missing", r.Failed, r.Memory, r.Devices[NICs])
 			}
 		}
-		same(t, "time spent", took, []time.Duration{statfsTimeout, 0, 0})
-		same(t, "questions to what hangs", asked.Load(), int64(2))
+		same(t, "durations of the Readings", took, []time.Duration{statfsTimeout, 0, 0})
+		same(t, "statfs calls for the hung file systems", asked.Load(), int64(2))
 		close(release)
 		synctest.Wait()
 		for range 2 {
@@ -57,18 +56,18 @@ func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 }
 
 // A block of virtiofs and other FUSE file systems has f_frsize bytes, often a 256th of f_bsize.
-func TestBlockSize(t *testing.T) {
+func TestBlockSize_PrefersFragmentSize(t *testing.T) {
 	for want, st := range map[uint64]unix.Statfs_t{4096: {Bsize: 1 << 20, Frsize: 4096}, 512: {Bsize: 512}} {
-		same(t, "block", blockSize(&st), want)
+		same(t, "block size", blockSize(&st), want)
 	}
 }
 
-// Root may use the reserved blocks, others may not.
-func TestNewFreeSpace(t *testing.T) {
+// Only root may use the reserved blocks.
+func TestNewFreeSpace_IncludesReserveOnlyForRoot(t *testing.T) {
 	st := unix.Statfs_t{Frsize: 1 << 20, Bfree: 7, Bavail: 5, Files: 9, Ffree: 3}
-	same(t, "root", newFreeSpace("/", &st, true), FreeSpace{Path: "/", FreeMB: 7, ReserveMB: 2, Inodes: 3})
+	same(t, "free space for root", newFreeSpace("/", &st, true), FreeSpace{Path: "/", FreeMB: 7, ReserveMB: 2, Inodes: 3})
 	st.Files = 0
 	if got := newFreeSpace("/", &st, false); got.FreeMB != 5 || got.ReserveMB != 0 || got.Inodes.Known() {
-		t.Errorf("others: %+v, want 5 MiB without a reserve, and unknown inodes", got)
+		t.Errorf("free space for other users = %+v, want 5 MiB, no reserve and unknown inodes", got)
 	}
 }

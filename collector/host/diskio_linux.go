@@ -12,12 +12,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// diskUnit is the unit of /proc/diskstats, in bytes, whatever the device's sector size
+// diskUnit is the unit of /proc/diskstats, in bytes. It does not depend on the device's sector size
 // (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
 // readDiskIO reads /proc/diskstats. gopsutil looks up the serial number and udev record of every device on each call,
-// and omits devices without any I/O since boot, which then seem to appear later.
+// and omits devices without any I/O since boot, which then appear to be added later.
 func (r *Reader) readDiskIO(_ time.Duration, into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readDiskIO()
@@ -27,8 +27,8 @@ func (r *Reader) readDiskIO(_ time.Duration, into []Device) ([]Device, error) {
 	})
 }
 
-// parseDiskstats appends the device of every line, including partitions, to devs. A line has at least 14 fields (more
-// since Linux 4.18 and 5.5).
+// parseDiskstats appends the device of every line, including partitions, to devs. A line has at least 14 fields; Linux
+// 4.18 and 5.5 added more.
 func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, error) {
 	if devs == nil {
 		devs = make([]Device, 0, len(*names))
@@ -56,16 +56,16 @@ func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, err
 // unslash returns the name of a device from the name of its sysfs directory.
 func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/") }
 
-// classifyBlocks marks a device as Counted if no other listed device counts its bytes. It leaves out partitions,
-// devices on top of a listed one (dm, md and bcache have slaves), memory (ram, zram) and hidden paths of a multipath
-// device. Loop devices, ZFS volumes and DRBD are on top of another device without a link in sysfs, so they count only
+// classifyBlocks marks a device as Counted if no other listed device counts its bytes. It excludes partitions, devices
+// on top of a listed device (dm, md and bcache have slaves), memory (ram, zram) and hidden paths of a multipath device.
+// Loop devices, ZFS volumes and DRBD are on top of another device but have no link to it in sysfs, so they count only
 // if no other device does.
 func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	byName := make(map[string]Device, len(devs))
 	for _, d := range devs {
 		byName[d.Name] = d
 	}
-	// If /sys/block has none of the devices, it is missing, or belongs to another host.
+	// If /sys/block lists none of the devices, it is missing or belongs to another host.
 	haveSys := slices.ContainsFunc(devs, func(d Device) bool { return r.isWhole(d.Name) })
 	classes := make([]DeviceClass, len(devs))
 	counted := false
@@ -76,7 +76,7 @@ func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 		}
 		classes[i] |= PerfPy
 		switch {
-		case hasPrefix(d.Name, "loop", "zd", "drbd"): // no sysfs look-up: a host has many loops
+		case hasPrefix(d.Name, "loop", "zd", "drbd"): // no sysfs look-up: a host may have many loop devices
 			fallback = append(fallback, i)
 		case hasPrefix(d.Name, "ram", "zram") || r.isDuplicatePath(d, byName) || stacked(r.blockDir(d.Name), byName):
 		case !haveSys && hasPrefix(d.Name, "dm-", "md"):
@@ -100,7 +100,7 @@ func (r *Reader) blockDir(name string) string {
 	return filepath.Join(r.sys, "block", strings.ReplaceAll(name, "/", "!"))
 }
 
-// isWhole reports whether the device name is not a partition: whether /sys/block lists it.
+// isWhole reports whether the device name is not a partition, that is, whether /sys/block lists it.
 func (r *Reader) isWhole(name string) bool {
 	_, err := os.Stat(r.blockDir(name))
 	return err == nil
@@ -119,8 +119,8 @@ func (r *Reader) isDuplicatePath(d Device, byName map[string]Device) bool {
 	return !uncounted || d.In == 0 && d.Out == 0
 }
 
-// stacked reports whether the device with the sysfs directory dir is on top of a device in byName, or of a partition of
-// one.
+// stacked reports whether the device with the sysfs directory dir is on top of a device in byName or of a partition of
+// such a device.
 func stacked(dir string, byName map[string]Device) bool {
 	dir = filepath.Join(dir, "slaves")
 	slaves, _ := os.ReadDir(dir)
@@ -132,8 +132,8 @@ func stacked(dir string, byName map[string]Device) bool {
 	})
 }
 
-// looksLikePartition reports whether name looks like a partition of a device in byName, as sda1 of sda and nvme0n1p2 of
-// nvme0n1 do. It is used without sysfs.
+// looksLikePartition reports whether name looks like a partition of a device in byName, as sda1 of sda or nvme0n1p2 of
+// nvme0n1. It is used if there is no sysfs.
 func looksLikePartition(name string, byName map[string]Device) bool {
 	base := strings.TrimRight(name, "0123456789")
 	if base == name {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// maxZones is how many energy counters are read at most. There are two per package.
+// maxZones is the largest number of energy counters that are read. There are two per package.
 const maxZones = 64
 
 // An energyReader reads the CPUs' energy counters (RAPL) in /sys/class/powercap that are named package and dram. The
@@ -59,13 +59,13 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	}
 	e.last = out
 	err := errors.Join(errs...)
-	if isGone(err) { // a reloaded driver has different files
+	if isGone(err) { // the files of a reloaded driver differ
 		e.zones = nil
 	}
 	return out, err
 }
 
-// findZones finds the counters. Since CVE-2020-8694 only root may read them; if we may not, missing has that reason.
+// findZones finds the counters. Since CVE-2020-8694, only root may read them. missing reports it if this user may not.
 func (e *energyReader) findZones(sys string) (missing series.Missing) {
 	class := filepath.Join(sys, "class", "powercap")
 	for _, name := range readNames(class) {

@@ -15,21 +15,21 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// gopsutil reads a host through the gopsutil library. It is the only reader on systems other than Linux, and a second
-// opinion on Linux. It passes the library's raw numbers on unchanged, but rejects impossible ones. Figures that the
-// library computes itself differ from psutil's and are not used: its memory percentage counts buffers and page cache as
-// free, its disk list has partitions next to disks, and its CPU percentage shares one window among all callers. A test
-// of package collector, which runs both readers, lists all other differences.
+// gopsutil reads a host through the gopsutil library. It is the only reader on systems other than Linux, and serves for
+// comparison on Linux. It passes on the library's raw numbers unchanged, but rejects impossible ones. Numbers that the
+// library computes differ from psutil's and are not used: its memory percentage counts buffers and page cache as free,
+// its disk list mixes partitions with disks, and its CPU percentage shares one window among all callers. A test of
+// package collector runs both readers and lists all other differences.
 //
-// The library's package cpu reads HOST_PROC/stat twice while the program is loaded, whichever reader is chosen. If that
-// file hangs (lxcfs or a FUSE daemon that has stopped), no command starts.
+// The library's package cpu reads HOST_PROC/stat twice while it is initialized, even if gopsutil is not used. If that
+// file hangs (lxcfs, or a FUSE daemon that has stopped), no command starts.
 type gopsutil struct {
 	proc     string
 	hostProc bool            // as in Reader
-	roots    context.Context // carries the roots of procfs and sysfs to the library
+	roots    context.Context // passes the roots of procfs and sysfs to the library
 }
 
-// newGopsutil returns a reader for these roots of procfs and sysfs.
+// newGopsutil returns a reader for the given roots of procfs and sysfs.
 func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	env := common.EnvMap{common.HostProcEnvKey: proc, common.HostSysEnvKey: sys}
 	return &gopsutil{
@@ -39,7 +39,7 @@ func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	}
 }
 
-// readCPU reads CPU times. The library drops a CPU if it cannot parse its line.
+// readCPU reads CPU times. The library drops a CPU if it cannot parse the line of that CPU.
 func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 	stats, err := cpu.TimesWithContext(g.roots, true)
 	if err != nil {

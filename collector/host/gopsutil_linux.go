@@ -13,7 +13,7 @@ import (
 // onlyGopsutil is true where gopsutil is the only reader.
 const onlyGopsutil = false
 
-// readNet reads network interfaces, from the same file as Reader.readNet.
+// readNet reads network interfaces from the same file as Reader.readNet.
 func (g *gopsutil) readNet() ([]Device, error) {
 	stats, err := []net.IOCountersStat(nil), fs.ErrNotExist
 	if g.hostProc {
@@ -26,7 +26,7 @@ func (g *gopsutil) readNet() ([]Device, error) {
 }
 
 // readLoad reads the load. The library reads only the means of /proc/loadavg, so the number of running tasks comes from
-// /proc/stat. As this process is running, 0 means that the file does not have the number.
+// /proc/stat. Because this process is running, 0 means that the file does not contain the number.
 func (g *gopsutil) readLoad() (Load, error) {
 	avg, err := load.AvgWithContext(g.roots)
 	if err != nil {

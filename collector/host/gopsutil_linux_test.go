@@ -15,7 +15,7 @@ func openThrough(t testing.TB, proc, sys string) *Reader {
 	return r
 }
 
-func TestReader_Name(t *testing.T) {
+func TestReader_NameIsAutoOrGopsutil(t *testing.T) {
 	for name, o := range map[string]Options{"auto": {}, "gopsutil": {Gopsutil: true}} {
 		r := NewReader(o)
 		same(t, "name", r.Name(), name)
@@ -23,7 +23,7 @@ func TestReader_Name(t *testing.T) {
 	}
 }
 
-// Impossible numbers are errors: gopsutil accepts them.
+// gopsutil accepts impossible numbers, but for the Reader they are errors.
 func TestGopsutil_RejectsImpossibleNumbers(t *testing.T) {
 	for name, tt := range map[string]struct{ file, text, source, why string }{
 		"NaN":       {"stat", "cpu 1\ncpu0 NaN 0 0 0 0 0 0\nprocs_running 1\n", SourceCPU, "NaN seconds of cpu0"},
@@ -41,7 +41,7 @@ func TestGopsutil_RejectsImpossibleNumbers(t *testing.T) {
 			write(t, proc, tt.file, []byte(tt.text))
 			got := openThrough(t, proc, sys).Read()
 			if err := got.Failed[tt.source]; err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), "gopsutil") {
-				t.Errorf("failure of %s: %v, want one that says %q", tt.source, err, tt.why)
+				t.Errorf("failure of %s = %v, want one that contains %q and gopsutil", tt.source, err, tt.why)
 			}
 		})
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// A groupCheck compares the CPU time of the job's group with a lower bound: what wait4(2) and the job's processes
-// report. The group has counted less if processes have moved to another group, as with container engines, or if its
-// counter is always 0, as in gVisor. From then on the processes are read, too.
+// A groupCheck compares the CPU time of the job's group with a lower bound, which comes from wait4(2) and the job's
+// processes. The group has counted less if processes have moved to another group, as with container engines, or if its
+// counter is always 0, as in gVisor. After such a finding, the processes are read as well.
 type groupCheck struct {
 	outside  bool // the group does not count all processes of the job
-	caughtUp bool // the CPU time that the group had missed before it was found out has been added
+	caughtUp bool // CPU time that the group had missed before outside was set has been added
 
 	cpu                counterPair
 	groupIO, processIO process.IO // baselines of IO
@@ -21,11 +21,12 @@ type groupCheck struct {
 	scanned time.Duration // when the processes were last compared with the group
 }
 
-// A counterPair holds the group's and the processes' value of a counter at the same moment. NaN means unknown.
+// A counterPair holds two values of a counter at the same moment: the group's, and the sum over the processes. NaN
+// means unknown.
 type counterPair struct{ group, processes float64 }
 
-// excess returns how much more the processes have counted than the group since p. It returns 0 if that is negative or
-// unknown.
+// excess returns how much more the processes have counted than the group since p. It returns 0 if the difference is
+// negative or unknown.
 func (p counterPair) excess(group, processes float64) float64 {
 	if more := (processes - p.processes) - (group - p.group); more > 0 {
 		return more
@@ -33,7 +34,7 @@ func (p counterPair) excess(group, processes float64) float64 {
 	return 0
 }
 
-// begin sets the baseline. If the job already runs, the usage of its processes so far is not known yet.
+// begin sets the baseline. If the job is already running, the earlier usage of its processes is not known yet.
 func (w *groupCheck) begin(now time.Duration, use *JobUsage, running bool) {
 	w.last, w.scanned = now, now
 	w.cpu, w.groupIO = counterPair{group: use.CPUSeconds}, use.IO
@@ -42,14 +43,15 @@ func (w *groupCheck) begin(now time.Duration, use *JobUsage, running bool) {
 	}
 }
 
-// undercounts reports whether group, the CPU time that the group has counted, is less than atLeast, what the job had
-// certainly used by then. The slack of 20 ms and 2 % covers the first moments of a process, before it enters its group.
+// undercounts reports whether group, the CPU time that the group has counted, is less than atLeast, a lower bound of
+// the job's CPU time. The slack of 20 ms and 2 % covers the first moments of a process, before it enters its group.
 func (w *groupCheck) undercounts(group, atLeast float64) bool {
 	return w.cpu.excess(group, atLeast) > 0.02+0.02*(group-w.cpu.group)
 }
 
-// verifyGroup compares the CPU times of the group and of the processes, which were read later. CPU time used in between
-// proves nothing, so it reads the group again before it sets outside.
+// verifyGroup compares the CPU time of the group with the CPU time of the processes, which were read later. The
+// processes may have used the additional CPU time between the two reads, so it reads the group again before it sets
+// outside.
 func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped ReapedUsage, now time.Duration) {
 	w := &j.groupCheck
 	if !tree.Fresh {
@@ -69,8 +71,8 @@ func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped Re
 	w.scanned = now
 }
 
-// addUncountedCPU adds to use the CPU time that the processes have counted and the group has not. The first time it
-// also sets LateCPUSeconds.
+// addUncountedCPU adds to use the CPU time that the processes have counted and the group has not. Its first call also
+// sets LateCPUSeconds.
 func (w *groupCheck) addUncountedCPU(use *JobUsage, processes float64) {
 	more := w.cpu.excess(use.CPUSeconds, processes)
 	if !w.caughtUp && w.scanned < w.last {

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// aBusyChild starts a process that uses CPU time until the test ends, and returns after it has used some.
+// aBusyChild starts a process that uses CPU time until the test ends. It returns after the process has used some.
 func aBusyChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sh", "-c", "while :; do :; done")
@@ -21,14 +21,14 @@ func aBusyChild(t *testing.T) (pid int) {
 	return child.Process.Pid
 }
 
-// awaitCPU waits until a process has used that much more CPU time.
+// awaitCPU waits until the process pid has used more additional CPU time.
 func awaitCPU(t *testing.T, pid int, more time.Duration) {
 	t.Helper()
 	begin, _ := process.CPUTime(pid)
 	for {
 		used, ok := process.CPUTime(pid)
 		if !ok {
-			t.Fatalf("process %d has no CPU clock: has it ended?", pid)
+			t.Fatalf("process %d has no CPU clock; it may have ended", pid)
 		}
 		if used >= begin+more {
 			return
@@ -37,22 +37,22 @@ func awaitCPU(t *testing.T, pid int, more time.Duration) {
 	}
 }
 
-// If a group counts less than the job has certainly used, because processes are in another group or its counter is a
-// stub, the numbers of the processes are used, in the same Reading.
+// A group counts less than the job has certainly used if processes are in another group or the group's counter is a
+// stub. In that case, the same Reading already uses the numbers of the processes.
 func TestReader_UsesProcessesIfGroupCountsLess(t *testing.T) {
 	busy := aBusyChild(t)
 	for name, test := range map[string]struct {
-		main, whole bool // the main process is known; the processes can be found
+		main, whole bool // whether the main process is known, and whether the processes can be found
 		reaped      float64
 		prove       bool
 		want        bool
 	}{
-		"the clock of the main process":         {main: true, want: true},
-		"that, and the processes":               {main: true, whole: true, want: true},
-		"wait4":                                 {reaped: 1, want: true},
-		"a process of the job, at each Reading": {whole: true, prove: true, want: true},
-		"a process of the job, now and then":    {whole: true, want: true},
-		"nothing is known":                      {},
+		"clock of the main process":            {main: true, want: true},
+		"clock of the main process, processes": {main: true, whole: true, want: true},
+		"wait4":                                {reaped: 1, want: true},
+		"processes, verified in each Reading":  {whole: true, prove: true, want: true},
+		"processes, verified occasionally":     {whole: true, want: true},
+		"nothing known":                        {},
 	} {
 		for tries := 1; ; tries++ {
 			root := t.TempDir()
@@ -81,8 +81,8 @@ func TestReader_UsesProcessesIfGroupCountsLess(t *testing.T) {
 			if use.Outside == test.want && counted >= 0.99*used.Seconds() && use.LateCPUSeconds == 0 {
 				break
 			}
-			if tries == 5 { // fewer may be a busy machine, where a scan does not end in time
-				t.Errorf("%s: outside %v, want %v; %v s counted, want 99 %% of %v; %v s late, want 0",
+			if tries == 5 { // on a busy machine, a scan may not end in time
+				t.Errorf("%s: Outside = %v, want %v; counted %v s, want 99 %% of %v; LateCPUSeconds = %v, want 0",
 					name, use.Outside, test.want, counted, used, use.LateCPUSeconds)
 				break
 			}
@@ -90,7 +90,7 @@ func TestReader_UsesProcessesIfGroupCountsLess(t *testing.T) {
 	}
 }
 
-// If a group counts the whole job, its numbers are used, whatever the processes do while they are read.
+// If a group counts the whole job, its numbers are used, no matter what the processes do while they are read.
 func TestReader_UsesGroupIfItCountsAll(t *testing.T) {
 	busy := aBusyChild(t)
 	root := t.TempDir()
@@ -104,17 +104,17 @@ func TestReader_UsesGroupIfItCountsAll(t *testing.T) {
 	for range 3 {
 		now += time.Second
 		used, _ := process.CPUTime(busy)
-		counted := 7 + used.Seconds() + 1 // counted by the kernel until the read
+		counted := 7 + used.Seconds() + 1 // as counted by the kernel until the read
 		write(t, root, "sys/fs/cgroup/job/cpu.stat", fmt.Appendf(nil, "usage_usec %.0f\n", counted*1e6))
 		if use := r.Read().Job; use.Outside || math.Abs(use.CPUSeconds-counted) > 1e-5 {
-			t.Errorf("CPU time %v s, outside %v; want the group's %v s, false", use.CPUSeconds, use.Outside, counted)
+			t.Errorf("CPUSeconds = %v, Outside = %v; want the group's %v, false", use.CPUSeconds, use.Outside, counted)
 		}
 		awaitCPU(t, busy, 10*time.Millisecond)
 	}
 }
 
-// Usage that the group lacked in several Readings is not attributed to the newest.
-func TestGroupCheck_OldUsageIsLate(t *testing.T) {
+// Usage that the group missed in several Readings is late, not part of the newest Reading.
+func TestGroupCheck_ReportsEarlierUsageAsLate(t *testing.T) {
 	var w groupCheck
 	w.begin(0, &JobUsage{CPUSeconds: 7}, false)
 	for _, c := range []struct {
@@ -136,16 +136,16 @@ func TestGroupCheck_OldUsageIsLate(t *testing.T) {
 		w := groupCheck{cpu: counterPair{7, 0}, last: c.last, scanned: c.scanned}
 		use := JobUsage{CPUSeconds: 8}
 		if w.addUncountedCPU(&use, 4); use.CPUSeconds != 11 || use.LateCPUSeconds != c.late {
-			t.Errorf("%+v: CPU time %v s, want 11; late %v s, want %v", c, use.CPUSeconds, use.LateCPUSeconds, c.late)
+			t.Errorf("%+v: CPUSeconds = %v, want 11; LateCPUSeconds = %v, want %v", c, use.CPUSeconds, use.LateCPUSeconds, c.late)
 		}
 		use = JobUsage{CPUSeconds: 9}
 		if w.addUncountedCPU(&use, 6); use.CPUSeconds != 13 || use.LateCPUSeconds != 0 {
-			t.Errorf("%+v, second call: CPU time %v s, late %v s; want 13, 0", c, use.CPUSeconds, use.LateCPUSeconds)
+			t.Errorf("%+v, second call: CPUSeconds = %v, LateCPUSeconds = %v; want 13, 0", c, use.CPUSeconds, use.LateCPUSeconds)
 		}
 	}
 }
 
-// Memory without signs of a change counts as measured in this Reading, and as its lower bound.
+// Memory without signs of a change is treated as measured in this Reading, and is also the lower bound.
 func TestReader_UnchangedMemoryIsNotStale(t *testing.T) {
 	aChild(t)
 	now := time.Second
@@ -154,13 +154,13 @@ func TestReader_UnchangedMemoryIsNotStale(t *testing.T) {
 	for range 4 {
 		now += time.Second
 		if use := r.Read().Job; use.MemoryStale || !(use.Memory > 0) || !(use.MemoryLowerBound > 0) {
-			t.Errorf("memory %v, lower bound %v, stale %v; want both known and not stale",
+			t.Errorf("Memory = %v, MemoryLowerBound = %v, MemoryStale = %v; want both known and not stale",
 				use.Memory, use.MemoryLowerBound, use.MemoryStale)
 		}
 	}
 }
 
-func TestJobUsage_ReconcileTasks(t *testing.T) {
+func TestJobUsage_ReconcileTasksGivesEachProcessAThread(t *testing.T) {
 	for _, c := range []struct{ processes, threads, wantProcesses, wantThreads float64 }{
 		{1, 0, 1, 1}, {3, 2, 3, 3}, {2, 5, 2, 5}, {0, 1, nan, nan}, {0, 0, nan, nan}, {nan, nan, nan, nan}, {2, nan, 2, nan},
 	} {
@@ -170,9 +170,9 @@ func TestJobUsage_ReconcileTasks(t *testing.T) {
 	}
 }
 
-// While the main process lives, the job has at least one process, and no fewer threads than processes. If no process is
-// visible, procfs hides them: their usage is unknown, not 0.
-func TestReader_MainProcessCountsAsOne(t *testing.T) {
+// While the main process lives, the job has at least one process, and at least as many threads as processes. If no
+// process is visible, procfs hides them, so their usage is unknown rather than 0.
+func TestReader_CountsLivingMainProcess(t *testing.T) {
 	busy := aBusyChild(t)
 	now, reaped := time.Second, ReapedUsage{MainPID: busy}
 	for source, group := range map[string]func() *JobOptions{
@@ -189,10 +189,10 @@ func TestReader_MainProcessCountsAsOne(t *testing.T) {
 			now += time.Second
 			got := r.Read()
 			if use := got.Job; source == JobFromCreated && (use.Processes != 1 || use.Threads < 1 && !math.IsNaN(use.Threads)) {
-				t.Errorf("%s: %v processes, %v threads; want 1, and at least 1 or unknown",
+				t.Errorf("%s: %v processes, %v threads; want 1 process, and at least 1 thread or unknown",
 					source, use.Processes, use.Threads)
 			} else if source == JobFromTree && (!math.IsNaN(use.CPUSeconds) || (got.Failed[SourceJob] == errHidden) != (n > 0)) {
-				t.Errorf("%s, reading %d: CPU time %v s, want NaN; failures %v, want errHidden only after the first",
+				t.Errorf("%s, reading %d: CPUSeconds = %v, want NaN; failures = %v, want errHidden only after the first reading",
 					source, n, use.CPUSeconds, got.Failed)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// same compares whole values, write replaces a file of a tree, must ends a test.
+// same compares two values. write replaces a file of a tree. must ends a test on an error.
 var same, write, must = collectortest.Same, collectortest.Write, collectortest.Must
 
 // nan is an unknown number.
@@ -39,12 +39,12 @@ func openFixture(t testing.TB, name string) *Reader {
 func openHost(t testing.TB, proc, sys string) *Reader {
 	t.Helper()
 	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Now: eachSecond()})
-	r.disks.timeout = time.Minute // these respond, however busy the machine is
+	r.disks.timeout = time.Minute // these file systems respond, even on a busy machine
 	t.Cleanup(r.Close)
 	return r
 }
 
-// openJob opens a Reader of a job alone, with the test's monotonic clock.
+// openJob opens a Reader of only a job, with now as its monotonic clock.
 func openJob(t *testing.T, job JobOptions, now *time.Duration) *Reader {
 	t.Helper()
 	r := NewReader(Options{Job: job, JobOnly: true, Now: func() Instant { return Instant{Mono: *now} }})
@@ -52,7 +52,7 @@ func openJob(t *testing.T, job JobOptions, now *time.Duration) *Reader {
 	return r
 }
 
-// eachSecond is a clock that advances by a second per call, so that every source is due in each Reading.
+// eachSecond returns a clock that advances by a second per call, so that every source is due in each Reading.
 func eachSecond() func() Instant {
 	now := Now()
 	return func() Instant {
@@ -61,7 +61,7 @@ func eachSecond() func() Instant {
 	}
 }
 
-// namesOf lists the devices that have all bits of a class.
+// namesOf returns the names of the devices with all bits of class.
 func namesOf(devs []Device, class DeviceClass) []string {
 	names := []string{}
 	for _, d := range devs {

@@ -17,13 +17,12 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// rdmaTimeout is how long a Reading waits for the RDMA ports. The driver asks the card, which takes a few tenths of a
-// millisecond, but up to a minute if the card is broken.
+// rdmaTimeout is the longest time that a Reading waits for the RDMA ports. The driver queries the card, which takes a
+// few tenths of a millisecond, or up to a minute if the card is broken.
 const rdmaTimeout = 500 * time.Millisecond
 
-// rdma reads the counters of the ports of RDMA devices (InfiniBand, RoCE and the like). It looks for new ports once a
-// minute. It retries a vanished port in each Reading, because a port vanishes for a moment while its driver is
-// reloaded.
+// rdma reads the counters of the ports of RDMA devices (InfiniBand, RoCE and the like). It searches for new ports once
+// a minute. It retries a vanished port in each Reading, because a port disappears briefly while its driver is reloaded.
 type rdma struct {
 	class  string // /sys/class/infiniband
 	ports  []rdmaPort
@@ -71,7 +70,7 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 		in, out := counts[i][0], counts[i][1]
 		if _, was := b.last[port.name]; !isGone(in.err) && !isGone(out.err) {
 			for _, err := range []error{in.err, out.err} {
-				if err != nil && !slices.Contains(errs, err) { // all ports time out at once
+				if err != nil && !slices.Contains(errs, err) { // all ports time out together
 					errs = append(errs, err)
 				}
 			}
@@ -84,7 +83,7 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 		}
 	}
 	if len(devs) == 0 {
-		devs = nil // no counter is known
+		devs = nil // no counter was ever read
 	}
 	return devs, errors.Join(errs...)
 }
@@ -102,8 +101,8 @@ func keepVanished(found, before []rdmaPort) []rdmaPort {
 
 var errRDMATimeout = fmt.Errorf("the RDMA devices did not answer within %v", rdmaTimeout)
 
-// device returns port with the counters in and out, or with its last known ones for those that could not be read. known
-// is false if there are none.
+// device returns port with the counters in and out. If a counter could not be read, device uses its last known value.
+// known is false if it has no known value.
 func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	before, was := b.last[port.name]
 	if !was && (in.err != nil || out.err != nil) {
@@ -130,7 +129,7 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	return d, true
 }
 
-// lookForPorts lists the ports that have byte counters. Some drivers provide none.
+// lookForPorts lists the ports that have byte counters. Some drivers do not provide them.
 func lookForPorts(class string) []rdmaPort {
 	var ports []rdmaPort
 	devices, _ := os.ReadDir(class) // without RDMA the directory does not exist
@@ -143,7 +142,7 @@ func lookForPorts(class string) []rdmaPort {
 			if !exists(filepath.Join(counters, "port_rcv_data")) || countedByFunction(dir, port) {
 				continue
 			}
-			// The kernel has this file only if the counters have 64 bits.
+			// The kernel provides this file only if the counters have 64 bits.
 			wide := exists(filepath.Join(counters, "unicast_rcv_packets"))
 			ports = append(ports, rdmaPort{device.Name() + "/" + number.Name(), counters, wide})
 		}
@@ -151,11 +150,11 @@ func lookForPorts(class string) []rdmaPort {
 	return ports
 }
 
-// exists reports whether there is a file at path.
+// exists reports whether a file exists at path.
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
 // countedByFunction reports whether port belongs to a virtual function of a card, and the port of the physical function
-// counts its bytes, too. That is so with mlx4 on InfiniBand; with mlx5 each function has its own counters.
+// counts its bytes as well. That is the case for mlx4 on InfiniBand. With mlx5, each function has separate counters.
 func countedByFunction(device, port string) bool {
 	if !exists(filepath.Join(device, "device", "physfn")) {
 		return false
@@ -164,7 +163,7 @@ func countedByFunction(device, port string) bool {
 	return filepath.Base(driver) == "mlx4_core" && readWord(filepath.Join(port, "link_layer")) == "InfiniBand"
 }
 
-// countsOf reads the counters of all ports: received and sent.
+// countsOf returns the counters of all ports, received and sent, in the order of ports.
 func countsOf(ports []rdmaPort) [][2]rdmaCount {
 	counts := make([][2]rdmaCount, len(ports))
 	for i, p := range ports {
@@ -178,7 +177,7 @@ func countsOf(ports []rdmaPort) [][2]rdmaCount {
 	return counts
 }
 
-// errNoRDMACount is for a driver that provides the file but does not count.
+// errNoRDMACount is the error for a driver that provides the file but does not count.
 var errNoRDMACount = errors.New("no counter")
 
 func readRDMACount(path string) (c rdmaCount) {

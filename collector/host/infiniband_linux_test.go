@@ -12,38 +12,38 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// openPorts opens a healthy host with the RDMA ports of a tree.
+// openPorts opens the healthy host with the RDMA ports of a tree.
 func openPorts(t *testing.T, tree string) *Reader {
 	t.Helper()
 	proc, _ := collectortest.Tree(t, "healthy")
 	return openHost(t, proc, filepath.Join(collectortest.Root(t), "testdata", "sys", tree))
 }
 
-// mibOfPorts is a MiB in the unit of a port's counters.
+// mibOfPorts is one MiB in the unit of a port's counters.
 const mibOfPorts = (1 << 20) / rdmaUnit
 
 func TestReader_ReadsRDMAPorts(t *testing.T) {
 	const full = 1<<32 - 1
 	tests := map[string]struct {
 		want []Device
-		why  string // of the failure; "" = none
+		why  string // end of the failure's text; "" = no failure
 	}{
-		// Two ports, one of them RoCE; the driver of efa_0 has other counters.
+		// Two ports, including one with RoCE. The driver of efa_0 has other counters.
 		"infiniband": {want: []Device{
 			{"mlx5_0/1", 7 << 20 * mibOfPorts, 5 << 10 * mibOfPorts, Counted},
 			{"mlx5_1/1", 3 * mibOfPorts, 2 * mibOfPorts, Counted},
 		}},
-		// Old counters stay at their end, each independently.
+		// Old counters stay at the end of their range, each of them independently.
 		"infiniband-saturated": {want: []Device{
 			{"mlx4_0/1", full, 100 * mibOfPorts, Counted | StaleIn | SaturatedIn},
 			{"mlx4_0/2", 50 * mibOfPorts, 60 * mibOfPorts, Counted},
 		}},
-		// A 64-bit counter may have that value too, and a 32-bit counter may be near its end.
+		// A 64-bit counter may also have that value, and a 32-bit counter may be near its end.
 		"infiniband-widths": {want: []Device{
 			{"mlx5_0/1", full, 8589934592, Counted},
 			{"qib0/1", mibOfPorts, full - 1, Counted},
 		}},
-		// One port has a malformed counter, one a driver that does not count.
+		// One port has a malformed counter, and another one a driver that does not count.
 		"infiniband-damaged": {want: []Device{{"mlx5_1/1", 20 * mibOfPorts, 30 * mibOfPorts, Counted}},
 			why: `mlx5_0/ports/1/counters/port_rcv_data: "lots" is not a count`},
 		"healthy": {},
@@ -56,16 +56,16 @@ func TestReader_ReadsRDMAPorts(t *testing.T) {
 				same(t, "ports", got.Devices[RDMAPorts], test.want)
 				switch err := got.Failed[SourceInfiniBand]; {
 				case (err != nil) != (test.why != ""):
-					t.Errorf("failure %v, want one with %q, or none if that is empty", err, test.why)
+					t.Errorf("failure = %v, want one that ends with %q, or none if that is empty", err, test.why)
 				case err != nil && !strings.HasSuffix(err.Error(), test.why):
-					t.Errorf("failure %q, want one that ends with %q", err, test.why)
+					t.Errorf("failure = %q, want one that ends with %q", err, test.why)
 				}
 			}
 		})
 	}
 }
 
-// ports is a test's sysfs of RDMA ports.
+// ports is a temporary sysfs with RDMA ports.
 type ports struct{ sys string }
 
 func (p ports) dir(name string) string {
@@ -82,7 +82,7 @@ func (p ports) set(t *testing.T, name string, in, out uint64) {
 	write(t, dir, "port_xmit_data", []byte(strconv.FormatUint(out, 10)+"\n"))
 }
 
-// newPorts returns a sysfs without ports, a function that reads it, and one that advances the clock.
+// newPorts returns a sysfs without ports, a function that reads the ports, and a function that advances the clock.
 func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Duration)) {
 	t.Helper()
 	p = ports{t.TempDir()}
@@ -97,22 +97,22 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	return p, read, func(d time.Duration) { now += d }
 }
 
-// New ports are found within a minute, and not searched for before.
-func TestRDMA_FindsNewPortsWithinAMinute(t *testing.T) {
+// New ports are found by a search, which takes place once a minute.
+func TestRDMA_SearchesForNewPortsOncePerMinute(t *testing.T) {
 	p, read, pass := newPorts(t)
-	same(t, "at first", read(), []Device(nil))
+	same(t, "ports at first", read(), []Device(nil))
 	p.set(t, "mlx5_0/1", 10, 20)
 	pass(rescanInterval - 1)
-	same(t, "before the next look", read(), []Device(nil))
+	same(t, "ports before the next search", read(), []Device(nil))
 	pass(1)
-	same(t, "after a minute", read(), []Device{{"mlx5_0/1", 10, 20, Counted}})
+	same(t, "ports after a minute", read(), []Device{{"mlx5_0/1", 10, 20, Counted}})
 
 	p.set(t, "mlx5_1/1", 1, 2)
 	pass(rescanInterval)
-	same(t, "a second one", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
+	same(t, "ports after another search", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
 }
 
-// A vanished port is no failure. It is read again once it is back, even if it was away during a search for ports.
+// A vanished port is not a failure. It is read again as soon as it returns, even if a search took place in its absence.
 func TestRDMA_VanishedPortIsStaleUntilItReturns(t *testing.T) {
 	byName := func(devs []Device) map[string]Device {
 		ports := make(map[string]Device)
@@ -131,19 +131,19 @@ func TestRDMA_VanishedPortIsStaleUntilItReturns(t *testing.T) {
 		other := Device{"mlx5_1/1", 1, 2, Counted}
 		for range 2 {
 			pass(away)
-			same(t, "while it is gone", byName(read()), map[string]Device{
+			same(t, "ports while one is missing", byName(read()), map[string]Device{
 				"mlx5_0/1": {"mlx5_0/1", 10, 20, Counted | StaleIn | StaleOut}, "mlx5_1/1": other})
 		}
 
 		p.set(t, "mlx5_0/1", 3, 4)
 		pass(time.Second)
-		same(t, "when it is back", byName(read()), map[string]Device{
+		same(t, "ports after the return", byName(read()), map[string]Device{
 			"mlx5_0/1": {"mlx5_0/1", 3, 4, Counted}, "mlx5_1/1": other})
 	}
 }
 
-// A counter that saturates has counted up to the end of its range; then it is stale, also while it cannot be read,
-// until it restarts.
+// A counter that saturates has counted correctly up to the end of its range. After that it is stale until it restarts,
+// even while it cannot be read.
 func TestRDMA_SaturatedCounterCountsUpToItsEnd(t *testing.T) {
 	const full = 1<<32 - 1
 	p, read, _ := newPorts(t)
@@ -151,7 +151,7 @@ func TestRDMA_SaturatedCounterCountsUpToItsEnd(t *testing.T) {
 		in, out uint64
 		class   DeviceClass
 	}{
-		{4000000000, full, Counted | StaleOut | SaturatedOut}, // where it was before is unknown
+		{4000000000, full, Counted | StaleOut | SaturatedOut}, // already saturated at first: its earlier value is unknown
 		{full, full, Counted | SaturatedIn | StaleOut | SaturatedOut},
 		{full, full, Counted | StaleIn | SaturatedIn | StaleOut | SaturatedOut},
 		{7, full, Counted | StaleOut | SaturatedOut},
@@ -172,22 +172,22 @@ func TestRDMA_UnreadableCounterKeepsItsLastValue(t *testing.T) {
 	write(t, p.dir("mlx5_0/1"), "counters/port_xmit_data", []byte("21\n"))
 	open := openRDMA(&Reader{sys: p.sys})
 	if devs, err := open(0, nil); len(devs) != 0 || err == nil {
-		t.Errorf("damaged port that was never read: devices %v, error %v; want none, and an error", devs, err)
+		t.Errorf("damaged port that was never read: devices = %v, error = %v; want no devices and an error", devs, err)
 	}
 	p.set(t, "mlx5_0/1", 10, 20)
 	if devs, err := open(0, nil); len(devs) != 1 || err != nil {
-		t.Errorf("repaired port: devices %v, error %v; want 1 device, no error", devs, err)
+		t.Errorf("repaired port: devices = %v, error = %v; want 1 device, no error", devs, err)
 	}
 	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
 	devs, err := open(0, nil)
-	same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn}})
+	same(t, "ports with an unreadable counter", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn}})
 	if err == nil {
-		t.Error("an unreadable counter caused no error")
+		t.Error("no error for an unreadable counter")
 	}
 }
 
-// A card that does not respond costs one timeout, once.
-func TestRDMA_DeadCardCostsOneTimeout(t *testing.T) {
+// A card that does not respond delays only one Reading, by one timeout.
+func TestRDMA_UnresponsiveCardDelaysOneReading(t *testing.T) {
 	p, _, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
 	open := openRDMA(&Reader{sys: p.sys})
@@ -201,9 +201,9 @@ func TestRDMA_DeadCardCostsOneTimeout(t *testing.T) {
 	}
 	for range 3 {
 		devs, err := open(0, nil)
-		same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn | StaleOut}})
+		same(t, "ports while the card does not respond", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn | StaleOut}})
 		if err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") {
-			t.Errorf("failure %v, want one on the timeout of 500 ms", err)
+			t.Errorf("failure = %v, want a timeout after 500 ms", err)
 		}
 	}
 	if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // unblock it
@@ -211,8 +211,8 @@ func TestRDMA_DeadCardCostsOneTimeout(t *testing.T) {
 	}
 }
 
-// On an old card the physical function counts the bytes of its virtual functions; on mlx5 each function counts its
-// bytes separately.
+// On an old card, the physical function also counts the bytes of its virtual functions. On mlx5, each function counts
+// separately.
 func TestRDMA_CountsBytesOfVirtualFunctionsOnce(t *testing.T) {
 	p, read, _ := newPorts(t)
 	for device, driver := range map[string]string{"mlx4_0": "mlx4_core", "mlx4_1": "mlx4_core", "mlx4_2": "mlx4_core",
@@ -220,9 +220,7 @@ func TestRDMA_CountsBytesOfVirtualFunctionsOnce(t *testing.T) {
 		p.set(t, device+"/1", 10, 20)
 		dir := filepath.Join(p.sys, "class", "infiniband", device, "device")
 		must(t, os.MkdirAll(dir, 0o777))
-		if err := os.Symlink("../../../../bus/pci/drivers/"+driver, filepath.Join(dir, "driver")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink("../../../../bus/pci/drivers/"+driver, filepath.Join(dir, "driver")))
 		layer := "InfiniBand\n"
 		if device == "mlx4_2" {
 			layer = "Ethernet\n"
@@ -232,5 +230,5 @@ func TestRDMA_CountsBytesOfVirtualFunctionsOnce(t *testing.T) {
 			write(t, dir, "physfn", nil)
 		}
 	}
-	same(t, "counted", namesOf(read(), Counted), []string{"mlx4_0/1", "mlx4_2/1", "mlx5_0/1", "mlx5_1/1"})
+	same(t, "counted ports", namesOf(read(), Counted), []string{"mlx4_0/1", "mlx4_2/1", "mlx5_0/1", "mlx5_1/1"})
 }

@@ -16,9 +16,9 @@ import (
 // mib is the number of bytes in a MiB.
 const mib = 1 << 20
 
-// The intervals at which the limits are read, because they may change while the job runs. If the job has limits, they
-// are read in every sample (at the usual interval of 1 s). A job without limits rarely gets one, so they are read less
-// often, as they are if another perfagent measures the host.
+// The intervals at which the limits are read. Limits may change while the job runs, so the limits of a limited job are
+// read in every sample (at the usual interval of 1 s). A job without limits rarely gets one, so its limits are read
+// less often. The same applies if another perfagent measures the host.
 const (
 	limitsEvery   = 900 * time.Millisecond
 	noLimitsEvery = 4900 * time.Millisecond
@@ -27,42 +27,42 @@ const (
 // A jobReader reads the job's usage.
 type jobReader struct {
 	JobOptions
-	limits      Limits // what the job was given
+	limits      Limits // the limits given to the job
 	limitsAt    time.Duration
 	selfLimits  selfLimits
-	innerGroup  *cgroup.Group // the one that all its processes have entered, see selfLimits; nil = none
+	innerGroup  *cgroup.Group // group that all processes of the job have entered, see selfLimits; nil = none
 	innerLimits cgroup.Limits // of innerGroup
 	reclaimAt   time.Duration // when Reclaim was last read
 	jobOnly     bool          // another perfagent measures the host
-	// innerMemoryGroup is JobUsage.InnerMemoryGroup of limits.
+	// innerMemoryGroup is the JobUsage.InnerMemoryGroup that belongs to limits.
 	innerMemoryGroup string
-	// limitsFailed has the reason for each unreadable limits file.
+	// limitsFailed holds the reason for each unreadable limits file, by file name.
 	limitsFailed map[string]error
 	groupAt      time.Duration // when the group was last read
 	closing      bool          // the next Reading is the final one
-	// groupMemoryBefore is the group's memory at the baseline, without perfagent's. The kernel keeps it from processes
-	// that have ended.
+	// groupMemoryBefore is the group's memory at the baseline, without perfagent's. It was left by processes that have
+	// ended.
 	groupMemoryBefore float64
-	// groupBaseline records which counters the group had at the baseline. They never come from the processes, which
-	// have a different baseline.
+	// groupBaseline records which counters the group had at the baseline. These counters are never taken from the
+	// processes, which have a different baseline.
 	groupBaseline struct {
 		cpu bool
-		io  process.IO // NaN: the group did not have it
+		io  process.IO // NaN: the group lacked the counter
 	}
 	helper     *helper
 	self       process.UsageReader
 	gpus       *gpu.Monitor
 	tree       *jobTree
 	begun      time.Duration // time of the baseline
-	tableAt    time.Duration // when the processes were last scanned for the table alone
+	tableAt    time.Duration // when the processes were last scanned only for the table
 	groupCheck groupCheck
 	hidden     bool // the main process is alive, but no process is visible
 }
 
-// final makes the next Reading, the last one, read everything, even what is not due.
+// final makes the next Reading, which is the last one, read everything, even sources that are not due.
 func (j *jobReader) final() {
 	j.closing, j.tree.closing = true, true
-	if !j.AgentOutsideGroup { // otherwise the group may vanish together with the job
+	if !j.AgentOutsideGroup { // otherwise, the group may be removed when the job ends
 		j.limitsAt = 0
 	}
 }
@@ -76,7 +76,7 @@ func (j *jobReader) close() {
 	j.tree.close()
 }
 
-// baseline reads the counters that may not begin at 0 when the job starts.
+// baseline reads the counters that may be above 0 when the job starts.
 func (j *jobReader) baseline(out *Reading) *JobUsage {
 	if j.Source == "" {
 		return nil
@@ -120,9 +120,9 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 	out.try(SourceJob, func() error {
 		var reaped ReapedUsage
 		if j.Reaped != nil {
-			reaped = j.Reaped() // before the scan, so that a process that ends in between is not counted twice
+			reaped = j.Reaped() // before the scan, so a process that ends between them is not counted twice
 		}
-		main, lives := process.CPUTime(reaped.MainPID) // before the group, so that the group includes it
+		main, lives := process.CPUTime(reaped.MainPID) // before the group, so the group's CPU time includes it
 		j.readGroup(use, out)
 		atLeast := reaped.CPUSeconds + main.Seconds()
 		if j.Source != JobFromTree && j.groupCheck.undercounts(use.CPUSeconds, atLeast) {
@@ -141,7 +141,7 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 	return use
 }
 
-// readGroup sets the limits in use, and what the control group counts.
+// readGroup sets the limits in use, and the numbers that the control group counts.
 func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
 	use.InnerMemoryGroup = j.innerMemoryGroup
@@ -166,7 +166,7 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	self := j.selfUsage()
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.groupMemoryBefore
-	// Own is an estimate. If nothing remains, the job is too small for it, and its processes are read instead.
+	// Own is an estimate. If no memory remains, the job is too small for the estimate, and its processes are read instead.
 	if memory := c.Memory + orElse(c.Swap, 0) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
 	}
@@ -177,19 +177,19 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	}
 
 	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().JobEnded) {
-		// Without processes the job's numbers at this moment are unknown.
+		// Without processes, the job's current values are unknown.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
 		use.MemoryLowerBound, use.Swap = math.NaN(), math.NaN()
 	}
 }
 
-// sharedGroupEvery is how often a group is read that has no limits and holds other processes, too. Only its OOM kills
-// matter.
+// sharedGroupEvery is the interval at which a group without limits that also holds other processes is read. Only its
+// OOM kills matter.
 const sharedGroupEvery = 5 * time.Second
 
-// readTree reads the job's processes and sets what the control group did not count. It skips that if the group counted
-// everything and the table is not due. atLeast is a lower bound of the job's CPU time, from its reaped and main
-// processes.
+// readTree reads the job's processes and sets the numbers that the control group did not count. It does not read them
+// if the group counted everything and the table is not due. atLeast is a lower bound of the job's CPU time, from its
+// reaped processes and its main process.
 func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, atLeast float64) error {
 	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.ReadBytes}
 	counted := j.Source != JobFromTree && !j.groupCheck.outside && !slices.ContainsFunc(known[:], math.IsNaN)
@@ -220,7 +220,7 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 
 	q := treeRequest{table: table}
 	q.NoMemory = counted || !j.groupCheck.outside && !math.IsNaN(use.Memory)
-	q.NoIO = counted && !table // for the table, because a group does not count calls
+	q.NoIO = counted && !table // the table needs I/O, because a group does not count calls
 	if out.Load != nil {
 		q.NewestPID = out.Load.NewestPID
 	}
@@ -234,13 +234,13 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 	} else if j.groupCheck.outside { // the group's values alone would be less than in earlier Readings
 		use.CPUSeconds, use.IO = math.NaN(), process.UnknownIO()
 	}
-	if counted { // scanned for the table alone
+	if counted { // scanned only for the table
 		use.TableErr, err = err, nil
 	}
 	return err
 }
 
-// takeTree sets the numbers in use that are still unknown, from a, what the job's processes have counted.
+// takeTree sets the numbers in use that are still unknown from a, the result of a scan of the job's processes.
 func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, now time.Duration) {
 	tree := a.use
 	if j.Source != JobFromTree {
@@ -252,14 +252,14 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	if math.IsNaN(use.CPUSeconds) && !j.groupBaseline.cpu && tree.Fresh {
 		use.CPUSeconds, use.LivingCPUSeconds, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, a.took
 	}
-	if j.Running { // the caller's own count of the job's CPU time includes the living processes, too
+	if j.Running { // the caller's count of the job's CPU time includes the living processes
 		use.LivingCPUSeconds = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind, use.MemoryStale = tree.Memory, tree.MemoryKind, !tree.MemoryUpToDate
 		use.MemoryLowerBound, use.Swap, use.Unowned = tree.MemoryLowerBound, tree.Swap, tree.Unowned
 	}
-	if tree.Processes > 0 { // without processes the numbers are unknown
+	if tree.Processes > 0 { // without processes, the numbers are unknown
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
 	}
 	if tree.IOFresh {
@@ -273,7 +273,7 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	}
 }
 
-// countMain makes use count at least the main process, which is alive. If no process is visible at all, procfs hides
+// countMain makes use count at least the main process, which is alive. If no process is visible, procfs hides
 // processes, so the numbers read so far are not the job's.
 func (j *jobReader) countMain(use *JobUsage) error {
 	wasHidden := j.hidden
@@ -282,14 +282,14 @@ func (j *jobReader) countMain(use *JobUsage) error {
 		use.CPUSeconds, use.LivingCPUSeconds, use.IO = math.NaN(), math.NaN(), process.UnknownIO()
 	}
 	use.Processes = max(use.Processes, 1)
-	if wasHidden && j.hidden { // the first time it may just be ending
+	if wasHidden && j.hidden { // if hidden only once, the main process may just be ending
 		return errHidden
 	}
 	return nil
 }
 
 // reconcileTasks makes the numbers of processes and threads consistent, because they are not counted at the same
-// moment. Without processes both numbers are unknown.
+// moment. Without processes, both numbers are unknown.
 func (u *JobUsage) reconcileTasks() {
 	switch {
 	case u.Processes == 0:
@@ -331,7 +331,7 @@ func orElse(v, other float64) float64 {
 	return v
 }
 
-// takeReaped fills in use from the rusage of reaped processes, when the job has no process left. Memory and the number
+// takeReaped fills in use from the rusage of reaped processes when the job has no process left. Memory and the number
 // of processes stay unknown.
 func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
 	if j.groupCheck.outside {
@@ -346,7 +346,7 @@ func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
 	use.IO = use.IO.With(bytes, orElse)
 }
 
-// readLimits returns the limits that the job was given, which it reads only when due.
+// readLimits returns the limits given to the job. It reads them only when due.
 func (j *jobReader) readLimits(now time.Duration) Limits {
 	every := noLimitsEvery
 	if j.limits.limited() && !j.jobOnly {

@@ -11,13 +11,13 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// emptyGroup returns a group without processes on a copied host.
+// emptyGroup returns a group without processes in a copied tree.
 func emptyGroup(t *testing.T) *cgroup.Group {
 	t.Helper()
 	return emptyGroupIn(t, t.TempDir())
 }
 
-// emptyGroupIn is emptyGroup with the root of the copied host.
+// emptyGroupIn is like emptyGroup, but root is the root of the copied tree.
 func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 	t.Helper()
 	for name, text := range map[string]string{
@@ -36,8 +36,8 @@ func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 	return g
 }
 
-// The limits of a limited job are read in each sample at the usual interval. Without limits, and for a rank that does
-// not measure the host, they are read every fifth second.
+// At the usual interval, the limits of a limited job are read in each sample. Without limits, or if another perfagent
+// measures the host, they are read every five seconds.
 func TestReader_ReadsLimitsOfLimitedJobMoreOften(t *testing.T) {
 	root := t.TempDir()
 	group := emptyGroupIn(t, root)
@@ -61,13 +61,13 @@ func TestReader_ReadsLimitsOfLimitedJobMoreOften(t *testing.T) {
 		write(t, root, "sys/fs/cgroup/job/memory.max", []byte(step.limit+"\n"))
 		now += time.Duration(step.after * float64(time.Second))
 		if got := r.Read().Job.Limits.MemoryMB; got != step.want && (got.Known() || step.want.Known()) {
-			t.Errorf("%+v: memory limit %v MiB, want %v", step, got, step.want)
+			t.Errorf("%+v: MemoryMB = %v, want %v", step, got, step.want)
 		}
 	}
 }
 
-// A reader that panics costs the job's numbers, at the baseline and later, but never the run.
-func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
+// If a reader of the job panics, at the baseline or later, the job's numbers are missing but the run goes on.
+func TestReader_PanicAffectsOnlyJobUsage(t *testing.T) {
 	damaged := true
 	reader := openFixture(t, "healthy")
 	reader.job = jobReader{JobOptions: JobOptions{Source: JobFromCreated, Group: emptyGroup(t), Reaped: func() ReapedUsage {
@@ -80,18 +80,18 @@ func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 	for what, read := range map[string]func() *Reading{"baseline": reader.Baseline, "reading": reader.Read} {
 		damaged = true
 		if r := read(); r.Failed[SourceJob] == nil || !strings.Contains(r.Failed[SourceJob].Error(), "index out of range") || r.CPU == nil {
-			t.Errorf("%s: failures %v, CPUs %v; want the panic as the job's failure, and CPUs", what, r.Failed, r.CPU)
+			t.Errorf("%s: failures = %v, CPUs = %v; want the panic as the job's failure, and CPUs", what, r.Failed, r.CPU)
 		}
 		damaged = false
 		if r := read(); r.Failed[SourceJob] != nil || r.Job == nil || r.Job.CPUSeconds != 7 || !math.IsNaN(r.Job.Processes) && what == "reading" {
-			t.Errorf("%s after the panic: usage %+v, failures %v; want 7 s of CPU time and no failure",
+			t.Errorf("%s after the panic: usage = %+v, failures = %v; want 7 s of CPU time and no failure",
 				what, r.Job, r.Failed)
 		}
 	}
 }
 
-// The error contains each reason why processes of the job could not be read.
-func TestFileErrors_HasEachReason(t *testing.T) {
+// The error contains every reason why processes of the job could not be read.
+func TestFileErrors_ContainsEveryReason(t *testing.T) {
 	if err := fileErrors(nil); err != nil {
 		t.Errorf("fileErrors(nil) = %v, want nil", err)
 	}
@@ -102,6 +102,6 @@ func TestFileErrors_HasEachReason(t *testing.T) {
 		why = append(why, e.Error())
 	}
 	if got := strings.Join(why, "|"); got != "io: no io|stat: no stat" || !errors.Is(err, stat) || !errors.Is(err, io) {
-		t.Errorf("reasons %q, want io before stat, and both wrapped", got)
+		t.Errorf("reasons = %q, want io before stat, both of them wrapped", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // The processes of a job with a control group are scanned 1 s and 2 s after its start, then every 5 s, and at its end.
-func TestJobReader_TableDue(t *testing.T) {
+func TestJobReader_TableIsDueEarlyThenEveryFiveSeconds(t *testing.T) {
 	for interval, want := range map[time.Duration][]time.Duration{
 		time.Second:            {1e9, 2e9, 7e9, 12e9, 13e9},
 		100 * time.Millisecond: {1e9, 2e9, 7e9, 12e9, 13e9},

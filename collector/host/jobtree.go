@@ -8,18 +8,18 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// treeTimeout is how long a Reading waits for the scan of the job's processes, which takes 60 ms for five thousand. If
-// a process hangs in exec or in a page fault, the kernel may block the scan for as long as the disk does not respond;
-// only one Reading waits for that.
+// treeTimeout is the longest time that a Reading waits for the scan of the job's processes, which takes 60 ms for five
+// thousand. If a process hangs in exec or in a page fault, the kernel may block the scan until the disk responds. Only
+// one Reading waits for such a scan.
 const treeTimeout = 2 * time.Second
 
-// longScan is the longest duration of an ordinary scan. In a longer one, the first processes were read much earlier
+// longScan is the longest duration of an ordinary scan. In a longer scan, the first processes were read much earlier
 // than the last.
 const longScan = 250 * time.Millisecond
 
 // A jobTree scans the job's processes, in a goroutine that may hang.
 type jobTree struct {
-	tree          *process.Tree // nil = they cannot be found
+	tree          *process.Tree // nil = the processes cannot be found
 	pid           int           // see JobOptions.PID
 	initialGroups string        // the initial control groups of process pid, as in procfs; "" = not read yet
 	caller        *timeout.Caller[treeResult]
@@ -30,11 +30,12 @@ type jobTree struct {
 	tableAt       time.Time // when the table was last built
 }
 
-// A treeRequest selects what to read. Its Now marks the last request.
+// A treeRequest selects what to read. Now is set in the last request.
 type treeRequest struct {
 	process.Request
-	table bool // even if it is not due
-	// Whether to read control groups and environments with the table. The affinity of the threads always is.
+	table bool // build the table even if it is not due
+	// groups and environs report whether to read control groups and environments with the table. The affinity of the
+	// threads is always read.
 	groups, environs bool
 
 	at time.Time
@@ -48,8 +49,8 @@ type treeResult struct {
 	err        error
 }
 
-// tableEvery is how often the table is built if the processes are scanned more often: in every third sample, at the
-// usual interval of 1 s.
+// tableEvery is the interval at which the table is built if the processes are scanned more often: every third sample,
+// at the usual interval of 1 s.
 const tableEvery = 2900 * time.Millisecond
 
 func newJobTree(o JobOptions) *jobTree {
@@ -59,7 +60,7 @@ func newJobTree(o JobOptions) *jobTree {
 }
 
 // read scans the job's processes. If the scan took longer than longScan, the result has no CPU time and I/O, unless it
-// is the last scan or the previous one took so long, too.
+// is the last scan or the previous scan took longer than longScan as well.
 func (t *jobTree) read(q treeRequest) (treeResult, error) {
 	q.Now, q.at = t.closing, time.Now()
 	q.table = q.table || q.Now || q.at.Sub(t.tableAt) >= tableEvery
@@ -122,8 +123,8 @@ func (t *jobTree) close() {
 	}
 }
 
-// scannedRelation returns the relation of process pid to the job, according to the scans
-// (process.Tree.ScannedRelation). It is unknown while a scan is pending.
+// scannedRelation returns the relation of process pid to the job according to the scans (process.Tree.ScannedRelation).
+// It is unknown while a scan is pending.
 func (t *jobTree) scannedRelation(pid int) process.Relation {
 	if tree := t.idle(); tree != nil {
 		return tree.ScannedRelation(pid)
@@ -131,7 +132,7 @@ func (t *jobTree) scannedRelation(pid int) process.Relation {
 	return process.UnknownRelation
 }
 
-// relation returns scannedRelation or, if that is unknown, the relation according to the process's current parents
+// relation returns scannedRelation or, if it is unknown, the relation according to the process's current parents
 // (process.Tree.CurrentRelation).
 func (t *jobTree) relation(pid int) process.Relation {
 	if t.tree == nil {
@@ -143,7 +144,7 @@ func (t *jobTree) relation(pid int) process.Relation {
 	return t.tree.CurrentRelation(pid)
 }
 
-// copy returns a copy of the tree for another goroutine, or nil if there is no tree. While a scan is pending the copy
+// copy returns a copy of the tree for another goroutine, or nil if there is no tree. While a scan is pending, the copy
 // is empty.
 func (t *jobTree) copy() *process.Tree {
 	if t.tree == nil {

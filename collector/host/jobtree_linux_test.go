@@ -14,14 +14,14 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// aChild starts a process for the trees to find.
+// aChild starts a child process for the trees to find.
 func aChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sleep", "60")
 	must(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	environ := fmt.Sprintf("/proc/%d/environ", child.Process.Pid)
-	for data := []byte(nil); len(data) == 0; { // in the middle of execve(2) it is empty
+	for data := []byte(nil); len(data) == 0; { // empty during execve(2)
 		var err error
 		data, err = os.ReadFile(environ)
 		must(t, err)
@@ -29,8 +29,8 @@ func aChild(t *testing.T) (pid int) {
 	return child.Process.Pid
 }
 
-// Only one Reading waits for the job's processes; a late result is not reported as current.
-func TestJobTree_HangBlocksOnlyOneReading(t *testing.T) {
+// Only one Reading waits for the job's processes. A late result is not reported as current.
+func TestJobTree_HungScanBlocksOnlyOneReading(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -50,31 +50,31 @@ func TestJobTree_HangBlocksOnlyOneReading(t *testing.T) {
 		for n := range 4 {
 			tree.closing = n == 3
 			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no response within 2s") {
-				t.Errorf("reading %d: error %v, want one on the timeout of 2 s", n, err)
+				t.Errorf("reading %d: error = %v, want a timeout after 2 s", n, err)
 			}
 			if tree.scannedRelation(1) != process.UnknownRelation {
-				t.Error("the relation of process 1 is known while the scan hangs")
+				t.Error("relation of process 1 is known while the scan hangs, want UnknownRelation")
 			}
 		}
-		same(t, "time spent", took, []time.Duration{treeTimeout, 0, 0, treeTimeout})
-		same(t, "scans", scans.Load(), int32(1))
+		same(t, "durations of the reads", took, []time.Duration{treeTimeout, 0, 0, treeTimeout})
+		same(t, "number of scans", scans.Load(), int32(1))
 		close(release)
 		synctest.Wait()
 		use, err := read()
 		if err != nil || !use.Fresh || use.Processes < 1 || !math.IsNaN(use.Memory) {
-			t.Errorf("after the hang: %+v, error %v; want a fresh scan without memory", use, err)
+			t.Errorf("after the hang: usage = %+v, error = %v; want a fresh scan without memory", use, err)
 		}
 		if scans.Load() < 2 {
-			t.Error("the late result was reported as that of a new scan")
+			t.Error("the late result was reported as the result of a new scan")
 		}
 		if seen := tree.scannedRelation(1); seen != process.Foreign {
-			t.Errorf("relation of process 1 is %v, want Foreign (%v)", seen, process.Foreign)
+			t.Errorf("relation of process 1 = %v, want Foreign (%v)", seen, process.Foreign)
 		}
 	})
 }
 
-// The first processes of a long scan are outdated at its end: its CPU time is not reported, unless all scans are long
-// or it is the last.
+// At the end of a long scan, the values of the first processes are outdated. So its CPU time is not reported, unless
+// all scans are long or it is the last one.
 func TestJobTree_LongScanReportsNoCPUTime(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -86,11 +86,11 @@ func TestJobTree_LongScanReportsNoCPUTime(t *testing.T) {
 			return false
 		}}
 		tell := func() bool {
-			tree.tree = process.NewTree(options) // the first scan of each is not deferred
+			tree.tree = process.NewTree(options) // the first scan of a tree is not deferred
 			a, err := tree.read(treeRequest{})
 			use, took := a.use, a.took
 			if err != nil || long != (took > longScan) || use.Processes < 1 {
-				t.Errorf("scan of %v, long: %v: %+v, error %v; want a process and no error", took, long, use, err)
+				t.Errorf("scan of %v (long: %v): usage = %+v, error = %v; want a process and no error", took, long, use, err)
 			}
 			return use.Fresh
 		}
@@ -99,39 +99,39 @@ func TestJobTree_LongScanReportsNoCPUTime(t *testing.T) {
 			long, tree.closing = n < 3 || n == 5, n == 5
 			told = append(told, tell())
 		}
-		same(t, "told", told, []bool{false, true, false, true, true, true})
+		same(t, "scans that report CPU time", told, []bool{false, true, false, true, true, true})
 	})
 }
 
-// On a timeout the helper's usage is the last known one.
+// On a timeout, the helper's usage is the last known usage.
 func TestHelper_TimeoutReturnsLastUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHelper()
 		self := h.read(os.Getpid())
 		if self.Threads < 1 || self.Processes < 1 {
-			t.Fatalf("usage of this process is %+v, want at least 1 process and 1 thread", self)
+			t.Fatalf("usage of this process = %+v, want at least 1 process and 1 thread", self)
 		}
 		hung := make(chan struct{})
 		h.caller.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
 		if got := h.read(os.Getpid()); got != self {
-			t.Errorf("usage while the helper hangs is %+v, want the last one, %+v", got, self)
+			t.Errorf("usage while the helper hangs = %+v, want the last known usage, %+v", got, self)
 		}
 		if got, want := h.read(1<<30), (process.Usage{CPUSeconds: self.CPUSeconds}); got != want {
-			t.Errorf("usage of a new helper that was not read is %+v, want the old one's CPU time, %+v", got, want)
+			t.Errorf("usage of a new helper that was not read = %+v, want the CPU time of the old helper, %+v", got, want)
 		}
 		close(hung)
 		synctest.Wait()
 		if again := h.read(os.Getpid()); again.Threads < 1 {
-			t.Errorf("usage after the hang is %+v, want at least 1 thread", again)
+			t.Errorf("usage after the hang = %+v, want at least 1 thread", again)
 		}
 	})
 }
 
-func TestJobTree_PanicIsAnError(t *testing.T) {
+func TestJobTree_ReturnsPanicAsError(t *testing.T) {
 	tree := newJobTree(JobOptions{}) // its methods panic
 	for range 2 {
 		if _, err := tree.read(treeRequest{}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
-			t.Errorf("error %v, want one for a damaged kernel file", err)
+			t.Errorf("error = %v, want one for a damaged kernel file", err)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxKernelLog is how many bytes are read from the kernel's log at a time, at most.
+// maxKernelLog is the largest number of bytes that are read from the kernel's log at a time.
 const maxKernelLog = 8 << 20
 
 // The constraints under which the kernel ran out of memory, according to its log.
@@ -29,18 +29,18 @@ type Victim struct {
 	Constraint string `json:"constraint,omitempty"`
 	// LimitGroup is the group that hit its limit, the victim's or one above it; "" = unknown.
 	LimitGroup string `json:"limit_group,omitempty"`
-	// Nodes are the NUMA nodes of the cpuset or policy in the kernel's format: "0-1,3".
+	// Nodes are the NUMA nodes of the cpuset or policy, in the kernel's format: "0-1,3".
 	Nodes string `json:"nodes,omitempty"`
 	// Parent is the victim's parent when it ended; 0 = unknown.
 	Parent  int  `json:"parent,omitempty"`
-	Host    bool `json:"host"`              // the cause was not a group's limit
+	Host    bool `json:"host"`              // the host ran out of memory, rather than a group
 	InJob   bool `json:"ours,omitempty"`    // part of the job, according to its parents
 	Foreign bool `json:"foreign,omitempty"` // not part of the job, according to its parents
 }
 
 // Neighbours returns 1 if another program shares the group that counts the job's memory, otherwise 0. Perfagent, its
-// helper and its ancestors do not count: they are there for as long as perfagent is. known is false if that cannot be
-// determined.
+// helper and its ancestors do not count, because they exist as long as perfagent does. known is false if the processes
+// of the group cannot be determined.
 func (r *Reader) Neighbours() (n int, known bool) {
 	if r.job.Group == nil || r.job.Tree == nil {
 		return 0, false

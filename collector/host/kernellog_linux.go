@@ -16,27 +16,27 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// scarceFiles is the limit on descriptors below which the log is not kept open.
+// scarceFiles is the limit on open files below which the log is not kept open.
 const scarceFiles = 64
 
-// maxVictims is how many victims are kept at most.
+// maxVictims is the largest number of victims that are kept.
 const maxVictims = 20
 
-// A kernelLog reads the kernel's log (/dev/kmsg) from the moment when it was opened. nil means that the log cannot be
-// read.
+// A kernelLog reads the records that the kernel adds to its log (/dev/kmsg) after the kernelLog was opened. nil means
+// that the log cannot be read.
 type kernelLog struct {
 	file     *os.File
 	conn     syscall.RawConn
-	exits    *process.ExitListener // nil = the kernel does not report them
+	exits    *process.ExitListener // nil = the kernel does not report exits
 	watching atomic.Bool
 
 	mu      sync.Mutex
 	tracked []trackedVictim // at most maxVictims
 	ended   []exit          // the newest exits by SIGKILL, at most maxEnded
 	record  [8 << 10]byte
-	// pids reports that our process IDs are the same as in the log, which uses the initial pid namespace.
+	// pids reports whether perfagent's process IDs are the same as in the log, which uses the initial PID namespace.
 	pids bool
-	// overflowed reports that tracked lacks victims.
+	// overflowed reports whether tracked lacks victims.
 	overflowed bool
 }
 
@@ -46,24 +46,24 @@ type exit struct {
 	relation    process.Relation
 }
 
-// maxEnded is greater than the number of processes that end by SIGKILL between an OOM kill and our reading of it in the
-// log.
+// maxEnded is greater than the number of processes that end by SIGKILL before an OOM kill is read from the log.
 const maxEnded = 256
 
-// A trackedVictim is a Victim. relationChecked reports that its relation to the job was looked up.
+// A trackedVictim is a Victim. relationChecked reports whether its relation to the job was looked up.
 type trackedVictim struct {
 	Victim
 	relationChecked bool
 }
 
-// openKernelLog opens the log at its end, because earlier records are from before the job. Timestamps would not show
-// that: within months the log's clock drifts from the other clocks by seconds. The job does not inherit the descriptor.
+// openKernelLog opens the log at its end, because earlier records are from before the job. Timestamps cannot identify
+// such records: within months, the log's clock drifts from the other clocks by seconds. The job does not inherit the
+// descriptor.
 func openKernelLog() *kernelLog {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
 		return nil // the job needs the descriptors
 	}
-	// In a container the path may be something else that must not be read, such as a terminal. Seek then fails.
+	// In a container, the path may be another file that must not be read, such as a terminal. Seek then fails.
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil
@@ -73,7 +73,7 @@ func openKernelLog() *kernelLog {
 		return nil
 	}
 	l := &kernelLog{file: os.NewFile(uintptr(fd), "/dev/kmsg")}
-	l.conn, _ = l.file.SyscallConn() // it fails only for a nil file
+	l.conn, _ = l.file.SyscallConn() // fails only for a nil file
 	return l
 }
 
@@ -87,14 +87,14 @@ func (l *kernelLog) close() {
 	}
 }
 
-// watchPart is the time per second that may be spent on the log, in case it is flooded. One read takes about 10 µs.
+// watchPart is the longest time per second that is spent on the log if it is flooded. One read takes about 10 µs.
 const watchPart = 20 * time.Millisecond
 
-// memoryFreeDelay is longer than a process that was killed for memory takes to release it. Until then the kernel kills
-// any process of the same group that needs a page, including perfagent.
+// memoryFreeDelay is longer than the time that a process killed by the OOM killer needs to release its memory. During
+// that time, the kernel kills any process of the same group that needs a page, including perfagent.
 const memoryFreeDelay = 50 * time.Millisecond
 
-// watch starts goroutines that follow the log, and the exits by SIGKILL, until close.
+// watch starts goroutines that follow the log and the exits by SIGKILL until close is called.
 func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	l.watching.Store(true)
 	if exits, err := process.OpenExitListener(); err == nil {
@@ -104,9 +104,9 @@ func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	go l.follow(start, tree.CurrentRelation)
 }
 
-// follow reads the log, and looks up the relation of each victim to the job. The kernel logs a victim before it kills
-// it, so the process often still exists. If exits are followed, too, there is no hurry, and follow pauses until the
-// memory is released.
+// follow reads the log and looks up the relation of each victim to the job. The kernel logs a victim before it kills
+// the process, so the process often still exists. If exits are followed as well, the look-up is not urgent, and follow
+// pauses until the memory is released.
 func (l *kernelLog) follow(start Instant, relationOf func(pid int) process.Relation) {
 	defer l.watching.Store(false)
 	spent, since := time.Duration(0), time.Now()
@@ -123,7 +123,7 @@ func (l *kernelLog) follow(start Instant, relationOf func(pid int) process.Relat
 		l.checkRelations(relationOf)
 		spent += time.Since(begin)
 		waited, overBudget = true, spent > watchPart
-		return overBudget // else wait for more records
+		return overBudget // otherwise, wait for more records
 	}
 	for l.conn.Read(more) == nil {
 		waited = false
@@ -166,7 +166,7 @@ func (l *kernelLog) checkRelations(relationOf func(pid int) process.Relation) {
 		}
 		pid := l.tracked[i].PID
 		l.mu.Unlock()
-		relation := relationOf(pid) // may take long
+		relation := relationOf(pid) // may take a long time
 		l.mu.Lock()
 		if i = slices.IndexFunc(l.tracked, func(f trackedVictim) bool { return f.PID == pid }); i >= 0 {
 			l.tracked[i].setRelation(relation)
@@ -195,13 +195,13 @@ func (l *kernelLog) awaitRelations() {
 	}
 }
 
-// isResolved reports whether a later look-up cannot add to what is known about the victim's relation.
+// isResolved reports whether another look-up would not add to the knowledge of the victim's relation.
 func (l *kernelLog) isResolved(f trackedVictim) bool {
 	return f.InJob || f.Foreign || f.relationChecked && l.exits == nil ||
 		slices.ContainsFunc(l.ended, func(e exit) bool { return e.pid == f.PID })
 }
 
-// resolveRelations sets the relations of victims that had ended, or had a new parent, by the time they were looked up.
+// resolveRelations sets the relations of victims that had already ended, or had a new parent, when they were looked up.
 func (l *kernelLog) resolveRelations(relationOf func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +223,7 @@ func (l *kernelLog) resolveRelations(relationOf func(pid int) process.Relation) 
 	}
 }
 
-// read reads the new records of the log, and adds their victims.
+// read reads the new records of the log and adds their victims.
 func (l *kernelLog) read(start, now Instant) {
 	_ = l.conn.Control(func(fd uintptr) { l.readFrom(int(fd), start, now) })
 }
@@ -274,14 +274,14 @@ func (l *kernelLog) victims() (list []Victim) {
 	return list
 }
 
-// isComplete reports whether tracked has all victims, with process IDs of our pid namespace.
+// isComplete reports whether tracked has all victims, with process IDs of perfagent's PID namespace.
 func (l *kernelLog) isComplete() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.overflowed && l.samePIDs()
 }
 
-// samePIDs reports whether perfagent is in the initial pid namespace, which has the same inode number on every machine
+// samePIDs reports whether perfagent is in the initial PID namespace, which has the same inode number on every machine
 // (PROC_PID_INIT_INO).
 func (l *kernelLog) samePIDs() bool {
 	if !l.pids {
@@ -291,8 +291,8 @@ func (l *kernelLog) samePIDs() bool {
 	return l.pids
 }
 
-// WatchOOMKills starts to follow the kernel's OOM kills, so as to look up a victim's relation to the job before its
-// parent has waited for it. Call it as soon as the job runs.
+// WatchOOMKills starts to follow the kernel's OOM kills, so that a victim's relation to the job is looked up before its
+// parent waits for it. Call it as soon as the job runs.
 func (r *Reader) WatchOOMKills() {
 	if log := r.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
 		log.watch(r.start, r.job.tree.tree)
@@ -300,7 +300,7 @@ func (r *Reader) WatchOOMKills() {
 }
 
 // Victims returns the processes that the OOM killer is known to have killed since the baseline, or nil if the log
-// cannot be read. whole reports whether the list is complete, with process IDs of our pid namespace.
+// cannot be read. whole reports whether the list is complete, with process IDs of perfagent's PID namespace.
 func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	log := r.log
 	if log == nil {
@@ -312,7 +312,8 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	return log.victims(), log.isComplete()
 }
 
-// resolveVictims updates the relations of victims from the newest scan, because a later scan no longer has them.
+// resolveVictims updates the relations of victims from the newest scan, because later scans no longer contain the
+// victims.
 func (r *Reader) resolveVictims() {
 	if log := r.log; log != nil {
 		log.resolveRelations(r.job.tree.scannedRelation)
@@ -327,8 +328,8 @@ func (r *Reader) resolveVictims() {
 //	oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/c,mems_allowed=0-1,global_oom,task_memcg=…
 //	Memory cgroup out of memory: Killed process 42 (python) total-vm:…
 //
-// The oom-kill record exists since Linux 5.0, and is dropped after ten kills within 5 s. The "Killed process" record is
-// always written; a victim known only from it has no Group.
+// The oom-kill record exists since Linux 5.0, and is suppressed after ten kills within 5 s. The "Killed process" record
+// is always written; a victim known only from that record has no Group.
 func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	head, message, found := bytes.Cut(record, []byte{';'})
 	fields := strings.SplitN(string(head), ",", 4)
@@ -336,7 +337,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	if !found || len(fields) < 3 {
 		return v, 0, false
 	}
-	// The kernel's own records have facility 0, so their priority is below 8. Programs write the rest.
+	// Records of the kernel have facility 0, so their priority is below 8. All other records come from programs.
 	if priority, err := strconv.Atoi(fields[0]); err != nil || priority < 0 || priority > 7 {
 		return v, 0, false
 	}
@@ -352,7 +353,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 		return v, at, ok
 	}
 
-	// A name may contain anything but has at most 15 bytes, so search for the text after it.
+	// A name may contain any text but has at most 15 bytes, so search for the text after it.
 	before, name, found := strings.Cut(text, ",task=")
 	if end := strings.LastIndex(name, ",pid="); found && end >= 0 {
 		number, _, _ := strings.Cut(name[end+len(",pid="):], ",")
@@ -368,7 +369,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	return v, at, true
 }
 
-// setConstraint sets the constraint, and what it names, from text, the part of the record before the victim's group.
+// setConstraint sets the constraint and its group or nodes from text, the part of the record before the victim's group.
 func (v *Victim) setConstraint(text string) {
 	constraint, rest, _ := strings.Cut(strings.TrimPrefix(text, "constraint=CONSTRAINT_"), ",nodemask=")
 	v.Constraint = strings.ToLower(constraint)
@@ -379,12 +380,12 @@ func (v *Victim) setConstraint(text string) {
 		_, v.LimitGroup, _ = strings.Cut(rest, ",oom_memcg=")
 	case OOMOfPolicy:
 		v.Nodes = mask
-	case OOMOfCPUSet: // the cpuset's name may contain anything
+	case OOMOfCPUSet: // the cpuset's name may contain any text
 		if at := strings.LastIndex(rest, ",mems_allowed="); at >= 0 {
 			v.Nodes = strings.TrimSuffix(rest[at+len(",mems_allowed="):], ",global_oom")
 		}
 	case OOMOfHost:
-	default: // of a newer kernel
+	default: // added by a newer kernel
 		v.Constraint = ""
 	}
 }

@@ -14,34 +14,35 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// logOf opens the kernel's log from now on.
+// logOf opens the kernel's log at its end.
 func logOf(t testing.TB) *kernelLog {
 	t.Helper()
 	l := openKernelLog()
 	if l == nil {
-		t.Skip("the kernel's log cannot be read (/dev/kmsg): run the tests as root")
+		t.Skip("needs to read the kernel's log (/dev/kmsg); run the tests as root")
 	}
 	t.Cleanup(l.close)
 	return l
 }
 
-// hogForMemory prepares a process that the kernel kills for lack of memory in a separate v1 group.
+// hogForMemory prepares a process in a separate v1 group that the kernel kills because the process exceeds the group's
+// memory limit.
 func hogForMemory(t *testing.T) (group string, hog *exec.Cmd) {
 	t.Helper()
 	const root = "/sys/fs/cgroup/memory"
 	group = fmt.Sprintf("/perfagent-log-%d", time.Now().UnixNano())
 	if err := os.Mkdir(root+group, 0o755); err != nil {
-		t.Skipf("no control group of v1 can be made (%v): run the tests as root with systemd.unified_cgroup_hierarchy=0", err)
+		t.Skipf("cannot create a v1 control group (%v); run the tests as root with systemd.unified_cgroup_hierarchy=0", err)
 	}
 
 	t.Cleanup(func() {
-		for range 500 { // a killed process may not have ended yet
+		for range 500 { // a killed process may still be ending
 			if unix.Rmdir(root+group) == nil {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		t.Errorf("the test's group %s cannot be removed", root+group)
+		t.Errorf("cannot remove the test's group %s", root+group)
 	})
 
 	for _, file := range []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"} {
@@ -53,7 +54,7 @@ func hogForMemory(t *testing.T) (group string, hog *exec.Cmd) {
 	return group, exec.Command("/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec tail /dev/zero`, root+group)
 }
 
-// killForMemory has the kernel kill a process for lack of memory.
+// killForMemory makes the kernel kill a process that exceeds the memory limit of its group.
 func killForMemory(t *testing.T) (group string, pid int) {
 	t.Helper()
 	group, hog := hogForMemory(t)
@@ -63,14 +64,14 @@ func killForMemory(t *testing.T) (group string, pid int) {
 	return group, hog.Process.Pid
 }
 
-// The relation of a killed process is found immediately, by its parents, without a scan.
+// The relation of a killed process is found immediately from its parents, without a scan.
 func TestKernelLog_LooksUpRelationOfVictims(t *testing.T) {
 	for name, c := range map[string]struct {
 		root int
 		want [2]bool // in the job, foreign
 	}{
-		"the job's":       {os.Getpid(), [2]bool{true, false}},
-		"somebody else's": {os.Getppid(), [2]bool{false, true}},
+		"in the job":      {os.Getpid(), [2]bool{true, false}},
+		"outside the job": {os.Getppid(), [2]bool{false, true}},
 	} {
 		l := logOf(t)
 		tree := process.NewTree(process.Options{Root: c.root, Ignore: func(int) bool { return c.want[1] }})
@@ -89,16 +90,16 @@ func TestKernelLog_LooksUpRelationOfVictims(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if v := victim(); v == nil || [2]bool{v.InJob, v.Foreign} != c.want {
-			t.Errorf("%s: victim %+v, want in the job and foreign %v", name, v, c.want)
+			t.Errorf("%s: victim = %+v, want InJob and Foreign %v", name, v, c.want)
 		}
-		if err := hog.Wait(); err == nil { // until then it exists
+		if err := hog.Wait(); err == nil { // until Wait, the process exists
 			t.Error("a process beyond the limit of its group was not killed")
 		}
 	}
 }
 
-// The known relation of a killed process is kept: a scan that found it in the job is right, even if another process has
-// adopted it since.
+// A known relation of a killed process is kept. A scan that found the process in the job remains right, even if another
+// process has adopted it since.
 func TestKernelLog_KeepsKnownRelations(t *testing.T) {
 	l := &kernelLog{pids: true, tracked: []trackedVictim{{Victim: Victim{PID: 1, Foreign: true}}, {Victim: Victim{PID: 2, InJob: true}}, {Victim: Victim{PID: 3}}}}
 	l.resolveRelations(func(pid int) process.Relation {
@@ -107,13 +108,13 @@ func TestKernelLog_KeepsKnownRelations(t *testing.T) {
 	l.resolveRelations(func(int) process.Relation { return process.UnknownRelation })
 	for i, want := range [][2]bool{{true, false}, {true, false}, {false, true}} {
 		if v := l.victims()[i]; [2]bool{v.InJob, v.Foreign} != want {
-			t.Errorf("victim %+v, want in the job and foreign %v", v, want)
+			t.Errorf("victim = %+v, want InJob and Foreign %v", v, want)
 		}
 	}
 }
 
-// A record belongs to this run if it was logged after the start, whatever its time: the log's clock drifts from the
-// others.
+// A record logged after the start belongs to this run, even if its time is earlier: the log's clock drifts from the
+// other clocks.
 func TestKernelLog_FindsVictimsSinceItWasOpened(t *testing.T) {
 	l := logOf(t)
 	start := Now()
@@ -132,17 +133,17 @@ func TestKernelLog_FindsVictimsSinceItWasOpened(t *testing.T) {
 	l.read(start, now)
 	v := of(l.victims())
 	if v == nil || v.Process != "tail" || v.Host || v.Foreign {
-		t.Fatalf("victim %+v, want process %d", v, pid)
+		t.Fatalf("victim = %+v, want process %d", v, pid)
 	}
 
 	if v.Group == "" && v.LimitGroup == "" {
-		t.Log("the kernel left out the group, as it does after ten kills within 5 s")
+		t.Log("the kernel did not log the group, as after ten kills within 5 s")
 	} else if v.Group != group || v.LimitGroup != group {
-		t.Errorf("victim %+v, want it in %s", v, group)
+		t.Errorf("victim = %+v, want the group %s", v, group)
 	}
 
 	if !v.At.Equal(start.Wall) {
-		t.Errorf("time of the kill %v, want the start, %v, as it cannot have been before", v.At, start.Wall)
+		t.Errorf("time of the kill = %v, want the start, %v: it cannot have been earlier", v.At, start.Wall)
 	}
 	if l.read(start, now); of(l.victims()) == nil {
 		t.Errorf("process %d is no longer a victim after another read", pid)
@@ -150,11 +151,10 @@ func TestKernelLog_FindsVictimsSinceItWasOpened(t *testing.T) {
 	later := logOf(t)
 	later.read(Instant{}, now)
 	if old := of(later.victims()); old != nil {
-		t.Errorf("a log opened after the kill reports the victim %+v, want none", old)
+		t.Errorf("a log opened after the kill reports victim %+v, want none", old)
 	}
 }
 
-// The newest kills are kept.
 func TestKernelLog_KeepsNewestVictims(t *testing.T) {
 	l := logOf(t)
 	for pid := range maxVictims {
@@ -163,20 +163,19 @@ func TestKernelLog_KeepsNewestVictims(t *testing.T) {
 	_, pid := killForMemory(t)
 	l.read(Now(), Now())
 	victims := l.victims()
-	// Another test's victim may follow it, but none of the earlier ones.
+	// A victim of another test may follow process pid, but no older victim may.
 	at := slices.IndexFunc(victims, func(v Victim) bool { return v.PID == pid })
 	if len(victims) != maxVictims || at < 0 || slices.ContainsFunc(victims[at:], func(v Victim) bool { return v.PID < 0 }) {
-		t.Errorf("victims %+v, want %d, and process %d after all older ones", victims, maxVictims, pid)
+		t.Errorf("victims = %+v, want %d, with process %d after all older ones", victims, maxVictims, pid)
 	}
 }
 
-// An unreadable log has no victims.
 func TestReader_UnreadableLogHasNoVictims(t *testing.T) {
 	r := NewReader(Options{})
 	r.WatchOOMKills()
 	r.resolveVictims()
 	if v, whole := r.Victims(Now()); v != nil || whole {
-		t.Errorf("victims %+v, complete %v; want nil, false", v, whole)
+		t.Errorf("victims = %+v, whole = %v; want nil, false", v, whole)
 	}
 	r.Close()
 }

@@ -9,7 +9,7 @@ import (
 
 // Limits are the job's limits on CPUs and memory.
 type Limits struct {
-	// CPUs is the minimum of the CPU quota and the cpuset of the visible control groups, and the affinity mask; 0 =
+	// CPUs is the minimum of the affinity mask and of the CPU quota and the cpuset of the visible control groups; 0 =
 	// unknown.
 	CPUs         float64         `json:"cpus,omitzero"`
 	CPUQuota     series.Optional `json:"cpu_quota,omitzero"`     // in CPUs; unknown = none
@@ -21,12 +21,12 @@ type Limits struct {
 	CPUGroup    string `json:"cpu_group,omitempty"`
 	MemoryGroup string `json:"memory_group,omitempty"`
 
-	// GivenCPUs and GivenMemoryMB are what the job was given, if it limits itself to less, by the affinity of its
-	// threads or by a control group that its processes entered; otherwise 0.
+	// GivenCPUs and GivenMemoryMB are the limits given to the job. They are set only if the job limits itself further, by
+	// the affinity of its threads or by a control group that its processes entered; otherwise they are 0.
 	GivenCPUs     float64 `json:"given_cpus,omitzero"`
 	GivenMemoryMB float64 `json:"given_memory_mb,omitzero"`
 
-	// Reclaim has the signs of the run that the job needed more memory than it had; nil if there were none. It is
+	// Reclaim holds the signs in the run that the job needed more memory than it had; nil if there were none. It is
 	// immutable.
 	Reclaim *Reclaim `json:"held_down,omitempty"`
 
@@ -37,12 +37,12 @@ type Limits struct {
 	MemoryRange *LimitRange `json:"memory_range,omitempty"`
 }
 
-// Reclaim has the signs that the job, or the group that limits it, needed more memory than it had, so that the peak
-// does not show the need. In MiB.
+// Reclaim holds signs that the job, or the group that limits it, needed more memory than it had, so that its peak
+// memory is lower than its need. All values are in MiB.
 type Reclaim struct {
-	HighMB      float64 `json:"high_mb,omitzero"`      // memory.high, if the kernel reclaimed memory for it
-	SwapMB      float64 `json:"swap_mb,omitzero"`      // the peak of swapped-out memory
-	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // read again after the kernel had dropped it or swapped it out
+	HighMB      float64 `json:"high_mb,omitzero"`      // memory.high, if the kernel reclaimed memory because of it
+	SwapMB      float64 `json:"swap_mb,omitzero"`      // peak of swapped-out memory
+	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // memory read again after the kernel had dropped or swapped it out
 }
 
 // A LimitRange is the range of a limit during a run.
@@ -69,14 +69,14 @@ func (l Limits) minCPUs() float64 {
 	return least
 }
 
-// take sets the limits that the control groups set, from g.
+// take sets the limits that come from control groups to the limits in g.
 func (l *Limits) take(g *cgroup.Limits) {
 	l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSetCPUs, series.Optional(g.Memory/mib)
 	l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
 }
 
-// WithRanges returns l with the Reclaim and the ranges of before, extended to the limits in l unless before is unknown.
-// at is the time of l.
+// WithRanges returns l with the Reclaim and the ranges of before. It extends the ranges to the limits in l, unless
+// before is unknown. at is the time of l.
 func (l Limits) WithRanges(before *Limits, at time.Time) Limits {
 	l.CPUsRange, l.QuotaRange, l.MemoryRange = before.CPUsRange, before.QuotaRange, before.MemoryRange
 	l.Reclaim = before.Reclaim
@@ -107,7 +107,7 @@ func (r *LimitRange) extend(from, to series.Optional, at time.Time) *LimitRange 
 	return &next
 }
 
-// orConstant returns the range of a limit; nil is the range of a limit that was always v.
+// orConstant returns r or, if r is nil, the range of a limit that was always v.
 func (r *LimitRange) orConstant(v series.Optional) LimitRange {
 	if r == nil {
 		return LimitRange{Min: v, Max: v}

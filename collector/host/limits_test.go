@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A changed limit has its range, the number of changes, and the time of the last one.
-func TestLimits_WithRanges(t *testing.T) {
+// A limit that changes has a range, a number of changes, and the time of the last change.
+func TestLimits_WithRangesRecordsChanges(t *testing.T) {
 	none := series.Unknown()
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	l := Limits{CPUs: 0, CPUQuota: none, MemoryMB: none} // nothing is known yet
@@ -38,11 +38,11 @@ func TestLimits_WithRanges(t *testing.T) {
 			case c.want == nil && c.got == nil:
 			case c.want == nil || c.got == nil || !same(c.got.Min, c.want.Min) || !same(c.got.Max, c.want.Max) ||
 				c.got.Changes != c.want.Changes || c.got.Changes > 0 && name != "memory" && !c.got.ChangedAt.Equal(at):
-				t.Errorf("step %d: range of %s is %+v, want %+v changed at %v", i, name, c.got, c.want, at)
+				t.Errorf("step %d: range of %s = %+v, want %+v changed at %v", i, name, c.got, c.want, at)
 			}
 		}
 	}
 	if l.LeastCPUs() != .5 || l.MostCPUs() != 4 || l.MeanCPUs() != 4 || l.LeastQuota() != .5 || l.LeastMemoryMB() != 50 {
-		t.Errorf("limits %+v: want CPUs .5 to 4, mean 4, lowest quota .5, lowest memory 50", l)
+		t.Errorf("limits = %+v, want CPUs from .5 to 4, mean 4, lowest quota .5, lowest memory 50", l)
 	}
 }

@@ -32,7 +32,7 @@ func parseLoad(data []byte) (Load, error) {
 	if procfile.SplitFields(data, f[:]) < 4 {
 		return Load{}, errors.New("fewer than 4 fields")
 	}
-	one, err := strconv.ParseFloat(string(f[0]), 64) // it does not allocate
+	one, err := strconv.ParseFloat(string(f[0]), 64) // does not allocate
 	if err != nil || !isAmount(one) {
 		return Load{}, fmt.Errorf("the load %.20q is not a number", f[0])
 	}
@@ -50,7 +50,7 @@ func parseLoad(data []byte) (Load, error) {
 func (r *Reader) readVM() (VMStat, error) { return readParsed(&r.scratch, r.paths.vmstat, parseVMStat) }
 
 // readPressure reads the host's PSI. If a file fails, only its numbers are NaN. CPU.Full is always NaN, because it has
-// no meaning for a host, for which the kernel writes 0.
+// no meaning for a host: the kernel always writes 0.
 func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) {
 	p = cgroup.UnknownPressure()
 	var errs []error

@@ -16,7 +16,8 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxLlite is the maximum size of the statistics of one Lustre mount, which have a line for each of about forty calls.
+// maxLlite is the maximum size of the statistics of one Lustre mount, in bytes. They have a line for each of about
+// forty calls.
 const maxLlite = 1 << 20
 
 func openLustre(r *Reader) deviceReader { return newLustre(r).read }
@@ -38,9 +39,9 @@ func newLustre(r *Reader) *mountReader {
 	}
 }
 
-// lliteFiles are the directories that have one entry per mount, in procfs, sysfs and debugfs. Before Lustre 2.12 the
-// client's counters, llite/*/stats, are in procfs, later in debugfs, which only root may enter; sysfs then lists the
-// mounts for everyone.
+// lliteFiles are the directories with one entry per mount, in procfs, sysfs and debugfs. The client's counters,
+// llite/*/stats, are in procfs before Lustre 2.12. Since then they are in debugfs, which only root may enter, and sysfs
+// lists the mounts for all users.
 type lliteFiles struct {
 	proc, sys, debug string
 	buf              procfile.Buffer
@@ -54,14 +55,14 @@ func (f *lliteFiles) read(a *mountResult) error {
 	return errors.Join(errs...)
 }
 
-// readIn appends the mounts that the directory list has to a; their statistics are in the directory stats.
+// readIn appends to a the mounts that the directory list contains. Their statistics are in the directory stats.
 func (f *lliteFiles) readIn(list, stats string, a *mountResult) (errs []error) {
 	for _, id := range readNames(list) {
 		m, err := f.mount(stats, id)
 		switch {
 		case err == nil:
 			a.mounts = append(a.mounts, m)
-		case list == stats && errors.Is(err, fs.ErrNotExist): // a newer Lustre has the statistics elsewhere
+		case list == stats && errors.Is(err, fs.ErrNotExist): // newer versions of Lustre keep the statistics elsewhere
 		case list != stats && (isForbidden(err) || errors.Is(err, fs.ErrNotExist)): // debugfs is forbidden or not mounted
 			a.forbidden = true
 		default:
@@ -85,7 +86,7 @@ func (f *lliteFiles) mount(dir, id string) (Mount, error) {
 	return m, err
 }
 
-// readNames returns the sorted names in the directory dir, at most 1024; none if it cannot be read.
+// readNames returns the sorted names in the directory dir, at most 1024 of them; nil if the directory cannot be read.
 func readNames(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -105,14 +106,14 @@ func lustreName(id string) string {
 	return id
 }
 
-// parseLlite sets the counters of m from its statistics, lines "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ". A call
-// that never happened has no line. Only newer versions of Lustre report times.
+// parseLlite sets the counters of m from its statistics, which are lines "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ".
+// A call that was never made has no line. Only newer versions of Lustre report times.
 func parseLlite(data []byte, m *Mount) error {
 	for line := range bytes.Lines(data) {
 		var w [7][]byte
 		n := procfile.SplitFields(line, w[:])
 		if n < 4 || string(w[2]) != "samples" {
-			continue // the snapshot's time, or something newer
+			continue // time of the snapshot, or a line of a newer version
 		}
 		name, unit := string(w[0]), string(w[3])
 		isTime := (unit == "[usec]" || unit == "[usecs]") && name != "openclosetime"

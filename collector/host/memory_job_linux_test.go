@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Swapped-out memory is part of the job's memory, and reported separately.
+// Swapped-out memory is part of the job's memory, and is also reported separately.
 func TestReader_MemoryOfGroupIncludesSwap(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -30,11 +30,11 @@ func TestReader_MemoryOfGroupIncludesSwap(t *testing.T) {
 	t.Cleanup(r.Close)
 	write(t, root, "sys/fs/cgroup/job/cgroup.procs", []byte("42\n"))
 	use := r.Read().Job
-	same(t, "memory, of it swapped out, MiB", [2]float64{use.Memory / mib, use.Swap / mib}, [2]float64{140, 50})
-	same(t, "how it is counted", use.MemoryKind, MemoryGroup)
+	same(t, "memory and its swapped-out part, MiB", [2]float64{use.Memory / mib, use.Swap / mib}, [2]float64{140, 50})
+	same(t, "MemoryKind", use.MemoryKind, MemoryGroup)
 }
 
-// memoryHolder is a program that holds memory in one of several ways, prints a line, and runs until its input ends.
+// memoryHolder is a program that uses memory in one of several ways, prints a line, and runs until its input ends.
 const memoryHolder = `
 import mmap, os, sys
 how, mib = sys.argv[1], int(sys.argv[2])
@@ -58,7 +58,7 @@ print("held", flush=True)
 sys.stdin.read()
 `
 
-// The process tree and the control group agree on the memory of a job, of whatever kind.
+// The process tree and the control group agree on the memory of a job, for each kind of memory.
 func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 	testenv.SkipIfShort(t, "some seconds")
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -69,7 +69,7 @@ func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			made, err := cgroup.NewJobGroup(fmt.Sprintf("perfagent-test-%d-memory-%s", os.Getpid(), how))
 			if err != nil {
-				t.Skipf("no control group can be made here: run as root where the control groups are writable: %v", err)
+				t.Skipf("cannot create a control group; run as root with writable control groups: %v", err)
 			}
 			defer func() { _ = made.Remove() }()
 
@@ -81,24 +81,25 @@ func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 			c := made.Group().Read()
 			group := c.Memory - c.PageCache
 			if math.IsNaN(group) {
-				t.Skip("needs the memory controller: run as root where the control groups are writable")
+				t.Skip("needs the memory controller; run as root with writable control groups")
 			}
 			u, err := tree.Read()
-			for tries := 1; u.MemoryKind != MemoryPSS && tries < 10; tries++ { // on a busy machine a pass may not end in time
+			for tries := 1; u.MemoryKind != MemoryPSS && tries < 10; tries++ { // on a busy machine, a pass may not end in time
 				u, err = tree.Read()
 			}
 			if err != nil || u.MemoryKind != MemoryPSS {
-				t.Fatalf("usage %+v, error %v; want a PSS", u, err)
+				t.Fatalf("usage = %+v, error = %v; want memory as PSS", u, err)
 			}
 			t.Logf("group %.1f MiB, tree %.1f MiB", group/mib, u.Memory/mib)
 			if math.Abs(u.Memory-group) > 0.05*group {
-				t.Errorf("memory of the tree %.1f MiB, want the group's %.1f MiB within 5 %%", u.Memory/mib, group/mib)
+				t.Errorf("memory of the tree = %.1f MiB, want the group's %.1f MiB within 5 %%", u.Memory/mib, group/mib)
 			}
 		})
 	}
 }
 
-// startInGroup starts a command in a group, waits for some lines of its output, and returns a function that ends it.
+// startInGroup starts cmd in the group made, waits for the given number of lines of output, and returns a function that
+// ends it.
 func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int) (end func()) {
 	t.Helper()
 	cmd.Stderr = os.Stderr
@@ -114,7 +115,7 @@ func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int)
 		return cmd.Start()
 	})
 	must(t, err)
-	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // then the read below ends
+	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // ends the read below
 	from := bufio.NewReader(out)
 	for range lines {
 		if _, err := from.ReadString('\n'); err != nil {
@@ -123,7 +124,7 @@ func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int)
 	}
 	return func() {
 		_ = input.Close()
-		_, _ = io.Copy(io.Discard, from) // until all of its processes have ended
+		_, _ = io.Copy(io.Discard, from) // until all processes of cmd have ended
 		_ = cmd.Wait()
 		late.Stop()
 	}

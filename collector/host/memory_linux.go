@@ -9,7 +9,7 @@ import (
 )
 
 // readMemory reads the host's memory from /proc/meminfo, as psutil does. gopsutil creates strings for all fifty lines
-// for the two numbers needed (BenchmarkSources).
+// to get the two numbers (BenchmarkSources).
 func (r *Reader) readMemory() (Memory, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readMemory()
@@ -17,7 +17,7 @@ func (r *Reader) readMemory() (Memory, error) {
 	return readParsed(&r.scratch, r.paths.meminfo, parseMeminfo)
 }
 
-// parseMeminfo parses lines "Key: 123 kB". If more than all memory is available, as seen in LXC, the free memory is.
+// parseMeminfo parses lines "Key: 123 kB". If MemAvailable exceeds MemTotal, as seen in LXC, it uses MemFree instead.
 func parseMeminfo(data []byte) (Memory, error) {
 	var m Memory
 	var free uint64
@@ -46,7 +46,7 @@ func parseMeminfo(data []byte) (Memory, error) {
 	switch {
 	case m.Total == 0:
 		return Memory{}, errors.New("no MemTotal")
-	case m.Available == 0: // missing, or not known in a container
+	case m.Available == 0: // missing, or unknown in a container
 		return Memory{}, errors.New("no MemAvailable (Linux 3.14 and newer have it)")
 	case m.Available > m.Total:
 		m.Available = min(free, m.Total)

@@ -19,12 +19,12 @@ type mountReader struct {
 	host   *Reader
 	timer  pollTimer
 	first  time.Duration     // when the mounts were first read
-	ages   map[string]uint64 // of the mounts at the previous Reading, by ID
+	ages   map[string]uint64 // ages of the mounts at the previous Reading, by ID
 	caller *timeout.Caller[mountResult]
 
-	client      []string           // one of these paths exists while the kernel has loaded the client
+	client      []string           // one of these paths exists while the client is loaded in the kernel
 	readMounts  func() mountResult // reads the mounts
-	timeoutText string             // the error on a timeout, without the duration
+	timeoutText string             // error on a timeout, without the duration
 	rootOnly    series.Missing     // reported if only root may read the counters
 }
 
@@ -63,7 +63,7 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 		return nil, nil
 	}
 
-	// The kernel has the counters in memory, but takes locks that the mount of a dead server may hold.
+	// The kernel keeps the counters in memory, but takes locks that the mount of a dead server may hold.
 	limit := m.host.disks.timeout
 	a, ok := m.caller.Call(limit, m.readMounts)
 	if !ok {
@@ -84,8 +84,8 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 	return devs, a.err
 }
 
-// markAdded sets Added of mounts that are younger than the previous Reading. again is false in the first Reading, which
-// marks none.
+// markAdded sets Added for mounts that are younger than the previous Reading. again is false in the first Reading,
+// which marks no mounts.
 func (m *mountReader) markAdded(mounts []Mount, again bool, at time.Duration) {
 	ages := make(map[string]uint64, len(mounts))
 	for i := range mounts {
@@ -93,9 +93,9 @@ func (m *mountReader) markAdded(mounts []Mount, again bool, at time.Duration) {
 		before, was := m.ages[mount.ID]
 		ages[mount.ID] = mount.Age
 		switch {
-		case was: // unmounted and mounted again, with the same number
+		case was: // true if it was unmounted and mounted again with the same ID
 			mount.Added = mount.Age < before
-		case again: // an older one existed before, but was not visible to us
+		case again: // false for an older mount that was not visible before
 			mount.Added = float64(mount.Age) < (at - m.first).Seconds()
 		}
 	}

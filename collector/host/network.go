@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// classifyNICs classifies interfaces. lo and names that contain "loopback" are Loopback. On the rest each byte counts
-// once. If any interface is physical, only physical ones count, without interfaces stacked on them. If none is (in a
-// container), all count that are neither a member of another interface (bond, bridge) nor stacked on one that counts
-// (VLAN, macvlan).
+// classifyNICs classifies interfaces. lo and names that contain "loopback" are Loopback. Among the others, each byte
+// counts once. If any interface is physical, only physical interfaces count, without interfaces stacked on them. If
+// none is, as in a container, every interface counts that is neither a member of another interface (bond, bridge) nor
+// stacked on an interface that counts (VLAN, macvlan).
 func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 	classes := make([]DeviceClass, len(devs))
 	links := make(map[string]nicLinks, len(devs))
@@ -31,7 +31,7 @@ func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 		if classes[i]&Loopback != 0 || l.physical != physical {
 			continue
 		}
-		// The master counts a member's bytes, too. A bond is not a physical device, so its members count. The synthetic
+		// The master also counts the bytes of a member. A bond is not a physical device, so its members count. The synthetic
 		// card of a virtual machine is physical, so its member, the card that accelerates it, does not count.
 		member := l.member && (!physical || links[l.master].physical)
 		if !member && !stackedNIC(d.Name, links) {
@@ -44,10 +44,10 @@ func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 
 // nicLinks holds an interface's links in sysfs (Documentation/ABI/testing/sysfs-class-net).
 type nicLinks struct {
-	physical bool     // it has a device (PCI, USB, virtio…)
-	member   bool     // it has a master (a bond, bridge or team)
+	physical bool     // has a device (PCI, USB, virtio…)
+	member   bool     // has a master (a bond, bridge or team)
 	master   string   // name of the master
-	lowers   []string // the interfaces that it is stacked on
+	lowers   []string // interfaces that this interface is stacked on
 }
 
 // nicLinks reads the links of the interface name from sysfs.
@@ -63,7 +63,7 @@ func (r *Reader) nicLinks(name string) nicLinks {
 		switch lower, isLower := strings.CutPrefix(e.Name(), "lower_"); {
 		case e.Name() == "device":
 			l.physical = true
-		case e.Name() == "master": // it is not a link in a tree that was copied without links
+		case e.Name() == "master": // not a link in a tree that was copied without links
 			target, err := os.Readlink(filepath.Join(dir, "master"))
 			l.member = true
 			if err == nil {
@@ -76,8 +76,9 @@ func (r *Reader) nicLinks(name string) nicLinks {
 	return l
 }
 
-// stackedNIC reports whether the interface name is stacked on an interface of its kind (physical or not) that is not
-// its member. A VLAN on eth0 is: eth0 counts its bytes, too. A bridge is not: it counts instead of its ports.
+// stackedNIC reports whether the interface name is stacked on an interface of the same kind (physical or not) that is
+// not its member. A VLAN on eth0 is stacked, because eth0 counts its bytes as well. A bridge is not, because it counts
+// instead of its ports.
 func stackedNIC(name string, links map[string]nicLinks) bool {
 	return slices.ContainsFunc(links[name].lowers, func(lower string) bool {
 		below, known := links[lower]

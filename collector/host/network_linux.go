@@ -11,8 +11,8 @@ import (
 )
 
 // readNet reads /proc/net/dev. gopsutil creates a string for every field (BenchmarkSources), and panics on a short line
-// or a file without its two header lines. In another host's procfs, net links to self/net and so follows the reader's
-// namespace; readNet therefore tries net/dev of the host's process 1 first.
+// or a file without its two header lines. In another host's procfs, net is a link to self/net, which shows the reader's
+// namespace. So readNet first tries net/dev of the host's process 1.
 func (r *Reader) readNet(_ time.Duration, into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readNet()
@@ -28,9 +28,9 @@ func (r *Reader) readNet(_ time.Duration, into []Device) ([]Device, error) {
 	return readParsed(&r.scratch, r.paths.net, parse)
 }
 
-// parseNetDev appends every interface to nics. The name is the text before the last colon (the name of an alias
-// contains a colon). Of the 16 counters the first is bytes received and the ninth is bytes sent. The two header lines
-// have no colon.
+// parseNetDev appends every interface to nics. The name is the text before the last colon, because the name of an alias
+// contains a colon. Of the 16 counters, the first is the bytes received and the ninth is the bytes sent. The two header
+// lines have no colon.
 func parseNetDev(data []byte, names *nameCache, nics []Device) ([]Device, error) {
 	if nics == nil {
 		nics = make([]Device, 0, max(1, len(*names)))

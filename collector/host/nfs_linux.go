@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxMountstats is the maximum size of mountstats and mountinfo. An NFS mount takes about 5 KiB.
+// maxMountstats is the maximum size of mountstats and mountinfo, in bytes. An NFS mount takes about 5 KiB.
 const maxMountstats = 16 << 20
 
 func openNFS(r *Reader) deviceReader { return newNFS(r).read }
@@ -41,10 +41,10 @@ func newNFS(r *Reader) *mountReader {
 	}
 }
 
-// nfsFiles are the files with the NFS client's counters of each superblock, /proc/self/mountstats (fs/nfs/super.c,
-// net/sunrpc/stats.c), and with the mounts. Only mountinfo has the superblock of a mount, which sources do not
-// identify: a superblock with several mounted directories has several. mountinfo is read again when the mounts have
-// changed, and once a minute.
+// nfsFiles reads the NFS client's counters of each superblock from /proc/self/mountstats (fs/nfs/super.c,
+// net/sunrpc/stats.c), and the mounts from mountinfo. Only mountinfo has the superblock of a mount. The source does not
+// identify it, because a superblock with several mounted directories has several sources. mountinfo is read again when
+// the mounts have changed, and once a minute.
 type nfsFiles struct {
 	stats, info      string
 	statBuf, infoBuf procfile.Buffer
@@ -93,7 +93,7 @@ func (f *nfsFiles) readMountinfo(now time.Time) error {
 }
 
 // assignSuperblocks sets the ID of each entry to the superblock of its mount point, and reports whether all were found.
-// An entry without a mount point is mounted outside of our root directory.
+// An entry without a mount point is mounted outside perfagent's root directory.
 func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	next, all := 0, true
 	for i := range entries {
@@ -111,7 +111,7 @@ func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	return all
 }
 
-// superblocks returns one mount per superblock, with all its paths and without entries that have no ID.
+// superblocks returns one mount per superblock, with all paths of the superblock. It omits entries without an ID.
 func superblocks(entries []nfsEntry) []Mount {
 	mounts := make([]Mount, 0, len(entries))
 	for _, e := range entries {
@@ -156,7 +156,7 @@ type nfsEntry struct {
 	hasBytes bool   // its line "bytes:" was found
 }
 
-// parse returns the NFS mounts in data, a mountstats file. It omits entries that it cannot parse, and reports them in
+// parse returns the NFS mounts in data, a mountstats file. It omits entries that it cannot parse and reports them in
 // the error.
 func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 	var entries []nfsEntry
@@ -230,8 +230,8 @@ func isOperation(name []byte) bool {
 	return isName && len(word) > 0 && !slices.ContainsFunc(word, other)
 }
 
-// operation parses the line of an operation: its name; the numbers of calls, transmissions and timeouts; bytes sent and
-// received; and milliseconds in the queue, from there to the reply, and in total.
+// operation parses the line of an operation: its name; the numbers of calls, transmissions and timeouts; the bytes sent
+// and received; and the milliseconds in the queue, from the transmission to the reply, and in total.
 func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
 	if string(w[1]) == "0" { // never called
 		return nil
@@ -254,7 +254,7 @@ func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
 	return nil
 }
 
-// maxNames is how many names of mounts and operations are cached.
+// maxNames is the largest number of cached names of mounts and operations.
 const maxNames = 4096
 
 // name returns word as a cached string.

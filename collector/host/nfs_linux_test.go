@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// A optionalHost is a host of testdata/optional with a test's clock.
+// An optionalHost is a host of testdata/optional with a clock of the test.
 type optionalHost struct {
 	*Reader
 	proc, sys string
@@ -36,10 +36,10 @@ func openOptional(t testing.TB, name string) *optionalHost {
 	return h
 }
 
-// begin takes the baseline and returns what it deferred.
+// begin takes the baseline and returns the Reading of the deferred sources.
 func (h *optionalHost) begin() *Reading { return h.ReadDeferred(h.Baseline()) }
 
-// after takes a Reading that much later.
+// after advances the clock by d and takes a Reading.
 func (h *optionalHost) after(d time.Duration) *Reading {
 	h.now += d
 	return h.Read()
@@ -99,29 +99,29 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 			same(t, "mounts", got, want)
 			same(t, "devices", devices, len(want))
 			if err := failedOptional(r); err != nil || r.Missing != nil {
-				t.Errorf("failure %v, missing %v; want neither", err, r.Missing)
+				t.Errorf("failure = %v, missing = %v; want neither", err, r.Missing)
 			}
 		})
 	}
 }
 
-// The job waits for the baseline, which therefore reads no optional sources.
+// The job waits for the baseline, so the baseline does not read optional sources.
 func TestReader_BaselineReadsNoOptionalDevices(t *testing.T) {
 	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
 		r := openOptional(t, name).Baseline()
 		if r.Mounts != nil || r.Energy != nil || r.Thermal != nil || r.Devices[NFSMounts] != nil || r.Devices[LustreMounts] != nil {
-			t.Errorf("%s: the baseline is %+v, want no optional devices", name, r)
+			t.Errorf("%s: baseline = %+v, want no optional devices", name, r)
 		}
 	}
 }
 
-// edit replaces all occurrences of a text in a host's file.
+// edit replaces all occurrences of old in the file at path.
 func edit(t *testing.T, path, old, now string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	must(t, err)
 	if !strings.Contains(string(data), old) {
-		t.Fatalf("%s has no %q", path, old)
+		t.Fatalf("%s does not contain %q", path, old)
 	}
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), old, now)), 0o666))
 }
@@ -129,7 +129,7 @@ func edit(t *testing.T, path, old, now string) {
 func (h *optionalHost) mountstats() string { return filepath.Join(h.proc, "1", "mountstats") }
 func (h *optionalHost) mountinfo() string  { return filepath.Join(h.proc, "1", "mountinfo") }
 
-// bytesOf lists the devices of a kind with their bytes, and F for added ones.
+// bytesOf lists the devices of a kind with their bytes. Added devices are marked with F.
 func bytesOf(kind DeviceKind, r *Reading) (list []string) {
 	for _, d := range r.Devices[kind] {
 		text := fmt.Sprintf("%s %d %d", d.Name, d.In, d.Out)
@@ -159,45 +159,45 @@ func TestReader_ReadsNFSAtItsInterval(t *testing.T) {
 	same(t, "bytes at the end", bytesOf(NFSMounts, r), []string{"0:45 1788561251 39087991455"})
 }
 
-func TestPollTimer_BoundsTheShareOfTime(t *testing.T) {
+func TestPollTimer_LimitsTimeSpentOnReads(t *testing.T) {
 	var p pollTimer
 	p.done(0, 10*time.Millisecond, true)
 	for at, want := range map[time.Duration]bool{time.Second: false, 9 * time.Second: false, 10 * time.Second: true} {
 		same(t, at.String(), p.due(at, false), want)
 	}
-	same(t, "at the end", p.due(time.Second, true), true)
+	same(t, "due in the last Reading", p.due(time.Second, true), true)
 	p.done(0, 0, false)
 	for at, want := range map[time.Duration]bool{time.Second: false, 59 * time.Second: false, time.Minute: true} {
 		same(t, at.String(), p.due(at, false), want)
 	}
-	same(t, "just looked, at the end", p.due(time.Millisecond, true), false)
-	same(t, "later, at the end", p.due(2*time.Second, true), true)
+	same(t, "due in the last Reading, 1 ms after a search", p.due(time.Millisecond, true), false)
+	same(t, "due in the last Reading, 2 s after a search", p.due(2*time.Second, true), true)
 }
 
-// A client that is loaded during the run is found within a minute.
+// If the NFS client is loaded during the run, it is found within a minute.
 func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	client := filepath.Join(h.proc, "fs", "nfsfs")
 	hidden := client + "-hidden"
 	must(t, os.Rename(client, hidden))
 	r := h.begin()
-	same(t, "without the client", []any{bytesOf(NFSMounts, r), r.Skipped[NFSMounts], failedOptional(r)}, []any{[]string(nil), false, nil})
+	same(t, "mounts without the client", []any{bytesOf(NFSMounts, r), r.Skipped[NFSMounts], failedOptional(r)}, []any{[]string(nil), false, nil})
 	must(t, os.Rename(hidden, client))
-	same(t, "within the minute", bytesOf(NFSMounts, h.after(59*time.Second)), []string(nil))
+	same(t, "mounts within the minute", bytesOf(NFSMounts, h.after(59*time.Second)), []string(nil))
 
-	// It was mounted 83520 s ago, outside of our view: its earlier bytes do not belong to the run.
-	same(t, "after the minute", bytesOf(NFSMounts, h.after(time.Second)), []string{"0:45 1788561151 39087991255"})
+	// The file system was mounted 83520 s ago but was not visible. Its earlier bytes do not belong to the run.
+	same(t, "mounts after the minute", bytesOf(NFSMounts, h.after(time.Second)), []string{"0:45 1788561151 39087991255"})
 	must(t, os.Rename(h.mountstats(), h.mountstats()+"-hidden"))
 	r = h.after(time.Second)
 	if !errors.Is(r.Failed[SourceNFS], fs.ErrNotExist) || r.Devices[NFSMounts] != nil {
-		t.Errorf("without mountstats: failure %v, devices %v; want ErrNotExist, none",
+		t.Errorf("without mountstats: failure = %v, devices = %v; want ErrNotExist and no devices",
 			r.Failed[SourceNFS], r.Devices[NFSMounts])
 	}
 	must(t, os.Rename(h.mountstats()+"-hidden", h.mountstats()))
-	same(t, "when it is back", bytesOf(NFSMounts, h.after(time.Minute)), []string{"0:45 1788561151 39087991255"})
+	same(t, "mounts when mountstats is back", bytesOf(NFSMounts, h.after(time.Minute)), []string{"0:45 1788561151 39087991255"})
 }
 
-// A file system that the job has mounted, itself or with an automounter, counts from its first byte.
+// A file system that the job has mounted, directly or through an automounter, counts from its first byte.
 func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	stats, err := os.ReadFile(h.mountstats())
@@ -221,32 +221,32 @@ func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 	const home = "0:45 1788561151 39087991255"
 	add(`/data/a\040b`, "0:50", "/data", "3")
 	r := h.after(10 * time.Second)
-	same(t, "a new one", bytesOf(NFSMounts, r), []string{home, "0:50 1788561151 39087991255 F"})
-	same(t, "its place", r.Mounts[1].Paths, []string{"/data/a b"})
-	same(t, "a second later", bytesOf(NFSMounts, h.after(time.Second)), []string{home, "0:50 1788561151 39087991255"})
+	same(t, "mounts with a new one", bytesOf(NFSMounts, r), []string{home, "0:50 1788561151 39087991255 F"})
+	same(t, "path of the new mount", r.Mounts[1].Paths, []string{"/data/a b"})
+	same(t, "mounts a second later", bytesOf(NFSMounts, h.after(time.Second)), []string{home, "0:50 1788561151 39087991255"})
 
-	// An old one that is now bound to a visible place.
+	// An old mount that is now bound to a visible path.
 	add("/opt", "0:51", "/opt", "4000")
-	same(t, "an old one", bytesOf(NFSMounts, h.after(time.Second))[2], "0:51 1788561151 39087991255")
+	same(t, "old mount that became visible", bytesOf(NFSMounts, h.after(time.Second))[2], "0:51 1788561151 39087991255")
 
-	// Unmounted and mounted again between two Readings, with the same number.
+	// A mount that was unmounted and mounted again between two Readings, with the same ID.
 	edit(t, h.mountstats(), "age:\t3\n", "age:\t1\n")
-	same(t, "mounted again", bytesOf(NFSMounts, h.after(time.Second))[1], "0:50 1788561151 39087991255 F")
+	same(t, "mount that was mounted again", bytesOf(NFSMounts, h.after(time.Second))[1], "0:50 1788561151 39087991255 F")
 
 	for file, data := range map[string][]byte{h.mountstats(): stats, h.mountinfo(): info} {
 		must(t, os.WriteFile(file, data, 0o666))
 	}
-	same(t, "unmounted", bytesOf(NFSMounts, h.after(time.Second)), []string{home})
+	same(t, "mounts after an unmount", bytesOf(NFSMounts, h.after(time.Second)), []string{home})
 }
 
-// A mount outside of our root directory is in mountstats only: the job cannot use it either.
+// A mount outside perfagent's root directory is only in mountstats. The job cannot use it either.
 func TestReader_OmitsNFSMountsOutsideTheRoot(t *testing.T) {
 	h := openOptional(t, "nfs-bound")
 	edit(t, h.mountinfo(), "/mnt/nfs/test rw shared:144", "/elsewhere rw shared:144")
 	edit(t, h.mountstats(), "mounted on /mnt/nfs/test with", "mounted on /unseen with")
 	r := h.begin()
 	same(t, "mounts", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
-	same(t, "places", r.Mounts[0].Paths, []string{"/mnt/nfs/test-dupe"})
+	same(t, "paths", r.Mounts[0].Paths, []string{"/mnt/nfs/test-dupe"})
 }
 
 func TestReader_RejectsDamagedNFSStats(t *testing.T) {
@@ -262,30 +262,30 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 		edit(t, h.mountstats(), c.old, c.now)
 		r := h.begin()
 		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), h.mountstats()) {
-			t.Errorf("%s: failure %v, want one with %q and the path", c.now, err, c.why)
+			t.Errorf("%s: failure = %v, want one with %q and the path", c.now, err, c.why)
 		}
 		if len(r.Devices[NFSMounts]) > 0 {
-			t.Errorf("%s: mounts %v, want none", c.now, bytesOf(NFSMounts, r))
+			t.Errorf("%s: mounts = %v, want none", c.now, bytesOf(NFSMounts, r))
 		}
 	}
 
-	// The other mounts count.
+	// All other mounts count.
 	h := openOptional(t, "nfs-bound")
 	edit(t, h.mountstats(), "READ: 1298 1298 0 207680 1210292152 6 79386 79407\n\t       WRITE: 0 0 0 0 0 0 0 0\n\ndevice", "READ: x\n\ndevice")
 	r := h.begin()
-	same(t, "the others", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
+	same(t, "mounts other than the damaged one", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
 	if r.Failed[SourceNFS] == nil {
-		t.Error("a damaged entry caused no failure")
+		t.Error("no failure for a damaged entry")
 	}
 }
 
-// A kernel that hangs costs a fifth of a second once, and nothing later.
+// A kernel that hangs delays one Reading by 200 ms, and later Readings not at all.
 func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openOptional(t, "nfs-4.1")
 		h.disks.timeout = statfsTimeout
 		must(t, os.Remove(h.mountstats()))
-		if err := unix.Mkfifo(h.mountstats(), 0o600); err != nil { // a pread of it is an error
+		if err := unix.Mkfifo(h.mountstats(), 0o600); err != nil { // pread of a FIFO fails
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
@@ -294,23 +294,23 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 		begin := time.Now()
 		r := h.begin()
 		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
-			t.Errorf("failure %v, want one on the timeout of 200 ms", err)
+			t.Errorf("failure = %v, want a timeout after 200 ms", err)
 		}
 		if took := time.Since(begin); took > 0 {
-			t.Errorf("the Reading waited %v for a pending call, want no wait", took)
+			t.Errorf("Read waited %v for a pending call, want no wait", took)
 		}
 		close(release)
 	})
 }
 
-// nfsReader replaces the host's NFS reader by one that the test can access.
+// nfsReader replaces the host's NFS reader with a reader that the test can access.
 func (h *optionalHost) nfsReader() *mountReader {
 	n := newNFS(h.Reader)
 	h.devices[NFSMounts] = n.read
 	return n
 }
 
-// asNobody runs do, which must stay on its thread, as an unprivileged user.
+// asNobody runs do as an unprivileged user. do must stay on its thread.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -324,7 +324,7 @@ func asNobody(t *testing.T, do func()) {
 	do()
 }
 
-// A source that only root may read is no failure.
+// A source that only root may read is not a failure.
 func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 	closed := func(h *optionalHost, path string) {
 		for _, dir := range []string{h.proc, h.sys} {
@@ -338,14 +338,14 @@ func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 	closed(h, h.mountstats())
 	asNobody(t, func() {
 		a := h.nfsReader().readMounts()
-		same(t, "nfs", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
+		same(t, "NFS: forbidden, mounts and error", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
 	h = openOptional(t, "lustre-2.14")
 	closed(h, filepath.Join(h.sys, "kernel", "debug"))
 	asNobody(t, func() {
 		a := newLustre(h.Reader).readMounts()
-		same(t, "lustre", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
+		same(t, "Lustre: forbidden, mounts and error", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
 	h = openOptional(t, "intel-four")

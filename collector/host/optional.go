@@ -8,7 +8,7 @@ import (
 )
 
 // The optional sources, which most hosts do not have: network file systems, energy counters, sensors and throttling of
-// CPUs. A run on a host without them pays for one search, after the job's start, and another one each minute.
+// CPUs. On a host without them, a run searches for them after the job's start and once a minute.
 const (
 	SourceNFS     = "nfs"
 	SourceLustre  = "lustre"
@@ -16,7 +16,7 @@ const (
 	SourceThermal = "thermal"
 )
 
-// RootOnly is the reason code of a source that exists but that only root may read.
+// RootOnly is the reason code for a source that only root may read.
 const RootOnly series.ReasonCode = "root_only"
 
 // OptionalDevices is the part of a Reading that comes from optional sources. The field of a source that the host does
@@ -26,7 +26,7 @@ type OptionalDevices struct {
 	Mounts  []Mount
 	Energy  *Energy
 	Thermal *Thermal
-	// Missing lists the sources that exist but that we may not read.
+	// Missing lists the sources that exist but that perfagent may not read.
 	Missing []series.Missing
 }
 
@@ -34,15 +34,15 @@ type OptionalDevices struct {
 // is mounted in several places is one Mount.
 type Mount struct {
 	Kind   DeviceKind
-	ID     string // the name of its Device: NFS's superblock "0:45", or Lustre's directory
+	ID     string // name of its Device: for NFS the superblock "0:45", for Lustre the directory
 	Type   string // "nfs", "nfs4", "lustre"
-	Source string // "server:/export", or the name of the file system; the first one if there are several
+	Source string // "server:/export" or the name of the file system; the first of several
 	Paths  []string
-	Age    uint64 // seconds since it was mounted; 0 = unknown, as for Lustre, where all mounts are visible
+	Age    uint64 // seconds since it was mounted; 0 = unknown, as for Lustre (all mounts are visible)
 	Added  bool   // mounted since the previous Reading
 	// Read and Written are bytes.
 	Read, Written uint64
-	Unit          time.Duration // of the times in Ops
+	Unit          time.Duration // unit of the times in Ops
 	Ops           []MountOp     // operations that were called at least once
 }
 
@@ -51,17 +51,17 @@ type Mount struct {
 type MountOp struct {
 	Name  string
 	Calls uint64
-	// Sent counts transmissions of calls, Timeouts the calls that the server did not answer in time. Both are 0 for
-	// Lustre, which does not count them.
+	// Sent counts the transmissions of calls, Timeouts the calls that the server did not answer in time. Both are 0 for
+	// Lustre, which has no such counters.
 	Sent, Timeouts uint64
-	// Queue is the time until a call was sent, RTT the time from then to the reply, Execute the total. Lustre reports
+	// Queue is the time until calls were sent, RTT the time from there to the reply, and Execute the total. Lustre reports
 	// only Execute.
 	Queue, RTT, Execute uint64
 }
 
 // Energy holds the host's energy counters.
 type Energy struct {
-	At    time.Duration // when they were read, on the monotonic clock
+	At    time.Duration // time of the reading on the monotonic clock
 	Stale bool          // from an earlier Reading
 	Zones []EnergyZone
 }
@@ -73,7 +73,7 @@ type EnergyZone struct {
 	Range       uint64 // in microjoules; 0 = unknown
 }
 
-// Thermal is the temperature of the host's CPUs, and how often they were throttled because of heat.
+// Thermal holds the temperature of the host's CPUs, and how often they were throttled because of heat.
 type Thermal struct {
 	Celsius float64 // of the hottest package; NaN = unknown
 	// Throttles is nil if the counters were not due.
@@ -88,20 +88,21 @@ type ThrottleCounter struct {
 	Timed  bool   // the kernel reports Millis
 }
 
-// errNotDue is returned for an optional source that was read a moment ago.
+// errNotDue is the error of an optional source that is not due, because it was read a moment ago.
 var errNotDue = errors.New("not due")
 
 const (
-	// optionalInterval is how often an optional source that the host has is read. It is less than a second, so that
-	// each one-second sample has a new value.
+	// optionalInterval is the interval at which the optional sources of the host are read. It is less than a second, so
+	// that each one-second sample has a new value.
 	optionalInterval = 900 * time.Millisecond
-	// optionalCostRatio times the duration of a read is the shortest pause until the next one: on a host with hundreds
-	// of mounts the kernel formats the counters of all on each read.
+	// optionalCostRatio times the duration of a read is the shortest pause until the next read. On a host with hundreds of
+	// mounts, the kernel formats the counters of all mounts for each read.
 	optionalCostRatio = 1000
 )
 
-// A pollTimer schedules the reads of an optional source. It is due in the first and the last Reading. In between it is
-// due every rescanInterval on a host without the source, or else every optionalInterval or less often.
+// A pollTimer schedules the reads of an optional source. The source is due in the first and the last Reading. Between
+// them, it is due every rescanInterval if the host does not have it, and otherwise every optionalInterval or less
+// often.
 type pollTimer struct {
 	polled, present bool
 	last            time.Duration // when it was last read
@@ -125,7 +126,7 @@ func (p *pollTimer) done(now, took time.Duration, there bool) {
 	*p = pollTimer{polled: true, present: there, last: now, took: took}
 }
 
-// ReadDeferred reads the optional sources, which Baseline left out because the job was waiting. It returns nil if
+// ReadDeferred reads the optional sources, which Baseline skipped because the job was waiting. It returns nil if
 // another perfagent measures the host.
 func (r *Reader) ReadDeferred(base *Reading) *Reading {
 	if r.job.jobOnly {

@@ -7,9 +7,9 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// BenchmarkOptionalDevices measures optional sources: on a host without them the search after the job's start and each
-// Reading, on a host with them a Reading in which all are due. The files are on a normal file system, so the kernel's
-// cost of generating them is not included.
+// BenchmarkOptionalDevices measures optional sources. On a host without them, it measures the search after the job's
+// start and each Reading; on a host with them, a Reading in which all are due. The files are on a normal file system,
+// so the kernel's cost of generating them is not included.
 func BenchmarkOptionalDevices(b *testing.B) {
 	for _, name := range []string{"nfs-4.1", "lustre-2.14", "intel-four", "intel"} {
 		h := openOptional(b, name)
@@ -18,7 +18,7 @@ func BenchmarkOptionalDevices(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			defer collectortest.CPUPerOp(b)()
 			for b.Loop() {
-				h.now += 10 * time.Second // less than a minute: mountinfo and cores are not read each time
+				h.now += 10 * time.Second // less than a minute, so mountinfo and cores are not read each time
 				out := &Reading{At: instant(h.now)}
 				h.readOptional(out)
 				h.readThermal(out)
@@ -49,8 +49,8 @@ func BenchmarkOptionalDevices(b *testing.B) {
 	})
 }
 
-// Without optional sources a Reading pays only a few comparisons for them.
-func TestReader_AbsentSourcesCostNothing(t *testing.T) {
+// On a host without optional sources, they cost a Reading only a few comparisons.
+func TestReader_AbsentSourcesNeedNoAllocations(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	r := NewReader(Options{Proc: proc, Sys: sys})
 	defer r.Close()
@@ -59,7 +59,7 @@ func TestReader_AbsentSourcesCostNothing(t *testing.T) {
 	r.vmBegun = out.At.Mono - time.Minute
 	r.readThermal(out)
 	if n := testing.AllocsPerRun(100, func() { r.readOptional(out); r.readThermal(out) }); n != 0 {
-		t.Errorf("absent sources cost %v allocations per Reading, want 0", n)
+		t.Errorf("%v allocations per Reading for absent sources, want 0", n)
 	}
-	same(t, "what is there", out.OptionalDevices, OptionalDevices{})
+	same(t, "optional devices", out.OptionalDevices, OptionalDevices{})
 }

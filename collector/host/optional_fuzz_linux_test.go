@@ -11,22 +11,22 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// fileOfOptional returns a file of a host of testdata/optional.
+// fileOfOptional returns the content of a file of a host of testdata/optional.
 func fileOfOptional(f *testing.F, name, path string) []byte {
 	f.Helper()
 	proc, sys := collectortest.OptionalDevices(f, name)
 	root, path, _ := strings.Cut(path, "/")
 	paths, _ := filepath.Glob(filepath.Join(map[string]string{"proc": proc, "sys": sys}[root], path))
 	if len(paths) != 1 {
-		f.Fatalf("%d files %s", len(paths), path)
+		f.Fatalf("%d files match %s, want 1", len(paths), path)
 	}
 	data, err := os.ReadFile(paths[0])
 	must(f, err)
 	return data
 }
 
-// FuzzMountstats: whatever the two files contain, each superblock occurs once, has a path, and was in mountinfo; and
-// reading the same files again gives the same result.
+// FuzzMountstats checks that, for any content of the two files, each superblock occurs once, has a path, and was in
+// mountinfo, and that a second read of the same files gives the same result.
 func FuzzMountstats(f *testing.F) {
 	for _, name := range []string{"nfs-shared", "nfs-bound", "nfs-4.1", "nfs-rdma"} {
 		f.Add(fileOfOptional(f, name, "proc/1/mountstats"), fileOfOptional(f, name, "proc/1/mountinfo"))
@@ -47,24 +47,24 @@ func FuzzMountstats(f *testing.F) {
 			known := slices.ContainsFunc(files.mountPoints, func(s mountPoint) bool { return s.superblock == m.ID && s.fstype == m.Type })
 			again := slices.ContainsFunc(mounts[:i], func(o Mount) bool { return o.ID == m.ID })
 			if m.ID == "" || len(m.Paths) == 0 || !known || again || !isNFS([]byte(m.Type)) {
-				t.Fatalf("mount %+v, want a new one with an ID and a path, of the mount points %+v",
+				t.Fatalf("mount = %+v, want one not seen before, with an ID and a path, among the mount points %+v",
 					m, files.mountPoints)
 			}
 			for _, op := range m.Ops {
 				if op.Name == "" || op.Calls == 0 {
-					t.Fatalf("%+v", op)
+					t.Fatalf("operation = %+v, want one with a name and calls", op)
 				}
 			}
 		}
 		twice, errTwice := read()
-		same(t, "the second time", twice, mounts)
+		same(t, "mounts of the second read", twice, mounts)
 		if (err == nil) != (errTwice == nil) {
-			t.Fatalf("first read: error %v, second: %v; want an error in both or none", err, errTwice)
+			t.Fatalf("error of first read = %v, of second read = %v; want errors in both or in neither", err, errTwice)
 		}
 	})
 }
 
-// FuzzLlite: the statistics of Lustre's mounts are parsed or rejected, and unknown lines change nothing.
+// FuzzLlite checks that the statistics of a Lustre mount are parsed or rejected, and that unknown lines change nothing.
 func FuzzLlite(f *testing.F) {
 	f.Add(fileOfOptional(f, "lustre-2.10", "proc/fs/lustre/llite/*/stats"))
 	f.Add(fileOfOptional(f, "lustre-2.14", "sys/kernel/debug/lustre/llite/*/stats"))
@@ -73,21 +73,21 @@ func FuzzLlite(f *testing.F) {
 		err := parseLlite(data, &m)
 		errMore := parseLlite(append(append([]byte("ioctl 114 samples [reqs]\n"), data...), "\nsnapshot_time 1 secs.nsecs\n"...), &more)
 		if (err == nil) != (errMore == nil) {
-			t.Fatalf("error %v, with unknown lines added %v; want an error in both or none", err, errMore)
+			t.Fatalf("error = %v, with unknown lines added = %v; want errors in both cases or in neither", err, errMore)
 		}
 		if err == nil {
-			same(t, "with others", more, m)
+			same(t, "mount with unknown lines added", more, m)
 		}
 		for _, op := range m.Ops {
 			if op.Name == "" || op.Name == "openclosetime" {
-				t.Fatalf("%+v", op)
+				t.Fatalf("operation = %+v, want a name, and not one of an unknown line", op)
 			}
 		}
 	})
 }
 
-// FuzzHeatAndEnergy: whatever sysfs contains about zones, sensors, counters and CPUs, the result is within bounds, or
-// there is an error.
+// FuzzHeatAndEnergy checks that, for any content of the sysfs files of zones, sensors, counters and CPUs, the result is
+// within bounds or there is an error.
 func FuzzHeatAndEnergy(f *testing.F) {
 	f.Add("package-0\n", "240422366267\n", "262143328850\n", "coretemp\n", "Package id 0\n", "55000\n", "0-1,4\n", "30\n")
 	f.Add("dram", "1", "", "k10temp", "Tctl", "-1", "", "x")
@@ -117,15 +117,15 @@ func FuzzHeatAndEnergy(f *testing.F) {
 		r.readOptional(out)
 		r.readThermal(out)
 		for source, err := range out.Failed {
-			if strings.Contains(err.Error(), "damaged kernel file") { // guard's text for a panic
+			if strings.Contains(err.Error(), "damaged kernel file") { // how guard reports a panic
 				t.Fatalf("reading %s panicked: %v", source, err)
 			}
 		}
 		if h := out.Thermal; h != nil && h.Celsius <= 0 || h != nil && h.Celsius > maxCelsius {
-			t.Fatalf("temperature %v °C, want one above 0 and at most %d", h.Celsius, maxCelsius)
+			t.Fatalf("temperature = %v °C, want one above 0 and at most %d", h.Celsius, maxCelsius)
 		}
 		if e := out.Energy; e != nil && len(e.Zones) > 1 {
-			t.Fatalf("zones %+v of one file, want at most 1", e.Zones)
+			t.Fatalf("zones of one file = %+v, want at most 1", e.Zones)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// optionalSources is the state of the optional sources. Their readers append to mounts and missing, which are for the
+// optionalSources is the state of the optional sources. Their readers append to mounts and missing, which belong to the
 // current Reading.
 type optionalSources struct {
 	mounts  []Mount
@@ -21,8 +21,8 @@ type optionalSources struct {
 	thermal thermalReader
 }
 
-// readOptional reads network file systems and energy counters. Its first call, which opens their readers, is after the
-// job has started.
+// readOptional reads network file systems and energy counters. Its first call opens their readers and takes place after
+// the job has started.
 func (r *Reader) readOptional(out *Reading) {
 	r.optional.mounts, r.optional.missing = nil, nil
 	for k := range deviceKinds {
@@ -51,7 +51,7 @@ func (r *Reader) readThermal(out *Reading) {
 	out.try(SourceThermal, func() (err error) { out.Thermal, err = r.optional.thermal.read(r, out.At.Mono); return err })
 }
 
-// isForbidden reports whether err means that we may not read an existing file.
+// isForbidden reports whether err means that this user may not read an existing file.
 func isForbidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
 // checkOpen returns an error if the file at path cannot be opened for reading.
@@ -69,7 +69,7 @@ func (s *scratch) count(path string) (uint64, error) {
 	return numberIn(path, data, err)
 }
 
-// readCount reads the number in the file at path, which it does not keep open.
+// readCount reads the number in the file at path. It does not keep the file open.
 func readCount(path string) (uint64, error) {
 	data, err := readStart(path, 64)
 	return numberIn(path, data, err)

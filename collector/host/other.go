@@ -41,7 +41,7 @@ func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	return classes
 }
 
-// freeSpace reads the free space through gopsutil, without inodes, which it does not know on every system.
+// freeSpace reads the free space through gopsutil. It omits inodes, which gopsutil does not report on every system.
 func freeSpace(path string) (FreeSpace, error) {
 	u, err := gopsutilUsage(path)
 	return FreeSpace{Path: path, FreeMB: float64(u.Available) / mib, Inodes: series.Unknown()}, err
@@ -59,7 +59,7 @@ func Now() Instant {
 	return Instant{Wall: time.Now().Round(0), Mono: mono, Boot: mono}
 }
 
-// describe does nothing: Info has all that this system reports.
+// describe does nothing, because Info already has all that this system reports.
 func (r *Reader) describe(*Info) {}
 
 // scratch is empty, because a Reader keeps no files or buffers on this system.
@@ -69,7 +69,7 @@ func newScratch(string) scratch { return scratch{} }
 
 func (s *scratch) close() {}
 
-// The sources below exist only on Linux, so elsewhere they are not reported as missing.
+// The sources below exist only on Linux, so they are not reported as missing on this system.
 
 func (r *Reader) readLoad() (l Load, err error)                            { return l, errAbsent }
 func (r *Reader) readVM() (v VMStat, err error)                            { return v, errAbsent }
@@ -101,7 +101,7 @@ type kernelLog struct{}
 func openKernelLog() *kernelLog { return nil }
 func (*kernelLog) close()       {}
 
-// WatchOOMKills, Victims and resolveVictims do nothing, because OOM kills are unknown on this system.
+// WatchOOMKills, Victims and resolveVictims do nothing, because this system does not report OOM kills.
 func (r *Reader) WatchOOMKills()                   {}
 func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
 func (r *Reader) resolveVictims()                  {}

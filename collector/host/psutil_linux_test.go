@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// treesScript prints psutil's numbers for each tree on its command line.
+// treesScript prints psutil's numbers for each tree given on the command line.
 const treesScript = `
 import json, sys, warnings
 import psutil
@@ -28,7 +28,7 @@ for tree in sys.argv[1:]:
 print(json.dumps(out))
 `
 
-// A psutilTree is treesScript's result for a tree.
+// A psutilTree is the result of treesScript for a tree.
 type psutilTree struct {
 	Memory [3]float64
 	CPU    [][]float64
@@ -39,12 +39,12 @@ type psutilTree struct {
 func TestReader_AgreesWithPsutil(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(collectortest.Root(t), "testdata/proc/*"))
 	if err != nil || len(dirs) < 20 {
-		t.Fatalf("%d trees, %v", len(dirs), err)
+		t.Fatalf("%d trees, error %v; want at least 20", len(dirs), err)
 	}
 	var trees []string
 	for _, dir := range dirs {
 		base := filepath.Base(dir)
-		// psutil cuts off the first two lines of net/dev, whatever they are.
+		// psutil always skips the first two lines of net/dev.
 		if !strings.HasPrefix(base, "damaged-") && base != "netdev-without-headings" {
 			trees = append(trees, dir)
 		}
@@ -56,17 +56,17 @@ func TestReader_AgreesWithPsutil(t *testing.T) {
 		t.Run(filepath.Base(tree), func(t *testing.T) {
 			r := openFixture(t, filepath.Base(tree))
 			r.hostProc = false // psutil does not read another host's process 1
-			same(t, "psutil and we", ours(t, r), want[tree])
+			same(t, "numbers compared with psutil's", ours(t, r), want[tree])
 		})
 	}
 }
 
-// ours converts a Reading to psutil's form.
+// ours takes a Reading and converts it to psutil's form.
 func ours(t *testing.T, r *Reader) psutilTree {
 	t.Helper()
 	got := r.Read()
 	if failed := failedOf(got); len(failed) > 0 {
-		t.Fatalf("failures %v, want none", failed)
+		t.Fatalf("failures = %v, want none", failed)
 	}
 	out := psutilTree{Memory: [3]float64{float64(got.Memory.Total), float64(got.Memory.Available), got.Memory.Percent()},
 		Disks: map[string][2]uint64{}, NICs: map[string][2]uint64{}}

@@ -20,7 +20,7 @@ type Reader struct {
 	now       func() Instant
 	realTime  bool // now reads the machine's clocks
 	job       jobReader
-	start     Instant       // of the baseline
+	start     Instant       // time of the baseline
 	log       *kernelLog    // nil = the log cannot be read
 	lastVM    VMStat        // values of the last read of /proc/vmstat
 	vmKnown   bool          // lastVM is set
@@ -41,9 +41,9 @@ const (
 
 // Options configures a Reader. The zero value reads this host, without a job.
 type Options struct {
-	// Gopsutil reads CPU times, memory, disks, network and load through gopsutil on Linux too.
+	// Gopsutil makes the Reader use gopsutil on Linux as well, for CPU times, memory, disks, network and load.
 	Gopsutil bool
-	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). In a sidecar these are the host's, mounted
+	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). In a sidecar, they are the host's, mounted
 	// elsewhere (HOST_PROC, HOST_SYS).
 	Proc, Sys string
 	// DiskPaths are the file systems to measure (none = "/").
@@ -60,7 +60,7 @@ type Options struct {
 	JobOnly bool
 }
 
-// NewReader returns a Reader, which has read nothing yet. The caller must close it.
+// NewReader returns a Reader. It does not read anything yet. The caller must close the Reader.
 func NewReader(o Options) *Reader {
 	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, name: Auto}
 	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job), helper: newHelper(),
@@ -103,11 +103,11 @@ func NewReader(o Options) *Reader {
 	return r
 }
 
-// Name returns Gopsutil if the Options asked for it, else Auto.
+// Name returns Gopsutil if Options.Gopsutil was set, else Auto.
 func (r *Reader) Name() string { return r.name }
 
 // Close closes the files that the Reader keeps open, including the files of the job's Group and Tree. It does not wait
-// for calls that hang, which end with the program. A Reader may be used again after Close.
+// for calls that hang; they end with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.log.close()
 	r.log = nil
@@ -137,19 +137,18 @@ func (r *Reader) Now() Instant { return r.now() }
 // Job returns the options of the job.
 func (r *Reader) Job() JobOptions { return r.job.JobOptions }
 
-// JobTree returns a copy of the job's processes for another goroutine, as of the newest Reading, or nil if they cannot
-// be found. Call it from the goroutine that takes the Readings.
+// JobTree returns a copy of the job's process tree at the newest Reading, for another goroutine. It returns nil if the
+// processes cannot be found. Call it from the goroutine that takes the Readings.
 func (r *Reader) JobTree() *process.Tree { return r.job.tree.copy() }
 
 // DiskPaths returns the file systems that are measured.
 func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 
-// Baseline takes the Reading that a run starts from. The job waits for it, so it reads only counters, without the
-// classes of devices: gauges need no baseline, a file system may hang, and only the later of two Readings needs
-// classes.
+// Baseline takes the Reading at the start of a run. The job waits for it, so it reads only counters, and no classes of
+// devices. Gauges need no baseline, a file system may hang, and only the later of two Readings needs classes.
 func (r *Reader) Baseline() *Reading {
 	out := r.begin()
-	if r.job.Source != "" { // the job does not run yet, so its OOM kills will be logged later
+	if r.job.Source != "" { // the job is not running yet, so its OOM kills will be logged later
 		r.log.close()
 		r.start, r.log = out.At, openKernelLog()
 	}
@@ -196,7 +195,7 @@ func (r *Reader) Read() *Reading {
 	return out
 }
 
-// begin returns an empty Reading for this instant, with the memory of a reused one if there is any.
+// begin returns an empty Reading for this instant. It reuses the memory of a Reading passed to Reuse, if there is any.
 func (r *Reader) begin() *Reading {
 	if n := len(r.spare); n > 0 {
 		out := r.spare[n-1]
@@ -207,7 +206,7 @@ func (r *Reader) begin() *Reading {
 	return &Reading{At: r.now()}
 }
 
-// Reuse takes back a Reading of this Reader that is no longer referenced. A later Reading reuses its memory.
+// Reuse takes back a Reading of this Reader to which no references remain. A later Reading reuses its memory.
 func (r *Reader) Reuse(old *Reading) { r.spare = append(r.spare, old) }
 
 // readGauges reads the host's gauges.
@@ -221,7 +220,7 @@ func (r *Reader) readGauges(out *Reading) {
 	}
 }
 
-// Memory reads the host's memory. Its Total is 0 if it is unknown, or if another perfagent measures the host.
+// Memory reads the host's memory. Total is 0 if the memory is unknown or another perfagent measures the host.
 func (r *Reader) Memory() (m Memory) {
 	if !r.job.jobOnly {
 		_ = guard(func() (err error) { m, err = r.readMemory(); return err })
@@ -229,14 +228,14 @@ func (r *Reader) Memory() (m Memory) {
 	return m
 }
 
-// Final takes the last Reading of a run. It also reads what Read reads only now and then.
+// Final takes the last Reading of a run. It includes sources that Read reads only occasionally.
 func (r *Reader) Final() *Reading {
 	r.job.final()
 	return r.Read()
 }
 
 // readCounters reads the host's counters. If another perfagent measures the host, it reads only the OOM kills, which
-// show how the job died.
+// explain how the job died.
 func (r *Reader) readCounters(out *Reading) {
 	r.readVMWhenDue(out)
 	if r.job.jobOnly {
@@ -268,14 +267,14 @@ func (r *Reader) readCounters(out *Reading) {
 }
 
 const (
-	// vmEvery is how often /proc/vmstat is read. It is rare because the kernel sums the counters of all CPUs for each
-	// of the 150 lines, and perfagent needs only four.
+	// vmEvery is the interval at which /proc/vmstat is read. It is long because the kernel sums the counters of all CPUs
+	// for each of the 150 lines, although perfagent needs only four.
 	vmEvery = 5 * time.Second
-	// vmFirst is for how long every Reading reads /proc/vmstat, so that even a short job gets data points.
+	// vmFirst is the time for which every Reading reads /proc/vmstat, so that even a short job gets data points.
 	vmFirst = 20 * time.Second
 )
 
-// readVMWhenDue sets out.VM from /proc/vmstat or, if that is not due, from the last read.
+// readVMWhenDue sets out.VM from /proc/vmstat or, if the file is not due, from the last read.
 func (r *Reader) readVMWhenDue(out *Reading) {
 	vm, known := &out.buffers.vm, r.vmKnown
 	if r.vmDue(out.At.Mono) {

@@ -20,8 +20,8 @@ const (
 	SourceDiskIO  = "disk_io" // bytes of block devices
 	SourceNetwork = "network"
 
-	SourceLoad     = "load"     // tasks that want to run
-	SourceSwap     = "swap"     // pages moved to and from swap
+	SourceLoad     = "load"     // tasks running or waiting to run
+	SourceSwap     = "swap"     // pages moved from and to swap
 	SourcePressure = "pressure" // PSI of the host
 	SourceJob      = "job"      // usage of the job
 	SourceCgroup   = "cgroup"   // the job's control group and its limits
@@ -46,8 +46,8 @@ type Instant struct {
 	Boot time.Duration // CLOCK_BOOTTIME
 }
 
-// A Reading holds the kernel's counters and gauges at one instant. A part is nil if its source failed; Failed then has
-// the error, by source. Counters count from boot.
+// A Reading holds the kernel's counters and gauges at one instant. A part is nil if its source failed; Failed then
+// holds the error of the source. Counters count from boot.
 type Reading struct {
 	At     Instant
 	CPU    []CPUTimes
@@ -55,7 +55,7 @@ type Reading struct {
 	Disk   []DiskUsage
 	// Devices lists every device of each kind; nil if the kind was not read.
 	Devices [NumDeviceKinds][]Device
-	// Skipped reports which kinds have no Devices because they were read a moment ago, and were not due.
+	// Skipped reports which kinds have no Devices because they were read a moment ago and are not due.
 	Skipped [NumDeviceKinds]bool
 	OptionalDevices
 	Load *Load
@@ -69,7 +69,7 @@ type Reading struct {
 	buffers readingBuffers
 }
 
-// A readingBuffers is the reusable memory of a Reading: what its pointers point to, and slices with spare capacity.
+// A readingBuffers is the reusable memory of a Reading: the targets of its pointers, and slices with spare capacity.
 type readingBuffers struct {
 	memory   Memory
 	load     Load
@@ -84,11 +84,11 @@ type readingBuffers struct {
 	devices [NumDeviceKinds][]Device
 }
 
-// Load is the number of tasks that want to run on the host (/proc/loadavg).
+// Load is the number of tasks on the host that are running or waiting to run (/proc/loadavg).
 type Load struct {
 	Load1     float64 // mean of the last minute, including uninterruptible sleep
-	Running   float64 // at the moment, running or waiting for a CPU
-	NewestPID int64   // the newest process or thread, in our PID namespace; 0 = unknown
+	Running   float64 // tasks that are running or waiting for a CPU now
+	NewestPID int64   // newest process or thread, in perfagent's PID namespace; 0 = unknown
 }
 
 // A FileError is the reason why one file of a source could not be used. Other files of the source may be valid.
@@ -108,7 +108,7 @@ func (r *Reading) newJobUsage() *JobUsage {
 	return &r.buffers.job
 }
 
-// failFiles records the errors in failed, which are by file name.
+// failFiles records the errors in failed, which maps file names to errors.
 func (r *Reading) failFiles(source string, failed map[string]error) {
 	if err := fileErrors(failed); err != nil {
 		r.fail(source, err)
@@ -127,7 +127,7 @@ func fileErrors(failed map[string]error) error {
 	return errors.Join(errs...)
 }
 
-// errAbsent is for a source that this system does not have, so that it is not reported as missing.
+// errAbsent is the error of a source that this system does not have. It is not reported as missing.
 var errAbsent = errors.New("absent")
 
 // try runs read and reports whether it succeeded. It records the error for the source, unless the system does not have

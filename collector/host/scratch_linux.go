@@ -9,11 +9,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxProcFile is the maximum size of a kernel file. /proc/stat of the largest hosts, with a count for each interrupt,
-// stays below it.
+// maxProcFile is the maximum size of a kernel file, in bytes. Even on the largest hosts, /proc/stat, with a count for
+// each interrupt, is smaller.
 const maxProcFile = 1 << 20
 
-// scratch is what a Reader reuses between Readings.
+// scratch holds the files and buffers that a Reader reuses between Readings.
 type scratch struct {
 	files                         *procfile.Files
 	paths                         paths
@@ -55,10 +55,10 @@ func readParsed[T any](s *scratch, path string, parse func(data []byte) (T, erro
 	return v, err
 }
 
-// A nameCache caches the names in a source's lines, which are the same in nearly every Reading, to save allocations.
+// A nameCache caches the names in a source's lines to save allocations. They are the same in nearly every Reading.
 type nameCache []string
 
-// at returns name, the name in line i of a source, as a cached string.
+// at returns a cached string for name, the name in line i of a source.
 func (c *nameCache) at(i int, name []byte) string {
 	if i < len(*c) && (*c)[i] == string(name) {
 		return (*c)[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// selfUsage returns the part of the group's numbers that belongs to this process and its helpers. It is zero if they
-// are not in the group.
+// selfUsage returns the usage of this process and its helpers, which the group's numbers include. It is zero if these
+// processes are not in the group.
 func (j *jobReader) selfUsage() process.Usage {
 	if j.Source == JobFromCreated || j.AgentOutsideGroup {
 		return process.Usage{}
@@ -40,7 +40,7 @@ type helper struct {
 	caller      *timeout.Caller[process.Usage]
 }
 
-// helperTimeout is how long a Reading waits for the helper's usage: the driver may block the kernel.
+// helperTimeout is the longest time that a Reading waits for the helper's usage: the driver may block the kernel.
 const helperTimeout = 200 * time.Millisecond
 
 func newHelper() *helper { return &helper{caller: timeout.NewCaller[process.Usage]()} }

@@ -7,12 +7,12 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 )
 
-// A selfLimits holds limits that the job's processes have imposed on themselves, below what the job was given.
+// A selfLimits holds limits that the job's processes have imposed on themselves, below the limits given to the job.
 // Processes that only wait for other processes do not count (process.Tree.Workers).
 type selfLimits struct {
 	cpus int // CPUs that at least one thread may run on; 0 = unknown
-	// known reports whether the control groups of all counted processes are known and the same. If so, groups is their
-	// list in procfs, or "" for the job's initial groups, and pid is one of the processes.
+	// known reports whether the control groups of all counted processes are known and equal. In that case, groups is the
+	// list of the control groups in procfs, or "" for the job's initial groups, and pid is one of the processes.
 	known    bool
 	groups   string
 	pid      int
@@ -34,7 +34,7 @@ func (j *jobReader) setSelfLimits(b selfLimits) {
 			return
 		}
 		group, err := cgroup.Find(cgroup.Options{PID: b.pid, Groups: b.groups})
-		if err != nil { // the process has ended, or its groups are not visible to us
+		if err != nil { // the process has ended, or its groups are not visible
 			return
 		}
 		group.CountTasks(false)
@@ -43,7 +43,7 @@ func (j *jobReader) setSelfLimits(b selfLimits) {
 	j.innerLimits = j.innerGroup.Limits()
 }
 
-// closeInnerGroup closes and forgets the group that the processes had entered.
+// closeInnerGroup closes and resets innerGroup.
 func (j *jobReader) closeInnerGroup() {
 	if j.innerGroup != nil {
 		j.innerGroup.Close()
@@ -51,7 +51,7 @@ func (j *jobReader) closeInnerGroup() {
 	}
 }
 
-// applySelfLimits replaces the limits that the job was given with its self-imposed ones.
+// applySelfLimits replaces the limits given to the job with its self-imposed limits.
 func (j *jobReader) applySelfLimits(use *JobUsage, out *Reading) {
 	given, l := use.Limits, &use.Limits
 	if j.innerGroup != nil {
@@ -75,7 +75,7 @@ func (j *jobReader) applySelfLimits(use *JobUsage, out *Reading) {
 	}
 }
 
-// reclaimInterval is how often the group's Reclaim is read.
+// reclaimInterval is the interval at which the group's Reclaim is read.
 const reclaimInterval = 4900 * time.Millisecond
 
 // readReclaim reads, when due, the Reclaim of the inner group or, if there is none, of the job's group.

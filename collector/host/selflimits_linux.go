@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// maxThreads is the most threads for which the affinity is read at a time, at about 3 µs each.
+	// maxThreads is the largest number of threads for which the affinity is read at a time. It takes about 3 µs per
+	// thread.
 	maxThreads = 1024
-	// maxEnvirons is the most environments that are read at a time, at about 15 µs each.
+	// maxEnvirons is the largest number of environments that are read at a time. It takes about 15 µs per environment.
 	maxEnvirons = 256
 	// maxEnviron is the maximum size of an environment, in bytes.
 	maxEnviron = 1 << 20
 )
 
-// affinity returns on how many CPUs the process may run; 0 = unknown. pid 0 means this process.
+// affinity returns the number of CPUs on which the process may run; 0 = unknown. pid 0 means this process.
 func affinity(pid int) int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(cmp.Or(pid, unix.Getpid()), &set) != nil {
@@ -50,8 +51,8 @@ func (j *jobTree) readSelfLimits(pids []int, q treeRequest) selfLimits {
 	return b
 }
 
-// cpusOf returns on how many CPUs at least one thread of the processes may run. It stops counting at the number of CPUs
-// that this process may use. It returns 0 if the affinity of any thread is unknown.
+// cpusOf returns the number of CPUs on which at least one thread of the processes may run. It stops counting at the
+// number of CPUs that this process may use. It returns 0 if the affinity of any thread is unknown.
 func cpusOf(pids []int) int {
 	var union, set unix.CPUSet
 	enough, left := affinity(0), maxThreads
@@ -81,9 +82,9 @@ func cpusOf(pids []int) int {
 // isEnded reports whether err means that a process has ended.
 func isEnded(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// groupsOf returns the control groups that all processes are in, as procfs lists them, and one of the processes. groups
-// is "" if a process is still in the job's initial groups. Otherwise known is false if the processes are in different
-// groups. It is also false if their groups are unknown.
+// groupsOf returns the control groups that contain all processes, as listed in procfs, and one of the processes. groups
+// is "" if a process is still in the job's initial groups. Otherwise, known is false if the groups of the processes
+// differ or are unknown.
 func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 	if j.initialGroups == "" {
 		data, err := controlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
@@ -110,7 +111,7 @@ func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 }
 
 // controlGroups returns the file cgroup of dir, a process's directory in procfs. The error wraps fs.ErrNotExist if the
-// process is about to end, because the file then has the root group for each hierarchy of version 1.
+// process is ending, because the file then lists the root group for each v1 hierarchy.
 func controlGroups(dir string) ([]byte, error) {
 	groups, err := procfile.ReadFile(dir + "/cgroup")
 	if err != nil || !bytes.Contains(groups, []byte(":/\n")) {
@@ -122,8 +123,8 @@ func controlGroups(dir string) ([]byte, error) {
 	return groups, nil
 }
 
-// environsOf returns the different environments of the processes, reduced to the variables that gpu.JobDevices reads.
-// It returns nil if an environment cannot be read.
+// environsOf returns the distinct environments of the processes, reduced to the variables that gpu.JobDevices reads. It
+// returns nil if an environment cannot be read.
 func environsOf(pids []int) [][]string {
 	if len(pids) > maxEnvirons {
 		return nil

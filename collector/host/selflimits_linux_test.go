@@ -45,11 +45,11 @@ func bindTo(t *testing.T, id, cpu int) {
 	must(t, unix.SchedSetaffinity(id, &set))
 }
 
-// goProgram is the variable that makes TestCPUsOf_CountsCPUsOfAllThreads wait, in a separate process, for the end of
-// its input.
+// goProgram is the environment variable that makes TestCPUsOf_CountsCPUsOfAllThreads wait for the end of its input, in
+// a separate process.
 const goProgram = "PERFAGENT_TEST_WAITS"
 
-// aGoProgram starts a process with several threads.
+// aGoProgram starts a child process with several threads.
 func aGoProgram(t *testing.T) (pid int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf_CountsCPUsOfAllThreads$")
@@ -66,7 +66,7 @@ func aGoProgram(t *testing.T) (pid int) {
 	return cmd.Process.Pid
 }
 
-// The job may use every CPU that one of its threads may use, not only the main threads.
+// The job may use every CPU that any of its threads may use. Main threads are not enough.
 func TestCPUsOf_CountsCPUsOfAllThreads(t *testing.T) {
 	if os.Getenv(goProgram) != "" {
 		fmt.Print("ready")
@@ -78,7 +78,7 @@ func TestCPUsOf_CountsCPUsOfAllThreads(t *testing.T) {
 	bindTo(t, a, first)
 	bindTo(t, b, first)
 	if got := cpusOf([]int{a, b}); got != 1 {
-		t.Errorf("two processes bound to one CPU: %d CPUs, want 1", got)
+		t.Errorf("two processes bound to the same CPU: %d CPUs, want 1", got)
 	}
 	bindTo(t, b, second)
 	if got := cpusOf([]int{a, b}); got != 2 {
@@ -96,7 +96,7 @@ func TestCPUsOf_CountsCPUsOfAllThreads(t *testing.T) {
 	}
 }
 
-// ownReader reads the children of this process as a job, at any moment.
+// ownReader returns a function that reads the children of this process as a job. Everything is due in each call.
 func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 	t.Helper()
 	r := NewReader(Options{JobOnly: true, Job: JobOptions{
@@ -112,39 +112,40 @@ func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 	}
 }
 
-// A job that limits itself to fewer CPUs than it was given has both numbers.
-func TestReader_BoundJobHasFewerCPUs(t *testing.T) {
+// If a job limits itself to fewer CPUs than it was given, both numbers are known.
+func TestReader_BoundJobHasOwnAndGivenCPUs(t *testing.T) {
 	cpu, _ := twoCPUs(t)
 	read := ownReader(t, nil)
 	child := aChild(t)
 	given := affinity(0)
 	if l := read().Limits; l.CPUs != float64(given) || l.GivenCPUs != 0 {
-		t.Errorf("limits without a binding %+v, want %d CPUs and no given ones", l, given)
+		t.Errorf("limits without a binding = %+v, want %d CPUs and GivenCPUs 0", l, given)
 	}
 	bindTo(t, child, cpu)
 	if l := read().Limits; l.CPUs != 1 || l.AffinityCPUs != 1 || l.GivenCPUs != float64(given) {
-		t.Errorf("limits when bound to one of %d CPUs: %+v; want 1, given %d", given, l, given)
+		t.Errorf("limits when bound to one of %d CPUs = %+v, want 1 CPU, given %d", given, l, given)
 	}
 }
 
-// A Reader of the job alone has the host's OOM kills in the baseline and at the end, and no host counter in between.
-func TestReader_JobOnlyHasNoSwap(t *testing.T) {
+// A Reader of only a job reads the host's OOM kills in the first and the last Reading, and no other counters of the
+// host.
+func TestReader_JobOnlyReadsOnlyOOMKillsOfHost(t *testing.T) {
 	r := NewReader(Options{JobOnly: true, Job: JobOptions{
 		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
 	}})
 	t.Cleanup(r.Close)
 	if vm := r.Baseline().VM; vm == nil || !math.IsNaN(vm.SwapIn) || !math.IsNaN(vm.MajorFaults) {
-		t.Errorf("baseline of a job-only Reader: vmstat %+v, want OOM kills alone", vm)
+		t.Errorf("baseline of a job-only Reader: vmstat = %+v, want only OOM kills", vm)
 	}
 	for i := range 2 {
 		if vm := r.Read().VM; vm != nil {
-			t.Errorf("reading %d of a job-only Reader: vmstat %+v, want nil", i, vm)
+			t.Errorf("reading %d of a job-only Reader: vmstat = %+v, want nil", i, vm)
 		}
 	}
 }
 
-// The limits of a control group that the job's processes enter are the job's.
-func TestReader_JobInOwnGroupHasItsLimits(t *testing.T) {
+// If the job's processes enter a control group, the limits of that group apply to the job.
+func TestReader_JobHasLimitsOfGroupItEnters(t *testing.T) {
 	testenv.NeedsRoot(t, "which makes control groups")
 	dir, file, quota := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"
 	if _, err := os.Stat(dir); err != nil {
@@ -152,11 +153,11 @@ func TestReader_JobInOwnGroupHasItsLimits(t *testing.T) {
 	}
 	dir = filepath.Join(dir, "perfagent-test-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Skip("needs a hierarchy of control groups in which it may make one: ", err)
+		t.Skip("needs a writable hierarchy of control groups: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Rmdir(dir) })
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(quota), 0o600); err != nil {
-		t.Skip("needs the controller cpu: ", err)
+		t.Skip("needs the cpu controller: ", err)
 	}
 	own, err := cgroup.Find(cgroup.Options{})
 	must(t, err)
@@ -173,19 +174,19 @@ func TestReader_JobInOwnGroupHasItsLimits(t *testing.T) {
 	t.Cleanup(func() { _ = os.WriteFile(home, []byte(strconv.Itoa(child)), 0o600) })
 	use := read()
 	if l := use.Limits; l.CPUQuota != .5 || l.CPUs != .5 || l.GivenCPUs != given.CPUs || l.CPUGroup != "/"+filepath.Base(dir) {
-		t.Errorf("limits in the group %+v; want half a CPU from %s, given %v", l, dir, given.CPUs)
+		t.Errorf("limits in the group = %+v, want half a CPU from %s, given %v", l, dir, given.CPUs)
 	}
 	if use.Group == nil || !(use.Group.Periods >= 0) {
-		t.Errorf("counters of the group %+v, want its periods", use.Group)
+		t.Errorf("counters of the group = %+v, want known periods", use.Group)
 	}
 	move(home)
 	if l := read().Limits; l.CPUs != given.CPUs || l.GivenCPUs != 0 {
-		t.Errorf("limits after leaving the group %+v, want %v CPUs and no given ones", l, given.CPUs)
+		t.Errorf("limits after leaving the group = %+v, want %v CPUs and GivenCPUs 0", l, given.CPUs)
 	}
 }
 
-// A process that has begun to end is not mistaken for one that was moved to the root groups.
-func TestControlGroups(t *testing.T) {
+// An ending process is not mistaken for a process that was moved to the root groups.
+func TestControlGroups_DetectsEndingProcess(t *testing.T) {
 	stat := func(flags int) string { return fmt.Sprintf("7 (a) R 1 7 7 0 -1 %d 0", flags) }
 	for _, test := range []struct {
 		name, groups, stat string
@@ -202,7 +203,7 @@ func TestControlGroups(t *testing.T) {
 		}
 		got, err := controlGroups(dir)
 		if ends := errors.Is(err, fs.ErrNotExist); ends != test.ends || !ends && (err != nil || string(got) != test.groups) {
-			t.Errorf("%s: groups %q, error %v; want %q, or that the process is ending: %v",
+			t.Errorf("%s: groups = %q, error = %v; want %q, or ErrNotExist if ending: %v",
 				test.name, got, err, test.groups, test.ends)
 		}
 	}
@@ -216,18 +217,18 @@ func TestGroupsOf_IgnoresZombie(t *testing.T) {
 	must(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
 
 	if groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid}); groups != "" {
-		t.Errorf("groups of a zombie %q, want none", groups)
+		t.Errorf("groups of a zombie = %q, want none", groups)
 	}
 	own, err := os.ReadFile("/proc/self/cgroup")
 	must(t, err)
 	got, err := controlGroups(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
 	if !errors.Is(err, fs.ErrNotExist) && string(got) != string(own) {
-		t.Errorf("control groups of a zombie %q, error %v; want our own, %q, or ErrNotExist", got, err, own)
+		t.Errorf("control groups of a zombie = %q, error = %v; want this process's groups, %q, or ErrNotExist", got, err, own)
 	}
 }
 
-// Of each process's environment only the variables that select GPUs are read.
-func TestEnvironsOf(t *testing.T) {
+// environsOf keeps only the variables that select GPUs.
+func TestEnvironsOf_KeepsOnlyGPUVariables(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
 	t.Setenv("A_SECRET", "hidden")
 	one := aChild(t)
@@ -235,9 +236,9 @@ func TestEnvironsOf(t *testing.T) {
 	two, same := aChild(t), aChild(t)
 	got := environsOf([]int{one, two, same, 1 << 22})
 	if len(got) != 2 || len(got[0]) != 1 || got[0][0] != "CUDA_VISIBLE_DEVICES=1" || got[1][0] != "CUDA_VISIBLE_DEVICES=2,3" {
-		t.Errorf("environments %q, want CUDA_VISIBLE_DEVICES=1 and =2,3", got)
+		t.Errorf("environments = %q, want CUDA_VISIBLE_DEVICES=1 and CUDA_VISIBLE_DEVICES=2,3", got)
 	}
 	if got := environsOf(make([]int, maxEnvirons+1)); got != nil {
-		t.Errorf("environments of more than %d processes %q, want nil", maxEnvirons, got)
+		t.Errorf("environments of more than %d processes = %q, want nil", maxEnvirons, got)
 	}
 }

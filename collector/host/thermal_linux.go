@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// thermalInterval is how often the sensors and the packages' counters are read. They change slowly, and reading
-	// them wakes a sleeping CPU.
+	// thermalInterval is the interval at which the sensors and the packages' counters are read. They change slowly, and
+	// reading them wakes a sleeping CPU.
 	thermalInterval = 5 * time.Second
-	// coreThrottleInterval is how often the cores' counters are read. A host has hundreds of them.
+	// coreThrottleInterval is the interval at which the cores' counters are read. A host may have hundreds of them.
 	coreThrottleInterval = time.Minute
-	// thermalDelay is how long after the start of a run sensors are first searched for.
+	// thermalDelay is the time from the start of a run to the first search for sensors.
 	thermalDelay = time.Second
 
 	maxCelsius = 150
@@ -62,7 +62,7 @@ func (h *thermalReader) read(r *Reader, at time.Duration) (*Thermal, error) {
 	h.at = at
 	celsius, err := h.celsius(r)
 	throttles, errThrottles := h.throttles(r, at)
-	if err = errors.Join(err, errThrottles); isGone(err) { // a CPU that goes offline and comes back has different files
+	if err = errors.Join(err, errThrottles); isGone(err) { // the files of a CPU that went offline and returned differ
 		h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, at
 	}
 	h.last = &Thermal{Celsius: celsius}
@@ -101,7 +101,7 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 	if h.coresAt == 0 || at-h.coresAt >= coreThrottleInterval || r.job.closing {
 		h.coresAt = at
 		for _, c := range h.cores {
-			if t, err := c.read(readCount); err == nil { // otherwise the core is gone
+			if t, err := c.read(readCount); err == nil { // otherwise, the core is offline
 				out = append(out, t)
 			}
 		}
@@ -109,7 +109,7 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 	return out, errors.Join(errs...)
 }
 
-// read reads the counters, each with the function count.
+// read reads the counters. It reads each file with count.
 func (f *throttleFiles) read(count func(path string) (uint64, error)) (ThrottleCounter, error) {
 	t := ThrottleCounter{Name: f.name, Timed: f.time != ""}
 	var err, errTime error
@@ -120,8 +120,8 @@ func (f *throttleFiles) read(count func(path string) (uint64, error)) (ThrottleC
 	return t, errors.Join(err, errTime)
 }
 
-// lookForSensors returns the files of the sensors of CPU packages. They come from Intel's and AMD's hwmon drivers or,
-// without these, from the kernel's thermal zones.
+// lookForSensors returns the files of the sensors of CPU packages. They belong to Intel's and AMD's hwmon drivers or,
+// without these drivers, to the kernel's thermal zones.
 func lookForSensors(sys string) (files []string) {
 	add := func(path string) {
 		if len(files) < maxSensors && checkOpen(path) == nil {
@@ -138,7 +138,7 @@ func lookForSensors(sys string) (files []string) {
 			if strings.HasPrefix(label, "Package id") || strings.HasPrefix(label, "Physical id") {
 				add(filepath.Join(dir, "temp1_input"))
 			}
-		case "k10temp", "zenpower": // prefer Tdie: Tctl is for the fans, and too high on some models
+		case "k10temp", "zenpower": // prefer Tdie: Tctl controls the fans, and is too high on some models
 			sensor := "temp1_input"
 			if readWord(filepath.Join(dir, "temp2_label")) == "Tdie" {
 				sensor = "temp2_input"
@@ -160,14 +160,14 @@ func lookForSensors(sys string) (files []string) {
 }
 
 // lookForThrottles finds the counters of packages and cores. Every CPU of a package has the package's counter, and
-// every thread of a core has the core's, so it uses the files of the first CPU.
+// every thread of a core has the core's counter, so it uses the files of the first CPU.
 func (h *thermalReader) lookForThrottles(sys string) {
 	cpus := filepath.Join(sys, "devices", "system", "cpu")
 	if !exists(filepath.Join(cpus, "cpu0", "thermal_throttle")) {
 		return
 	}
 
-	inPackage, inCore := map[int]bool{}, map[int]bool{} // CPUs with a package or core that is done
+	inPackage, inCore := map[int]bool{}, map[int]bool{} // CPUs of packages and cores already found
 	for _, n := range procfile.Numbered(readNames(cpus), "cpu") {
 		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
 		counters := filepath.Join(dir, "thermal_throttle")
@@ -186,7 +186,7 @@ func (h *thermalReader) lookForThrottles(sys string) {
 	}
 }
 
-// appendThrottle appends the counters in the files with names that begin with path, if they exist.
+// appendThrottle appends the counters in the files with names that begin with path, if there are any.
 func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	f := throttleFiles{name: name, events: path + "_throttle_count"}
 	if checkOpen(f.events) != nil {
@@ -198,7 +198,7 @@ func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	return append(list, f)
 }
 
-// markCPUs marks cpu, and all CPUs in list, such as "0-3,64-67", as seen.
+// markCPUs marks cpu and all CPUs in list, such as "0-3,64-67", as seen.
 func markCPUs(seen map[int]bool, cpu int, list string) {
 	seen[cpu] = true
 	for rest := []byte(list); len(rest) > 0; {

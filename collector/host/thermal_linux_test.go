@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// zonesOf returns the zones of an Energy, or nil.
+// zonesOf returns the zones of e, or nil if e is nil.
 func zonesOf(e *Energy) []EnergyZone {
 	if e == nil {
 		return nil
@@ -19,7 +19,7 @@ func zonesOf(e *Energy) []EnergyZone {
 func TestReader_ReadsEnergyOfPackagesAndMemory(t *testing.T) {
 	const span = 262143328850
 	for name, want := range map[string][]EnergyZone{
-		"intel": {{"intel-rapl:0", 240422366267, span}}, // the cores are part of the package
+		"intel": {{"intel-rapl:0", 240422366267, span}}, // the package includes the cores
 		"intel-four": {
 			{"intel-rapl:0", 100000000000, span}, {"intel-rapl:0:0", 37871987688, 65712999613},
 			{"intel-rapl:1", 101000000000, span}, {"intel-rapl:1:0", 16813759539, 65712999613},
@@ -32,7 +32,7 @@ func TestReader_ReadsEnergyOfPackagesAndMemory(t *testing.T) {
 		r := h.begin()
 		same(t, name, zonesOf(r.Energy), want)
 		if err := failedOptional(r); err != nil || r.Missing != nil {
-			t.Errorf("%s: failure %v, missing %v; want neither", name, err, r.Missing)
+			t.Errorf("%s: failure = %v, missing = %v; want neither", name, err, r.Missing)
 		}
 	}
 }
@@ -43,20 +43,20 @@ func TestReader_ReadsEnergyAtItsInterval(t *testing.T) {
 	h.begin()
 	write(t, filepath.Dir(file), "energy_uj", []byte("240422366268\n"))
 	r := h.after(time.Millisecond)
-	same(t, "at once", []any{r.Energy.Stale, zonesOf(r.Energy)[0].MicroJoules}, []any{true, uint64(240422366267)})
+	same(t, "energy after 1 ms", []any{r.Energy.Stale, zonesOf(r.Energy)[0].MicroJoules}, []any{true, uint64(240422366267)})
 	r = h.after(time.Second)
-	same(t, "a second later", []any{r.Energy.Stale, zonesOf(r.Energy)[0].MicroJoules, r.Energy.At},
+	same(t, "energy a second later", []any{r.Energy.Stale, zonesOf(r.Energy)[0].MicroJoules, r.Energy.At},
 		[]any{false, uint64(240422366268), r.At.Mono})
 	write(t, filepath.Dir(file), "energy_uj", []byte("lots\n"))
 	r = h.after(time.Second)
 	if err := r.Failed[SourceEnergy]; err == nil || !strings.HasSuffix(err.Error(), `energy_uj: "lots\n" is not a count`) || len(zonesOf(r.Energy)) > 0 {
-		t.Errorf("failure %v, zones %v; want one that \"lots\" is not a count, and no zones", err, zonesOf(r.Energy))
+		t.Errorf("failure = %v, zones = %v; want that \"lots\" is not a count, and no zones", err, zonesOf(r.Energy))
 	}
 	write(t, filepath.Dir(file), "energy_uj", []byte("240422366270\n"))
-	same(t, "at the end", zonesOf(h.Final().Energy)[0].MicroJoules, uint64(240422366270))
+	same(t, "energy in the last Reading", zonesOf(h.Final().Energy)[0].MicroJoules, uint64(240422366270))
 }
 
-// A Reader may be used again after Close, and then keeps nothing open.
+// A Reader may be used again after Close. A second Close leaves no file open either.
 func TestReader_CloseClosesFilesOfOptionalDevices(t *testing.T) {
 	before := len(openFiles(t))
 	h := openOptional(t, "intel")
@@ -67,7 +67,7 @@ func TestReader_CloseClosesFilesOfOptionalDevices(t *testing.T) {
 	same(t, "temperature after Close", h.after(time.Minute).Thermal.Celsius, 55.)
 }
 
-func TestReader_ReadsThermal(t *testing.T) {
+func TestReader_ReadsTemperatureAndThrottling(t *testing.T) {
 	for name, want := range map[string]*Thermal{
 		"intel": {Celsius: 55, Throttles: []ThrottleCounter{{Name: "package 0", Events: 30}, {Name: "package 1", Events: 6},
 			{Name: "core of CPU 0", Events: 5}, {Name: "core of CPU 1"}, {Name: "core of CPU 2"}, {Name: "core of CPU 3", Events: 9}}},
@@ -80,7 +80,7 @@ func TestReader_ReadsThermal(t *testing.T) {
 		r := h.after(time.Millisecond)
 		same(t, name, r.Thermal, want)
 		if err := failedOptional(r); err != nil {
-			t.Errorf("%s: failure %v, want none", name, err)
+			t.Errorf("%s: failure = %v, want none", name, err)
 		}
 	}
 }
@@ -92,19 +92,19 @@ func TestReader_ReadsThermalAtItsInterval(t *testing.T) {
 	write(t, h.sys, "class/hwmon/hwmon1/temp1_input", []byte("71000\n"))
 	write(t, h.sys, "devices/system/cpu/cpu2/thermal_throttle/package_throttle_count", []byte("8\n"))
 	write(t, h.sys, "devices/system/cpu/cpu3/thermal_throttle/core_throttle_count", []byte("10\n"))
-	same(t, "after 4 s", h.after(4*time.Second).Thermal, &Thermal{Celsius: 55})
+	same(t, "Thermal after 4 s", h.after(4*time.Second).Thermal, &Thermal{Celsius: 55})
 	packages := []ThrottleCounter{{Name: "package 0", Events: 30}, {Name: "package 1", Events: 8}}
-	same(t, "after 5 s", h.after(time.Second).Thermal, &Thermal{Celsius: 71, Throttles: packages})
-	same(t, "after another", h.after(time.Second).Thermal, &Thermal{Celsius: 71})
+	same(t, "Thermal after 5 s", h.after(time.Second).Thermal, &Thermal{Celsius: 71, Throttles: packages})
+	same(t, "Thermal after 6 s", h.after(time.Second).Thermal, &Thermal{Celsius: 71})
 
 	cores := []ThrottleCounter{{Name: "core of CPU 0", Events: 5}, {Name: "core of CPU 1"}, {Name: "core of CPU 2"}, {Name: "core of CPU 3", Events: 10}}
 	whole := &Thermal{Celsius: 71, Throttles: append(packages, cores...)}
-	same(t, "after a minute", h.after(time.Minute).Thermal, whole)
-	same(t, "at the end", h.Final().Thermal, whole)
+	same(t, "Thermal after a minute", h.after(time.Minute).Thermal, whole)
+	same(t, "Thermal in the last Reading", h.Final().Thermal, whole)
 }
 
-// The threads of a core count for one core, and all threads of a package for one package. Newer
-// kernels count the time, too.
+// The threads of a core count as one core, and the threads of a package as one package. Newer kernels also count the
+// time.
 func TestReader_CountsThrottlingOncePerCore(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	cpu := func(n string, files map[string]string) {
@@ -137,16 +137,16 @@ func TestReader_DamagedSensorIsUnknown(t *testing.T) {
 	write(t, h.sys, "devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", []byte("\n"))
 	r := h.after(5 * time.Second)
 	if !math.IsNaN(r.Thermal.Celsius) {
-		t.Errorf("temperature %v °C from a damaged sensor, want NaN", r.Thermal.Celsius)
+		t.Errorf("temperature of a damaged sensor = %v °C, want NaN", r.Thermal.Celsius)
 	}
 	same(t, "throttles", r.Thermal.Throttles, []ThrottleCounter{{Name: "package 1", Events: 6}})
 	if err := r.Failed[SourceThermal]; err == nil || !strings.Contains(err.Error(), `"-3000\n" is not a count`) ||
 		!strings.Contains(err.Error(), `package_throttle_count: "\n" is not a count`) {
-		t.Errorf("failure %v, want one that names the damaged sensor and counter", err)
+		t.Errorf("failure = %v, want one that names the damaged sensor and counter", err)
 	}
 }
 
-// Without a driver's sensor the kernel's thermal zone is used.
+// If no driver provides a sensor, the kernel's thermal zones are used.
 func TestReader_FallsBackToThermalZones(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	write(t, h.sys, "class/thermal/thermal_zone0/type", []byte("acpitz\n"))

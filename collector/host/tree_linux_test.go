@@ -11,14 +11,14 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-func TestReader_Info(t *testing.T) {
+func TestReader_InfoDescribesHost(t *testing.T) {
 	got := openFixture(t, "sidecar").Info()
 	want := Info{Hostname: "node-17", BootID: "5a1f9c1e-3c43-4b0a-9d53-6b7a9a3f3f10", OS: got.OS, Kernel: "6.1.0-28-amd64",
 		Arch: got.Arch, CPUModel: "AMD EPYC 7543 32-Core Processor", MemoryMB: 7812.5}
 	same(t, "host", got, want)
 }
 
-func TestReader_Read(t *testing.T) {
+func TestReader_ReadsAllSourcesOfHealthyHost(t *testing.T) {
 	page := float64(os.Getpagesize())
 	r := openFixture(t, "healthy").Read()
 	want := &Reading{
@@ -37,11 +37,11 @@ func TestReader_Read(t *testing.T) {
 	want.At, want.Disk = r.At, r.Disk
 	same(t, "reading", r, want)
 	if len(r.Disk) != 1 || r.Disk[0].Used+r.Disk[0].Available == 0 {
-		t.Errorf("disks %+v, want one with a size", r.Disk)
+		t.Errorf("disks = %+v, want one with a size", r.Disk)
 	}
 }
 
-// damages are the directories of testdata/proc that contain only a damaged file.
+// damages describes the directories of testdata/proc that contain only a damaged file.
 var damages = map[string]struct{ source, file, why string }{
 	"stat-empty":            {SourceCPU, "stat", "no line for a CPU"},
 	"stat-short-line":       {SourceCPU, "stat", `line "cpu1 2000 0 500" has 4 fields`},
@@ -97,7 +97,7 @@ func spoil(t *testing.T, proc, name, file string) {
 	}
 }
 
-func TestReader_DamagedFileCostsOnlyItsSource(t *testing.T) {
+func TestReader_DamagedFileAffectsOnlyItsSource(t *testing.T) {
 	for name, tt := range damages {
 		t.Run(name, func(t *testing.T) {
 			proc, sys := collectortest.CopyOfTree(t)
@@ -107,14 +107,14 @@ func TestReader_DamagedFileCostsOnlyItsSource(t *testing.T) {
 			got := r.Read()
 			err := got.Failed[tt.source]
 			if err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), filepath.Join(proc, tt.file)) {
-				t.Errorf("failure of %s: %v, want one that names %s and has %q", tt.source, err, tt.file, tt.why)
+				t.Errorf("failure of %s = %v, want one that names %s and contains %q", tt.source, err, tt.file, tt.why)
 			}
 			if len(got.Failed) != 1 {
-				t.Errorf("failures %v, want only that of %s", got.Failed, tt.source)
+				t.Errorf("failures = %v, want only the failure of %s", got.Failed, tt.source)
 			}
 			same(t, "the other sources", got.without(tt.source), healthy.without(tt.source))
 			if part := got.part(tt.source); part != "" {
-				t.Errorf("source %s has values although its file is damaged", part)
+				t.Errorf("source %s has values, want none: its file is damaged", part)
 			}
 			repair(t, proc, tt.file)
 			again := r.Read()
@@ -124,7 +124,7 @@ func TestReader_DamagedFileCostsOnlyItsSource(t *testing.T) {
 	}
 }
 
-// without returns the Reading without one source, its time and the numbers of a real file system.
+// without returns a copy of the Reading without the given source, the time and the numbers of a real file system.
 func (r *Reading) without(source string) Reading {
 	c := *r
 	c.At, c.Failed, c.Disk = Instant{}, nil, nil
@@ -143,13 +143,13 @@ func (r *Reading) without(source string) Reading {
 		c.VM = nil
 	case SourcePressure:
 		p := *c.Pressure
-		p.Memory = cgroup.Stall{} // the damaged file; the others are valid
+		p.Memory = cgroup.Stall{} // only this file is damaged
 		c.Pressure = &p
 	}
 	return c
 }
 
-// part returns source if the Reading has values of it, else "".
+// part returns source if the Reading has values of that source, else "".
 func (r *Reading) part(source string) string {
 	switch {
 	case source == SourceCPU && r.CPU != nil, source == SourceMemory && r.Memory != nil,
@@ -167,20 +167,19 @@ func TestReader_EmptyHostFailsEachSource(t *testing.T) {
 	got := r.Read()
 	if got.CPU != nil || got.Memory != nil || got.Devices[Disks] != nil || got.Devices[NICs] != nil ||
 		got.Load != nil || got.VM != nil || got.Pressure != nil || len(got.Failed) != 7 {
-		t.Errorf("Reading of an empty host %+v, want no values and 7 failures", got)
+		t.Errorf("Reading of an empty host = %+v, want no values and 7 failures", got)
 	}
 	h := r.Info()
 	same(t, "host", h, Info{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch})
 }
 
-// With another host's procfs, net/dev of the reader's namespace must not replace the host's, if that exists but may not
-// be read.
+// If another host's net/dev exists but may not be read, net/dev of the reader's namespace must not replace it.
 func TestReader_SidecarDoesNotReadItsOwnNetwork(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	must(t, os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777))
 	got := openHost(t, proc, sys).Read()
 	if got.Devices[NICs] != nil || got.Failed[SourceNetwork] == nil {
-		t.Errorf("NICs %v, failure %v; want none, and a failure", got.Devices[NICs], got.Failed[SourceNetwork])
+		t.Errorf("NICs = %v, failure = %v; want no NICs and a failure", got.Devices[NICs], got.Failed[SourceNetwork])
 	}
 }
 
@@ -191,24 +190,24 @@ func TestClassCache_ClassifiesAgainAfterAMinute(t *testing.T) {
 	now := instant(0)
 	r := NewReader(Options{Proc: proc, Sys: sys, Now: func() Instant { return now }})
 	defer r.Close()
-	same(t, "at first", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
-	// The card is replaced by a virtual one of the same name.
+	same(t, "counted interfaces at first", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
+	// Replace the card with a virtual interface of the same name.
 	must(t, os.Remove(filepath.Join(sys, "class/net/eth0/device")))
 	write(t, sys, "class/net/eth0/master/bridge/x", nil)
 	now = instant(rescanInterval - 1)
-	same(t, "within the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
+	same(t, "counted interfaces within the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
 	now = instant(rescanInterval)
-	same(t, "after the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo"})
+	same(t, "counted interfaces after the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo"})
 
 	must(t, os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")))
 	data, err := os.ReadFile(filepath.Join(proc, "net/dev"))
 	must(t, err)
 	write(t, proc, "net/dev", append(data, "  eth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"...))
-	same(t, "when one appears", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
+	same(t, "counted interfaces when one is added", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
 }
 
-// The names of the last Reading are reused only if they are still the same.
-func TestNameCache_FollowsTheNewestReading(t *testing.T) {
+// Names of the last Reading are reused only if they are unchanged.
+func TestNameCache_HasNamesOfNewestReading(t *testing.T) {
 	var names nameCache
 	for _, want := range [][]string{{"lo", "eth0"}, {"lo", "wan0"}, {"wan0"}, {"wan0", "eth0", "lo"}, {"lo", "eth0"}} {
 		var file strings.Builder
@@ -222,7 +221,7 @@ func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 	}
 }
 
-// repair replaces a damaged file with that of the healthy tree.
+// repair replaces a damaged file with the file of the healthy tree.
 func repair(t *testing.T, proc, file string) {
 	t.Helper()
 	must(t, os.RemoveAll(filepath.Join(proc, file)))

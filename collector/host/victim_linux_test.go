@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The lines are the kernel's (Linux 6.18, 5.10, 5.0 and 4.19), except the hostile ones.
-func TestParseVictim_OfAllKernels(t *testing.T) {
+// The lines are from Linux 6.18, 5.10, 5.0 and 4.19, except the malicious ones.
+func TestParseVictim_UnderstandsAllKernels(t *testing.T) {
 	const head = "6,568,34361325065,-;"
 	for line, want := range map[string]Victim{
 		"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=27157,uid=0":    {Process: "python3", PID: 27157, Group: "/a/b", LimitGroup: "/a", Constraint: OOMOfGroup},
@@ -29,13 +29,13 @@ func TestParseVictim_OfAllKernels(t *testing.T) {
 	} {
 		v, at, ok := parseVictim([]byte(head + line + "\n SUBSYSTEM=x\n"))
 		if v != want || ok != (want.PID > 0) || ok && at != 34361325065*time.Microsecond {
-			t.Errorf("%q: victim %+v at %v, ok %v; want %+v", line, v, at, ok, want)
+			t.Errorf("%q: victim = %+v at %v, ok = %v; want %+v", line, v, at, ok, want)
 		}
 	}
 
 	for _, record := range []string{"12,568,34361325065,-;Killed process 42 (python) total-vm:77996kB, anon-rss:0kB", "", ";", "1,2,3", "1,2,x,-;oom-kill:", "1,2,-3,-;oom-kill:task=x,pid=3,", "oom-kill:task=x,pid=3,"} {
 		if v, _, ok := parseVictim([]byte(record)); ok {
-			t.Errorf("%q: victim %+v, want the record rejected", record, v)
+			t.Errorf("%q: victim = %+v, want the record to be rejected", record, v)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// VMStat holds those counters of /proc/vmstat, since boot, that perfagent uses. NaN means unknown.
+// VMStat holds the counters of /proc/vmstat that perfagent uses, since boot. NaN means unknown.
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
 	MajorFaults     float64 // page faults that waited for storage

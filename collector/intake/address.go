@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// An Address is where the job may send operations: two UDP ports, or the path of a Unix socket. The zero value means no
-// address.
+// An Address is the destination for the job's operations: two UDP ports, or the path of a Unix socket. The zero value
+// means no address.
 type Address struct {
 	Host netip.Addr
-	Port uint16 // for StatsD; the next port is for DogStatsD. 0: any two free ports
-	Path string // absolute path of a Unix socket, instead of Host and Port
+	Port uint16 // for StatsD; the next port is for DogStatsD. 0 = any two free ports
+	Path string // absolute path of a Unix socket, if Host and Port are not used
 }
 
 // ParseAddress parses the value of --ops: "off", "on" for any two free ports of 127.0.0.1, "[HOST:]PORT", or
@@ -55,7 +55,7 @@ func ParseAddress(value string) (Address, error) {
 	return a, nil
 }
 
-// maxPath is the length of the longest path of a Unix socket that all systems accept, in bytes.
+// maxPath is the maximum length, in bytes, of a Unix socket's path that all systems accept.
 const maxPath = 103
 
 // parsePath parses the path after "unix:".
@@ -77,7 +77,7 @@ func parsePath(path string) (Address, error) {
 // IsPublic reports whether other machines can send to the address.
 func (a Address) IsPublic() bool { return a.Path == "" && a.Host.IsValid() && !a.Host.IsLoopback() }
 
-// jobAddress returns the address at which the job reaches a UDP port.
+// jobAddress returns the address at which the job reaches a UDP port: loopback if the port is open on all addresses.
 func jobAddress(port netip.AddrPort) string {
 	a := port.Addr().Unmap()
 	switch {
@@ -93,7 +93,7 @@ func jobAddress(port netip.AddrPort) string {
 func ParseEndpoint(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	switch {
-	case err != nil: // without the URL and err, which may contain a password
+	case err != nil: // do not show the URL and err, which may contain a password
 		return nil, errors.New("an endpoint is not a URL: give http://HOST:PORT/PATH")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("%s is not the URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())

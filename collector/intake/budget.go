@@ -5,7 +5,7 @@ import "time"
 // A budget limits the CPU time of the sockets per second.
 type budget struct {
 	most  time.Duration        // limit
-	slots [slots]time.Duration // use in each tenth of the last second
+	slots [slots]time.Duration // CPU time used in each tenth of the last second
 	slot  int64                // number of the newest tenth
 }
 
@@ -17,13 +17,13 @@ const (
 	maxReads = 256             // datagrams read between two checks of the budget
 )
 
-// spend adds CPU time that was used at the time at, which counts from a fixed moment.
+// spend adds CPU time that was used at the time at. Times are relative to a fixed moment.
 func (b *budget) spend(at, used time.Duration) {
 	b.move(at)
 	b.slots[b.slot%slots] += used
 }
 
-// move advances to the tenth that contains at.
+// move advances to the tenth of a second that contains at.
 func (b *budget) move(at time.Duration) {
 	now := int64(at / slotTime)
 	for old := max(b.slot, now-slots); old < now; old++ {

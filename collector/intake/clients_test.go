@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// python returns the interpreter with the clients.
+// python returns the path of a Python interpreter with the client libraries.
 func python(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -24,17 +24,17 @@ func python(t *testing.T) string {
 	return path
 }
 
-// job runs a program with only the environment of an Intake and the PATH.
+// job runs a program with only PATH and the variables of in as its environment.
 func job(t *testing.T, in *Intake, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Env, _ = in.Environ([]string{"PATH=" + os.Getenv("PATH")})
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Fatalf("the job failed or printed something: %v: %s", err, out)
+		t.Fatalf("job: error %v, output %q; want no error and no output", err, out)
 	}
 }
 
-// A program that uses statsd, without perfagent's variables.
+// statsdJob uses the package statsd, and no variable of perfagent.
 const statsdJob = `
 from statsd.defaults.env import statsd
 for i in range(1000):
@@ -61,11 +61,11 @@ func TestClients_StatsDIsReceived(t *testing.T) {
 	if ops.Counters["requests"] != 997 || ops.Counters["piped"] != 200 || d.Count != 1000 || math.Abs(*d.Avg-5) > 1e-12 || *d.Min != 0.5 || *d.Max != 9.5 ||
 		ops.Gauges["queue"].Last != -5 || ops.Gauges["queue"].Max != 7 || ops.Sets["users"] != (aggregate.Set{Count: 2}) ||
 		ops.Times["piped.duration"].Count != 1 || ops.Dropped != (aggregate.Dropped{}) {
-		t.Errorf("received %+v, want what statsdJob sends, and nothing dropped", ops)
+		t.Errorf("received %+v, want all metrics of statsdJob and nothing dropped", ops)
 	}
 }
 
-// A program that uses datadog, without perfagent's variables.
+// datadogJob uses the package datadog, and no variable of perfagent.
 const datadogJob = `
 from datadog import initialize, statsd
 initialize(statsd_disable_buffering=%s)
@@ -93,20 +93,19 @@ func TestClients_DogStatsDIsReceived(t *testing.T) {
 			job(t, in, python(t), "-c", fmt.Sprintf(datadogJob, unbuffered))
 			ops := closed(t, in)
 			d := ops.Dropped
-			d.Ignored = 0 // telemetry, and the service check
+			d.Ignored = 0 // the client's telemetry and the service check
 			if ops.Counters[`requests{env="prod",route="/a"}`] != 500 || ops.Values["size"].Count != 500 || ops.Values["size"].Avg != 249.5 ||
 				ops.Values["load"].Avg != -249.5 || ops.Times["duration"].Total != 1000 || ops.Gauges["queue"].Last != -3 ||
 				ops.Gauges["then"].Last != 5 || ops.Sets["users"].Count != 1 || ops.Times["timed"].Count != 1 || ops.Dropped.Ignored < 1 || d != (aggregate.Dropped{}) {
-				t.Errorf("received %+v, want what datadogJob sends, and only ignored lines dropped", ops)
+				t.Errorf("received %+v, want all metrics of datadogJob and only ignored lines dropped", ops)
 			}
 			if got := in.Marks(); len(got.Lines) != 1 || got.Lines[0].Text != "deployed" {
-				t.Errorf("marks %v, want one, deployed", got.Lines)
+				t.Errorf("marks = %v, want one with the text deployed", got.Lines)
 			}
 		})
 	}
 }
 
-// Datadog's client over the Unix socket.
 func TestClients_DogStatsDOverUnixSocketIsReceived(t *testing.T) {
 	in := opened(t, "unix:"+t.TempDir()+"/s")
 	in.Start(time.Now())
@@ -128,7 +127,7 @@ printf '{"op":"link","s":0.25,"ok":true}\n{"attribute":"model","value":"m7"}' > 
 	}
 }
 
-// A server of prometheus_client with vLLM's NIXL metrics of five transfers.
+// prometheusJob is a server of prometheus_client with vLLM's NIXL metrics for five transfers.
 const prometheusJob = `
 import sys, time
 from prometheus_client import Counter, Gauge, Histogram, Summary, start_http_server
@@ -154,7 +153,7 @@ func TestClients_PrometheusIsScraped(t *testing.T) {
 	port := fmt.Sprint(portOf(free.sockets[0]))
 	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
 	in.Start(time.Now())
-	wait(t, in, "first scrape", scrapes(1)) // no server yet
+	wait(t, in, "first scrape", scrapes(1)) // the server does not run yet
 
 	cmd := exec.Command(interpreter, "-c", prometheusJob, port)
 	cmd.Stderr = os.Stderr
@@ -179,15 +178,15 @@ func TestClients_PrometheusIsScraped(t *testing.T) {
 	n := in.CopyAggregator().Transfers()["nixl"]
 	if n.Summary.Transfers != 5 || n.Summary.AvgXfer != 8 || n.Summary.AvgMB != 1 || n.Summary.Throughput != 125 || n.Summary.AvgDescriptors != 16 ||
 		n.Summary.P90Xfer != 9.5 || n.FailedTransfers != 2 || n.Source != "scrape" {
-		t.Errorf("transfers %+v, want 5, mean 8 ms and 1 MiB, 125 MiB/s, 16 descriptors, P90 9.5 ms, 2 failed, from scrape",
+		t.Errorf("transfers = %+v, want 5, mean 8 ms and 1 MiB, 125 MiB/s, 16 descriptors, P90 9.5 ms, 2 failed, source scrape",
 			n)
 	}
 	if took := ops.Times["took_seconds"]; took.Count != 1 || *took.Avg != 500 || len(ops.Times) != 1 {
-		t.Errorf("scraped %+v, want only the time took_seconds, one of 500 ms", ops)
+		t.Errorf("scraped %+v, want only one time, took_seconds, of 500 ms", ops)
 	}
 	for name := range ops.Gauges {
 		if strings.HasPrefix(name, "python_") || strings.HasSuffix(name, "_created") {
-			t.Errorf("gauge %s is reported, want no metrics about the server program", name)
+			t.Errorf("gauge %s is reported, want no metrics about the server program itself", name)
 		}
 	}
 }

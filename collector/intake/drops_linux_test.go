@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// total returns the number of all counted datagrams.
+// total returns the number of counted datagrams, both received and dropped.
 func total(ops aggregate.Operations) int64 {
 	n := ops.Dropped.Kernel + ops.Dropped.RateLimited
 	for _, s := range ops.Sources {
@@ -29,7 +29,7 @@ func shrink(t *testing.T, s *socket) {
 	}
 }
 
-// Drops in the kernel are counted exactly, even if nothing is received afterwards.
+// Drops in the kernel are counted exactly, even if no datagram is received afterwards.
 func TestIntake_CountsKernelDropsExactly(t *testing.T) {
 	in := opened(t, "on")
 	shrink(t, in.sockets[0])
@@ -38,16 +38,16 @@ func TestIntake_CountsKernelDropsExactly(t *testing.T) {
 	for range n {
 		send(t, conn, "a:1|c")
 	}
-	in.Start(time.Now()) // reading begins only now
+	in.Start(time.Now()) // reading begins here
 	ops := closed(t, in)
 	if ops.Dropped.Kernel == 0 || total(ops) != n || ops.Counters["a"] != float64(*ops.Sources[0].Datagrams) {
-		t.Errorf("%d of %d datagrams are counted, %d as dropped by the kernel; counter a %v; want all, some, and as many "+
-			"as were received: %+v", total(ops), n, ops.Dropped.Kernel, ops.Counters["a"], ops)
+		t.Errorf("counted %d of %d datagrams, %d dropped by the kernel, counter a = %v; want all, at least 1, and as many "+
+			"as were received; operations %+v", total(ops), n, ops.Dropped.Kernel, ops.Counters["a"], ops)
 	}
 }
 
-// A full buffer of 8 MiB holds 10,000 datagrams. They are read, or discarded and counted if the machine cannot read
-// them within maxDrain.
+// Close reads the 10,000 datagrams in a full buffer of 8 MiB, or discards and counts those that the machine cannot read
+// within maxDrain.
 func TestIntake_CloseCountsFullLargeBuffer(t *testing.T) {
 	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
 	in := opened(t, "on")
@@ -57,12 +57,12 @@ func TestIntake_CloseCountsFullLargeBuffer(t *testing.T) {
 		send(t, conn, "a:1|c")
 	}
 	if ops := closed(t, in); ops.Dropped.Kernel != 0 || total(ops) != n || ops.Counters["a"] == 0 {
-		t.Errorf("%d of %d datagrams are counted, dropped %+v, counters %v; want all, none by the kernel, some", total(ops),
+		t.Errorf("counted %d of %d datagrams, dropped %+v, counters %v; want all, none dropped by the kernel, and a counter a", total(ops),
 			n, ops.Dropped, ops.Counters)
 	}
 }
 
-// A flood of any datagrams costs at most a quarter of a core, and each datagram is counted.
+// A flood of datagrams costs at most a quarter of a core, and each datagram is counted.
 func TestIntake_FloodCostsAtMostQuarterOfCore(t *testing.T) {
 	testenv.SkipIfShort(t, "two seconds of a flood")
 	in := opened(t, "on")
@@ -91,18 +91,18 @@ func TestIntake_FloodCostsAtMostQuarterOfCore(t *testing.T) {
 	}
 	in.mu.Unlock()
 	ops := closed(t, in)
-	t.Logf("%d datagrams, %d dropped by the kernel, %v of CPU in the last second", sent, ops.Dropped.Kernel, used)
+	t.Logf("%d datagrams, %d dropped by the kernel, %v of CPU time in the last second", sent, ops.Dropped.Kernel, used)
 	if total(ops) != sent || ops.Dropped.Kernel == 0 {
-		t.Errorf("%d of %d datagrams are counted, dropped %+v; want all, some by the kernel", total(ops), sent, ops.Dropped)
+		t.Errorf("counted %d of %d datagrams, dropped %+v; want all, and some dropped by the kernel", total(ops), sent, ops.Dropped)
 	}
-	// The budget is checked between chunks, and one takes 100 ms with the race detector on a slow machine. Without a
-	// budget it would be the whole second.
+	// The budget is checked between chunks, and a chunk takes 100 ms with the race detector on a slow machine. Without
+	// a budget, the flood would use the whole second.
 	if used > 2*maxUse {
-		t.Errorf("the flood took %v of CPU in a second, want at most %v", used, 2*maxUse)
+		t.Errorf("the flood used %v of CPU time in a second, want at most %v", used, 2*maxUse)
 	}
 }
 
-// The senders of a Unix socket do not wait when the budget is used up: their datagrams are discarded.
+// When the budget is used up, senders to a Unix socket do not wait, because their datagrams are discarded.
 func TestIntake_DiscardsUnixDatagramsOverBudget(t *testing.T) {
 	in := opened(t, "unix:"+t.TempDir()+"/s")
 	in.Start(time.Now())
@@ -115,11 +115,11 @@ func TestIntake_DiscardsUnixDatagramsOverBudget(t *testing.T) {
 		send(t, conn, "a:1|c")
 	}
 	if ops := closed(t, in); total(ops) != n || ops.Dropped.RateLimited == 0 {
-		t.Errorf("%d of %d datagrams are counted, dropped %+v; want all, some over budget", total(ops), n, ops.Dropped)
+		t.Errorf("counted %d of %d datagrams, dropped %+v; want all, and some dropped over budget", total(ops), n, ops.Dropped)
 	}
 }
 
-// A sender does not wait for a perfagent that does not read, and gets no error after its end.
+// A UDP sender neither waits nor fails if perfagent does not read.
 func TestIntake_UDPSenderNeverWaits(t *testing.T) {
 	in := opened(t, "on")
 	shrink(t, in.sockets[0])
@@ -133,7 +133,7 @@ func TestIntake_UDPSenderNeverWaits(t *testing.T) {
 	for range 2000 {
 		var sendErr error
 		if err := raw.Control(func(fd uintptr) { sendErr = unix.Sendto(int(fd), []byte("a:1|c"), unix.MSG_DONTWAIT, nil) }); err != nil || sendErr != nil {
-			t.Fatalf("send without waiting: %v, %v; want no errors (EAGAIN: it would have to wait)", err, sendErr)
+			t.Fatalf("send with MSG_DONTWAIT: errors %v, %v; want none (EAGAIN means that it would have to wait)", err, sendErr)
 		}
 	}
 }

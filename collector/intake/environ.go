@@ -22,12 +22,12 @@ const (
 	ddPortVar     = "DD_DOGSTATSD_PORT"
 )
 
-// Variables returns the names of the variables with the addresses for the job.
+// Variables returns the names of perfagent's own variables with the addresses for the job.
 func Variables() []string { return []string{addrVar, hostVar, portVar, dogstatsdVar, socketVar} }
 
 // Environ returns the environment for the job: a copy of environ with the addresses of the sockets. It keeps variables
-// set by the user, and replaces variables of an outer perfagent. Each note is a sentence on the different destination
-// that the user has set for the job's StatsD. Without sockets it returns environ itself.
+// set by the user, and replaces variables of an outer perfagent. Each note is a sentence about a different destination
+// that the user has set for the job's StatsD or DogStatsD. Without sockets, it returns environ itself.
 func (in *Intake) Environ(environ []string) (result, notes []string) {
 	if len(in.sockets) == 0 {
 		return environ, nil
@@ -52,12 +52,12 @@ func (in *Intake) Environ(environ []string) (result, notes []string) {
 	return e.list, e.notes
 }
 
-// An environment is a list of NAME=VALUE.
+// An environment is a list of NAME=VALUE, and the notes on it for the user.
 type environment struct {
 	list, notes []string
 }
 
-// get returns the value of the named variable. If the list has the name several times, the last value counts.
+// get returns the value of the named variable. If the list contains the name several times, the last value counts.
 func (e *environment) get(name string) (value string, ok bool) {
 	for _, v := range slices.Backward(e.list) {
 		if value, found := strings.CutPrefix(v, name+"="); found {
@@ -79,7 +79,8 @@ func (e *environment) set(name, value string) {
 	e.list = append(e.list, name+"="+value)
 }
 
-// removeOuter removes the variables of an outer perfagent: its own variables, and clients' variables with its address.
+// removeOuter removes the variables of an outer perfagent: its own variables, and variables of clients that have its
+// address.
 func (e *environment) removeOuter() {
 	addr, _ := e.get(addrVar)
 	host, _ := e.get(statsdHostVar)
@@ -110,8 +111,8 @@ func (e *environment) setStatsD(host, port string) {
 	e.set(statsdPortVar, port)
 }
 
-// setDogStatsD sets the address for Datadog's clients, unless the user has set one. It never sets DD_AGENT_HOST:
-// tracers would send their traces there.
+// setDogStatsD sets the address for Datadog's clients, unless the user has set one. It never sets DD_AGENT_HOST,
+// because tracers would send their traces there.
 func (e *environment) setDogStatsD(url string) {
 	for _, name := range []string{ddURLVar, ddHostVar, ddPortVar} {
 		if theirs, set := e.get(name); set {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseAddress(t *testing.T) {
+func TestParseAddress_RefusesInvalidValues(t *testing.T) {
 	loopback := netip.MustParseAddr("127.0.0.1")
 	for value, want := range map[string]Address{
 		"off": {}, "": {}, "on": {Host: loopback}, "8125": {Host: loopback, Port: 8125},
@@ -28,7 +28,7 @@ func TestParseAddress(t *testing.T) {
 		"8125/udp": "is not a port",
 	} {
 		if got, err := ParseAddress(value); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseAddress(%q) = %+v, %v, want an error with %q", value, got, err, want)
+			t.Errorf("ParseAddress(%q) = %+v, %v; want an error with %q", value, got, err, want)
 		}
 	}
 	for value, want := range map[string]bool{"on": false, "0.0.0.0:1": true, "10.0.0.1:1": true, "[::1]:1": false, "unix:/x": false, "off": false} {
@@ -38,7 +38,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-func TestParseEndpoint(t *testing.T) {
+func TestParseEndpoint_HidesPasswordInError(t *testing.T) {
 	for _, value := range []string{"http://127.0.0.1:8000/metrics", "https://user:secret@host/metrics?x=y"} {
 		if u, err := ParseEndpoint(value); err != nil || u.String() != value {
 			t.Errorf("ParseEndpoint(%q) = %v, %v; want the same URL", value, u, err)
@@ -54,7 +54,7 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-// at returns an Intake with two unopened sockets.
+// at returns an Intake with sockets at the given addresses that are not open.
 func at(ports ...string) *Intake {
 	in := &Intake{}
 	for _, p := range ports {
@@ -71,25 +71,25 @@ func TestIntake_EnvironKeepsUserVariables(t *testing.T) {
 	outer := []string{"PERFAGENT_OPS_ADDR=127.0.0.1:1", "PERFAGENT_OPS_HOST=127.0.0.1", "PERFAGENT_OPS_PORT=1", "PERFAGENT_OPS_DOGSTATSD_ADDR=127.0.0.1:2"}
 	all := func(lists ...[]string) []string { return slices.Concat(lists...) }
 	for name, tt := range map[string]struct{ environ, want, notes []string }{
-		"nothing set": {nil, all(own, statsd, dog), nil},
-		"others stay": {[]string{"PATH=/bin", "STATSD_PREFIX=x"}, all([]string{"PATH=/bin", "STATSD_PREFIX=x"}, own, statsd, dog), nil},
-		"StatsD set": {[]string{"STATSD_HOST=graphite"}, all([]string{"STATSD_HOST=graphite"}, own, dog),
+		"nothing set":         {nil, all(own, statsd, dog), nil},
+		"unrelated variables": {[]string{"PATH=/bin", "STATSD_PREFIX=x"}, all([]string{"PATH=/bin", "STATSD_PREFIX=x"}, own, statsd, dog), nil},
+		"StatsD host set": {[]string{"STATSD_HOST=graphite"}, all([]string{"STATSD_HOST=graphite"}, own, dog),
 			[]string{"STATSD_HOST=graphite STATSD_PORT= is set, so the job's StatsD goes there"}},
-		"a port set": {[]string{"STATSD_PORT=1"}, all([]string{"STATSD_PORT=1"}, own, dog),
+		"StatsD port set": {[]string{"STATSD_PORT=1"}, all([]string{"STATSD_PORT=1"}, own, dog),
 			[]string{"STATSD_HOST= STATSD_PORT=1 is set, so the job's StatsD goes there"}},
-		"a URL set": {[]string{"DD_DOGSTATSD_URL=udp://x:1"}, all([]string{"DD_DOGSTATSD_URL=udp://x:1"}, own, statsd),
+		"DogStatsD URL set": {[]string{"DD_DOGSTATSD_URL=udp://x:1"}, all([]string{"DD_DOGSTATSD_URL=udp://x:1"}, own, statsd),
 			[]string{"DD_DOGSTATSD_URL=udp://x:1 is set, so the job's DogStatsD goes there"}},
-		"an agent set": {[]string{"DD_AGENT_HOST=x"}, all([]string{"DD_AGENT_HOST=x"}, own, statsd),
+		"agent host set": {[]string{"DD_AGENT_HOST=x"}, all([]string{"DD_AGENT_HOST=x"}, own, statsd),
 			[]string{"DD_AGENT_HOST=x is set, so the job's DogStatsD goes there"}},
-		"a port of it set": {[]string{"DD_DOGSTATSD_PORT=1"}, all([]string{"DD_DOGSTATSD_PORT=1"}, own, statsd),
+		"DogStatsD port set": {[]string{"DD_DOGSTATSD_PORT=1"}, all([]string{"DD_DOGSTATSD_PORT=1"}, own, statsd),
 			[]string{"DD_DOGSTATSD_PORT=1 is set, so the job's DogStatsD goes there"}},
-		"nested": {all(outer, []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=1", "DD_DOGSTATSD_URL=udp://127.0.0.1:2", "X=y"}),
+		"nested perfagent": {all(outer, []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=1", "DD_DOGSTATSD_URL=udp://127.0.0.1:2", "X=y"}),
 			all([]string{"X=y"}, own, statsd, dog), nil},
-		"nested, but the user set others": {all(outer, []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=9", "DD_DOGSTATSD_URL=udp://127.0.0.1:9"}),
+		"nested, other addresses set by the user": {all(outer, []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=9", "DD_DOGSTATSD_URL=udp://127.0.0.1:9"}),
 			all([]string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=9", "DD_DOGSTATSD_URL=udp://127.0.0.1:9"}, own),
 			[]string{"STATSD_HOST=127.0.0.1 STATSD_PORT=9 is set, so the job's StatsD goes there",
 				"DD_DOGSTATSD_URL=udp://127.0.0.1:9 is set, so the job's DogStatsD goes there"}},
-		"nested in one with a socket": {[]string{"PERFAGENT_OPS_SOCKET=/x", "DD_DOGSTATSD_URL=unix:///x"}, all(own, statsd, dog), nil},
+		"nested in a perfagent with a Unix socket": {[]string{"PERFAGENT_OPS_SOCKET=/x", "DD_DOGSTATSD_URL=unix:///x"}, all(own, statsd, dog), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := slices.Clone(tt.environ)
@@ -112,10 +112,10 @@ func TestIntake_EnvironKeepsUserVariables(t *testing.T) {
 		t.Errorf("environment with a Unix socket (-want +got):\n%s", diff)
 	}
 	if got, notes := (&Intake{}).Environ(outer); !slices.Equal(got, outer) || notes != nil {
-		t.Errorf("without sockets: environment %q, notes %q; want %q, none", got, notes, outer)
+		t.Errorf("without sockets: environment %q, notes %q; want %q and no notes", got, notes, outer)
 	}
 	open, _ := at("0.0.0.0:7", "[::]:8").Environ(nil)
 	if !slices.Contains(open, "PERFAGENT_OPS_ADDR=127.0.0.1:7") || !slices.Contains(open, "PERFAGENT_OPS_DOGSTATSD_ADDR=[::1]:8") {
-		t.Errorf("environment %q, want loopback addresses for wildcard ones: 127.0.0.1:7 and [::1]:8", open)
+		t.Errorf("environment = %q, want loopback instead of wildcard addresses: 127.0.0.1:7 and [::1]:8", open)
 	}
 }

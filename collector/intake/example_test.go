@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake"
 )
 
-// A job sends two lines to the address in its environment. The Aggregator has them when the job has ended.
+// A job sends two lines to the address in its environment. Close returns the Aggregator with both.
 func ExampleOpen() {
 	address, err := intake.ParseAddress("on")
 	if err != nil {

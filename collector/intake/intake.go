@@ -18,31 +18,31 @@ import (
 
 // Options configures an Intake.
 type Options struct {
-	Address        Address       // of the sockets; zero for none
+	Address        Address       // of the sockets; zero = no sockets
 	Endpoints      []*url.URL    // Prometheus endpoints to scrape
-	ScrapeInterval time.Duration // 0 means 5 s
-	Charts         []string      // patterns of the series with a timeline
-	Sidecar        bool          // perfagent did not start the job, so the job's servers may have run before
-	Booted         time.Time     // when the machine was booted; zero if unknown
+	ScrapeInterval time.Duration // 0 = 5 s
+	Charts         []string      // patterns of the series that have a timeline
+	Sidecar        bool          // perfagent did not start the job, so its servers may have started earlier
+	Booted         time.Time     // when the machine was booted; zero = unknown
 	// Now is the clock of all timestamps; nil means time.Now.
 	Now func() time.Time
 }
 
-// maxMarks is the largest number of pending marks.
+// maxMarks is the maximum number of pending marks.
 const maxMarks = 1000
 
-// An Intake receives until it is closed. Its methods may be called by any goroutine. Except for Close, they never wait
-// for the job or for an endpoint; at most they wait for the processing of a few hundred datagrams.
+// An Intake receives operations until it is closed. Its methods are safe for concurrent use. Except for Close, they
+// never wait for the job or an endpoint, but only for the processing of at most a few hundred datagrams.
 type Intake struct {
 	options  Options
 	sockets  []*socket
 	scrapers []*scraper
 
-	open      context.Context // until Close
+	open      context.Context // canceled by Close
 	stop      context.CancelFunc
 	receivers sync.WaitGroup
 	scrapes   sync.WaitGroup
-	parsing   sync.Mutex // held by the scraper that parses its body
+	parsing   sync.Mutex // held by the scraper that is parsing a response
 
 	mu         sync.Mutex // guards the fields below
 	aggregator *aggregate.Aggregator
@@ -52,8 +52,8 @@ type Intake struct {
 	closed     bool
 }
 
-// Open opens the sockets, which takes less than 100 µs. If that fails, it returns an error and an Intake without
-// sockets, which still scrapes the endpoints.
+// Open opens the sockets, which takes less than 100 µs. If it fails to open them, it returns an error and an Intake
+// without sockets, which still scrapes the endpoints.
 func Open(o Options) (*Intake, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -86,7 +86,7 @@ func Open(o Options) (*Intake, error) {
 	return in, err
 }
 
-// Start begins to receive and to scrape, in new goroutines. jobStart is the start of the job. Datagrams that came since
+// Start begins to receive and scrape in new goroutines. jobStart is the start of the job. Datagrams that arrived since
 // Open are not lost.
 func (in *Intake) Start(jobStart time.Time) {
 	if err := in.begin(); err != nil { // Close still reads the sockets
@@ -105,8 +105,8 @@ func (in *Intake) Start(jobStart time.Time) {
 	}
 }
 
-// ScrapeNow triggers one more scrape of each endpoint without waiting for it. It is called when a signal that ends the
-// job is forwarded.
+// ScrapeNow triggers an additional scrape of each endpoint and does not wait for it. It is called when a signal that
+// ends the job is forwarded.
 func (in *Intake) ScrapeNow() {
 	for _, s := range in.scrapers {
 		select {
@@ -123,7 +123,7 @@ func (in *Intake) Collect(at time.Time, stats []series.Stat) ([]series.Stat, []s
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	for _, s := range in.sockets { // what came during a pause belongs to this sample
+	for _, s := range in.sockets { // datagrams that arrived during a pause belong to this sample
 		if !in.closed && in.budget.pause(time.Since(in.began)) == 0 {
 			in.read(s)
 		}
@@ -139,7 +139,8 @@ func (in *Intake) countDrops() {
 	}
 }
 
-// Marks returns the moments that the job marked with DogStatsD events since the last call, at most maxMarks.
+// Marks returns the moments that the job has marked with DogStatsD events since the last call: at most maxMarks, and
+// the number of dropped ones.
 func (in *Intake) Marks() (update marks.Update) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -148,7 +149,7 @@ func (in *Intake) Marks() (update marks.Update) {
 	return update
 }
 
-// CopyAggregator returns a copy of the present Aggregator.
+// CopyAggregator returns a copy of the current Aggregator.
 func (in *Intake) CopyAggregator() *aggregate.Aggregator {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -156,7 +157,7 @@ func (in *Intake) CopyAggregator() *aggregate.Aggregator {
 	return in.aggregator.Clone()
 }
 
-// CopyAggregatorIfChanged returns a copy of the Aggregator if its Changes differ from changes, else nil.
+// CopyAggregatorIfChanged returns a copy of the Aggregator if its Changes differ from changes, and nil otherwise.
 func (in *Intake) CopyAggregatorIfChanged(changes uint64) *aggregate.Aggregator {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -167,11 +168,11 @@ func (in *Intake) CopyAggregatorIfChanged(changes uint64) *aggregate.Aggregator 
 	return in.aggregator.Clone()
 }
 
-// maxClose is how long Close waits for scrapes, which end when their connections are closed.
+// maxClose is the maximum time that Close waits for scrapes, which end when their connections are closed.
 const maxClose = 100 * time.Millisecond
 
-// Close reads the rest of the sockets, closes them, and ends the scrapes. It returns the Aggregator, which belongs to
-// the caller. Later calls of Close and CopyAggregator return copies.
+// Close reads the remaining datagrams, closes the sockets, and ends the scrapes. It returns the Aggregator, which the
+// caller may change. Later calls of Close and CopyAggregator return copies.
 func (in *Intake) Close() *aggregate.Aggregator {
 	in.mu.Lock()
 	already := in.closed
@@ -187,7 +188,7 @@ func (in *Intake) Close() *aggregate.Aggregator {
 	in.stop()
 	in.receivers.Wait()
 	for _, s := range in.sockets {
-		_ = s.close() // everything was read, and the socket is not needed any more
+		_ = s.close() // everything was read, so an error does not matter
 	}
 	timeout.Call(maxClose, func() bool { in.scrapes.Wait(); return true })
 
@@ -199,12 +200,14 @@ func (in *Intake) Close() *aggregate.Aggregator {
 	return whole
 }
 
-// maxDrain is the CPU time for processing pending datagrams at the end. A full buffer of single lines takes 20 ms. The
-// rest is discarded and counted, which is quick; after another maxDrain, reading stops, because senders may never stop.
-// It is CPU time, so that even on a busy machine no datagram is lost without being counted.
+// maxDrain is the CPU time for processing pending datagrams at the end. A full buffer of single lines takes 20 ms. Any
+// remaining datagrams are discarded and counted, which is faster. After another maxDrain, reading stops, because
+// senders may never stop. The limit is CPU time, so that even on a busy machine no datagram is lost without being
+// counted.
 const maxDrain = 200 * time.Millisecond
 
-// drain reads the sockets until they are empty, and counts the datagrams that the kernel dropped.
+// drain reads the sockets until they are empty or maxDrain is used up twice, and counts the datagrams that the kernel
+// dropped.
 func (in *Intake) drain() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -221,7 +224,7 @@ func (in *Intake) drain() {
 
 // addDatagram adds the lines of a datagram, and returns the number of events. The caller holds the lock.
 func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events int64) {
-	if len(datagram) > MaxDatagram { // from a Unix socket, and truncated
+	if len(datagram) > MaxDatagram { // from a Unix socket, and possibly truncated
 		in.aggregator.Drop(wire.TooLong, datagram)
 		return 0
 	}
@@ -246,7 +249,7 @@ func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events 
 	return events
 }
 
-// mark keeps the mark of an event, if there is room. The caller holds the lock.
+// mark stores the mark of an event, or counts it as dropped if there is no room. The caller holds the lock.
 func (in *Intake) mark(e *wire.Event, at time.Time) {
 	if len(in.marks.Lines) == maxMarks {
 		in.marks.Dropped.Marks++

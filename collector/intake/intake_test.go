@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector/marks"
 )
 
-// mustOpen returns an Intake that receives at an address.
+// mustOpen returns an Intake that receives at the given value of --ops.
 func mustOpen(t testing.TB, address string) *Intake {
 	t.Helper()
 	a, err := ParseAddress(address)
@@ -31,7 +31,7 @@ func mustOpen(t testing.TB, address string) *Intake {
 	return in
 }
 
-// opened is mustOpen, and closes the Intake with the test.
+// opened is like mustOpen, but closes the Intake at the end of the test.
 func opened(t testing.TB, address string) *Intake {
 	t.Helper()
 	in := mustOpen(t, address)
@@ -40,7 +40,7 @@ func opened(t testing.TB, address string) *Intake {
 	return in
 }
 
-// sender returns a connection to a socket of an Intake: 0 for StatsD, 1 for DogStatsD.
+// sender returns a connection to a socket of an Intake. socket is 0 for StatsD and 1 for DogStatsD.
 func sender(t testing.TB, in *Intake, socket int) net.Conn {
 	t.Helper()
 	network, address := "udp", in.sockets[socket].address
@@ -82,7 +82,7 @@ func TestIntake_ReceivesTwoDialectsOnTwoPorts(t *testing.T) {
 	ops := closed(t, in)
 
 	if ops.Gauges["g"].Last != 2 || ops.Gauges["h"].Last != -3 || ops.Counters["c"] != 6 || ops.Counters["d"] != 2 || ops.Times["a"].Count != 1 {
-		t.Errorf("received %+v, want gauges g 2 and h -3, counters c 6 and d 2, one time of a", ops)
+		t.Errorf("received %+v, want gauges g 2 and h -3, counters c 6 and d 2, and one time of a", ops)
 	}
 	for i, want := range []struct {
 		kind              string
@@ -90,13 +90,13 @@ func TestIntake_ReceivesTwoDialectsOnTwoPorts(t *testing.T) {
 	}{{"statsd", 3, 5}, {"dogstatsd", 3, 4}} {
 		s := ops.Sources[i]
 		if s.Kind != want.kind || *s.Datagrams != want.datagrams || s.Events != want.events || s.First == 0 || s.Last < s.First || s.Address != in.sockets[i].address {
-			t.Errorf("source %+v with %d datagrams, want %+v at %s, with the times of events", s, *s.Datagrams, want,
+			t.Errorf("source %+v with %d datagrams, want %+v at %s with times of the first and last event", s, *s.Datagrams, want,
 				in.sockets[i].address)
 		}
 	}
 }
 
-// Datagrams sent before Start and just before Close count, later ones do not.
+// Datagrams that are sent before Start or just before Close count. Later datagrams do not.
 func TestIntake_CountsDatagramsFromOpenToClose(t *testing.T) {
 	for _, address := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "s")} {
 		in := opened(t, address)
@@ -109,48 +109,48 @@ func TestIntake_CountsDatagramsFromOpenToClose(t *testing.T) {
 		ops := closed(t, in)
 		conn.Write([]byte("after:1|c"))
 		if ops.Counters["early"] != 1 || ops.Counters["late"] != 8 || len(ops.Counters) != 2 {
-			t.Errorf("%s: counters %v, want early 1 and late 8 only", address, ops.Counters)
+			t.Errorf("%s: counters %v, want only early 1 and late 8", address, ops.Counters)
 		}
 	}
 }
 
-// An Intake can be closed without a job.
+// An Intake can be closed without Start, if there is no job.
 func TestIntake_CloseWithoutStartReadsSockets(t *testing.T) {
 	in := opened(t, "on")
 	send(t, sender(t, in, 0), "a:1|c")
 	if ops := closed(t, in); ops.Counters["a"] != 1 {
-		t.Errorf("Close without Start gives %+v, want counter a 1", ops)
+		t.Errorf("Close without Start returned %+v, want counter a 1", ops)
 	}
 	if ops := closed(t, in); ops.Counters["a"] != 1 {
-		t.Errorf("the second Close gives %+v, want counter a 1", ops)
+		t.Errorf("the second Close returned %+v, want counter a 1", ops)
 	}
 }
 
-func TestIntake_TakenPortIsAnError(t *testing.T) {
+func TestOpen_ReturnsErrorIfPortIsInUse(t *testing.T) {
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
 	port := taken.LocalAddr().(*net.UDPAddr).Port
-	for _, first := range []int{port, port - 1} { // it may be the second of two
+	for _, first := range []int{port, port - 1} { // the port in use may be the first or the second one
 		a, err := ParseAddress(fmt.Sprint(first))
 		if err != nil {
 			t.Fatal(err)
 		}
 		in, err := Open(Options{Address: a})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d: address already in use (--ops on takes any free ports)", port)) {
-			t.Errorf("Open from port %d with port %d taken: %v, want address already in use, and a hint", first, port, err)
+			t.Errorf("Open at port %d while port %d is in use: error %v, want \"address already in use\" with a hint", first, port, err)
 		}
 		in.Start(time.Now())
 		if ops := closed(t, in); len(ops.Sources) != 0 {
-			t.Errorf("without sockets: %+v, want no sources", ops)
+			t.Errorf("operations without sockets = %+v, want no sources", ops)
 		}
 	}
 }
 
-func TestIntake_OpensGivenPortAndTheNext(t *testing.T) {
-	free := opened(t, "on") // its first port may have a free neighbour, or not
+func TestIntake_OpensGivenPortAndNextPort(t *testing.T) {
+	free := opened(t, "on") // the port after its first one may be free once it is closed
 	port := portOf(free.sockets[0])
 	closed(t, free)
 	a, err := ParseAddress(fmt.Sprint(port))
@@ -162,7 +162,7 @@ func TestIntake_OpensGivenPortAndTheNext(t *testing.T) {
 		t.Skipf("needs two neighbouring free ports: %v", err)
 	}
 	if portOf(in.sockets[0]) != port || portOf(in.sockets[1]) != port+1 {
-		t.Errorf("opened %s and %s, want ports %d and %d", in.sockets[0].address, in.sockets[1].address, port, port+1)
+		t.Errorf("opened %s and %s, want the ports %d and %d", in.sockets[0].address, in.sockets[1].address, port, port+1)
 	}
 	in.Close()
 }
@@ -172,35 +172,35 @@ func TestIntake_UnixSocketIsPrivateAndRemoved(t *testing.T) {
 	in := opened(t, "unix:"+path)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("the socket is %v, error %v; want mode 0600", info, err)
+		t.Fatalf("status of the socket %v, error %v; want mode 0600", info, err)
 	}
 	if _, err := Open(Options{Address: Address{Path: path}}); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("Open of a socket in use: %v, want address already in use", err)
+		t.Errorf("Open of a socket in use: error %v, want \"address already in use\"", err)
 	}
 
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
-	const n = 1000 // a sender waits while the queue of about ten is full
+	const n = 1000 // the queue holds about ten datagrams; a sender waits while it is full
 	for range n {
 		send(t, conn, "a:-1|g")
 	}
 	ops := closed(t, in)
 	if ops.Gauges["a"].Count != n || ops.Gauges["a"].Last != -1 || ops.Sources[0].Kind != "unix" || *ops.Sources[0].Datagrams != n {
-		t.Errorf("received %+v, want %d values of gauge a, the last -1, from a unix source", ops, n)
+		t.Errorf("received %+v, want %d values of gauge a, the last of them -1, from a unix source", ops, n)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		t.Errorf("%s exists after Close, want it removed", path)
+		t.Errorf("%s still exists after Close", path)
 	}
 }
 
-// Open replaces the socket of a killed perfagent, but not a file.
+// Open replaces the socket of a killed perfagent, but not a regular file.
 func TestIntake_ReplacesStaleSocketButNotFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	old, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.Close() // leaves the path
+	old.Close() // keeps the path
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatal(err)
 	}
@@ -211,15 +211,15 @@ func TestIntake_ReplacesStaleSocketButNotFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(Options{Address: Address{Path: path}}); err == nil {
-		t.Error("Open replaced a file, want an error")
+		t.Error("Open returned no error for the path of a file")
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
-		t.Errorf("the file has %q, error %v; want \"mine\"", data, err)
+		t.Errorf("content of the file = %q, error %v; want \"mine\"", data, err)
 	}
 }
 
-// Close keeps a file that the job has put in place of the socket.
-func TestIntake_CloseKeepsFileInPlaceOfSocket(t *testing.T) {
+// Close keeps a file with which the job has replaced the socket.
+func TestIntake_CloseKeepsFileThatReplacedSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	in := opened(t, "unix:"+path)
 	if err := os.Rename(path, path+".old"); err != nil { // so that its inode is not reused
@@ -230,7 +230,7 @@ func TestIntake_CloseKeepsFileInPlaceOfSocket(t *testing.T) {
 	}
 	in.Close()
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
-		t.Errorf("after Close the file has %q, error %v; want \"mine\"", data, err)
+		t.Errorf("content of the file after Close = %q, error %v; want \"mine\"", data, err)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestIntake_DropsDatagramBeyondMaxDatagram(t *testing.T) {
 	send(t, conn, strings.Repeat("c:1|c\n", 10917))           // 65,502
 	ops := closed(t, in)
 	if ops.Dropped.TooLong != 1 || ops.Counters["a"] != 0 || ops.Counters["c"] != 10917 {
-		t.Errorf("counters %v, dropped %+v; want c 10917 only, and one too long", ops.Counters, ops.Dropped)
+		t.Errorf("counters %v, dropped %+v; want only c 10917, and one datagram dropped as too long", ops.Counters, ops.Dropped)
 	}
 }
 
@@ -255,14 +255,14 @@ func TestIntake_ReturnsMarksOnce(t *testing.T) {
 	now := marks.UnixSeconds(time.Now())
 	if len(got.Lines) != 2 || got.Dropped.Marks != 0 || got.Lines[0] != marks.NewMarkLine("epoch", 1795357692) ||
 		got.Lines[1].At < now-60 || ops.Sources[0].Events != 3 {
-		t.Errorf("marks %+v, want epoch and two, none dropped; 3 events in %+v", got, ops)
+		t.Errorf("marks %+v, operations %+v; want the marks epoch and two, none dropped, and 3 events", got, ops)
 	}
 	if more := in.Marks(); more.Lines != nil || more.Dropped.Marks != 0 {
-		t.Errorf("the second Marks gives %+v, want none", more)
+		t.Errorf("the second Marks returned %+v, want no marks", more)
 	}
 }
 
-// Marks beyond the limit until the next sample are counted.
+// Marks beyond the limit per sample are counted.
 func TestIntake_CountsMarksBeyondLimit(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
@@ -270,33 +270,33 @@ func TestIntake_CountsMarksBeyondLimit(t *testing.T) {
 	send(t, sender(t, in, 0), strings.Repeat("_e{5,1}:epoch|x\n", maxMarks), strings.Repeat("_e{5,1}:later|x\n", n))
 	ops := closed(t, in)
 	if got := in.Marks(); len(got.Lines) != maxMarks || got.Dropped.Marks != n || ops.Sources[0].Events != maxMarks+n {
-		t.Errorf("%d marks, dropped %+v; want %d and %d; all events in %+v", len(got.Lines), got.Dropped, maxMarks, n, ops)
+		t.Errorf("got %d marks, dropped %+v, operations %+v; want %d marks, %d dropped, all counted as events", len(got.Lines), got.Dropped, ops, maxMarks, n)
 	}
 }
 
-// A sample collects the means; a copy for the journal does not change.
+// A copy for the journal does not change when further samples are collected.
 func TestIntake_CopyDoesNotChange(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
 	send(t, conn, "a:4|c")
 	var early *aggregate.Aggregator
-	for early == nil || early.Operations(time.Now()).Counters["a"] == 0 { // until received
+	for early == nil || early.Operations(time.Now()).Counters["a"] == 0 { // until the datagram is received
 		time.Sleep(time.Millisecond)
 		early = in.CopyAggregator()
 	}
 	means, keys := in.Collect(time.Now(), nil)
 	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(means) != 1 || !(means[0].Mean() > 0) {
-		t.Errorf("Collect gives keys %v, means %v; want counter:a:per_second with a mean above 0", keys, means)
+		t.Errorf("Collect returned keys %v, means %v; want counter:a:per_second with a mean above 0", keys, means)
 	}
 	send(t, conn, "a:5|c")
 	if ops := closed(t, in); ops.Counters["a"] != 9 || early.Operations(time.Now()).Counters["a"] != 4 {
-		t.Errorf("counters %v at the end and %v in the earlier copy, want a 9 and 4", ops.Counters,
+		t.Errorf("counters at the end %v, in the earlier copy %v; want a 9 and a 4", ops.Counters,
 			early.Operations(time.Now()).Counters)
 	}
 }
 
-// Concurrent calls are allowed until the end, while the caller uses the Aggregator returned by Close.
+// Calls from other goroutines are safe even while the caller of Close uses the returned Aggregator.
 func TestIntake_CopyDuringCloseIsSafe(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
@@ -326,6 +326,6 @@ func TestIntake_CopyDuringCloseIsSafe(t *testing.T) {
 	close(stop)
 	askers.Wait()
 	if got := in.CopyAggregator().Operations(time.Now()).Gauges["queue"].Last; got != 7 {
-		t.Errorf("a copy after Close has the gauge queue %v, want 7", got)
+		t.Errorf("gauge queue in a copy after Close = %v, want 7", got)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// senderVar makes this program a job that sends: ADDRESS RATE LINES SECONDS, where RATE is datagrams per second, LINES
-// lines in each. It keeps both CPUs busy.
+// senderVar makes this program a job that sends datagrams. The value is ADDRESS RATE LINES SECONDS, where RATE is the
+// number of datagrams per second and LINES the number of lines in each. The job keeps two CPUs busy.
 const senderVar = "INTAKE_TEST_SENDER"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sendSteadily sends in bursts, two hundred times a second, and prints the number of sent datagrams.
+// sendSteadily sends two hundred bursts of datagrams per second, and prints the number of datagrams sent.
 func sendSteadily(what string) error {
 	var address string
 	var rate, lines, seconds int
@@ -71,27 +71,28 @@ func ownCPU(t testing.TB) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// While the job keeps both CPUs busy, 20,000 datagrams of a line and 100,000 lines in larger datagrams arrive each
-// second. The test prints their CPU cost; with the race detector on a slow machine it exceeds the budget.
+// While the job keeps two CPUs busy, 20,000 datagrams of one line, or 100,000 lines in larger datagrams, arrive per
+// second. The test prints their CPU cost; with the race detector on a slow machine, it exceeds the budget.
 func TestIntake_ReceivesAllAtHighRates(t *testing.T) {
 	testenv.SkipIfShort(t, "three seconds at each rate")
 	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
 	for _, tt := range []struct {
 		rate, lines int
 	}{{20000, 1}, {3334, 30}} {
-		t.Run(fmt.Sprintf("%d of %d lines", tt.rate, tt.lines), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d datagrams of %d lines", tt.rate, tt.lines), func(t *testing.T) {
 			const tries = 4 // the machine may be busy for a while
 			for range tries {
 				if receivesAll(t, tt.rate, tt.lines) {
 					return
 				}
 			}
-			t.Errorf("datagrams were lost in each of %d tries, want one without losses", tries)
+			t.Errorf("datagrams were lost in each of %d tries, want one try without losses", tries)
 		})
 	}
 }
 
-// receivesAll reports whether all datagrams of another process were received; the others are counted.
+// receivesAll reports whether all datagrams of another process were received. It fails the test if a lost datagram was
+// not counted.
 func receivesAll(t *testing.T, rate, lines int) bool {
 	t.Helper()
 	in := opened(t, "on")
@@ -108,15 +109,15 @@ func receivesAll(t *testing.T, rate, lines int) bool {
 	used := ownCPU(t) - before
 
 	got, lost := *ops.Sources[0].Datagrams, ops.Dropped.Kernel+ops.Dropped.RateLimited
-	t.Logf("%s sent, %d received, %d lost, %v of CPU each", out, got, lost, used/time.Duration(max(1, got)))
+	t.Logf("%s datagrams sent, %d received, %d lost, %v of CPU time per datagram", out, got, lost, used/time.Duration(max(1, got)))
 	if fmt.Sprint(got+lost) != string(out) || ops.Sources[0].Events != got*int64(lines) {
-		t.Fatalf("%d received and %d dropped datagrams with %d events, want %s datagrams in all, and %d events: %+v", got,
+		t.Fatalf("%d received and %d dropped datagrams with %d events, want %s datagrams in total and %d events; operations %+v", got,
 			lost, ops.Sources[0].Events, out, got*int64(lines), ops)
 	}
 	return lost == 0
 }
 
-// The total wait of a job without duration. The budget is 200 µs.
+// BenchmarkOpenStartClose measures the total delay of a job that ends immediately. The budget is 200 µs.
 func BenchmarkOpenStartClose(b *testing.B) {
 	for b.Loop() {
 		in := mustOpen(b, "on")
@@ -125,7 +126,7 @@ func BenchmarkOpenStartClose(b *testing.B) {
 	}
 }
 
-// The cost per sample without datagrams. The budget is 20 µs with a sample per second.
+// BenchmarkCollect measures the cost per sample without datagrams. The budget is 20 µs with one sample per second.
 func BenchmarkCollect(b *testing.B) {
 	in := opened(b, "on")
 	in.Start(time.Now())

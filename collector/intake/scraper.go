@@ -32,8 +32,8 @@ type scraper struct {
 	now      chan struct{}
 }
 
-// newScraper returns the scraper of the endpoint u. It opens a new connection for each scrape: a server with a single
-// thread would wait on an idle connection instead of serving the job.
+// newScraper returns a scraper for the endpoint u. The scraper opens a new connection for each scrape, because a server
+// with a single thread would wait on an idle connection instead of serving the job.
 func newScraper(in *Intake, u *url.URL) *scraper {
 	shown := *u
 	shown.User, shown.RawQuery, shown.Fragment = nil, "", "" // they may contain a token
@@ -46,7 +46,8 @@ func newScraper(in *Intake, u *url.URL) *scraper {
 	}
 }
 
-// sameHost follows redirects to the same host only, and never from https to http.
+// sameHost returns an error for a redirect to another host, for a redirect from https to http, and after too many
+// redirects.
 func sameHost(next *http.Request, before []*http.Request) error {
 	from := before[len(before)-1].URL
 	switch {
@@ -58,7 +59,7 @@ func sameHost(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// run scrapes at once, then in each interval and after ScrapeNow, until ctx ends.
+// run scrapes immediately, and then once per interval and after each ScrapeNow, until ctx is done.
 func (s *scraper) run(ctx context.Context) {
 	ticker := time.NewTicker(s.in.options.ScrapeInterval)
 	defer ticker.Stop()
@@ -73,7 +74,7 @@ func (s *scraper) run(ctx context.Context) {
 	}
 }
 
-// scrape scrapes the endpoint once, and adds the result to the Aggregator.
+// scrape scrapes the endpoint once and adds the result to the Aggregator.
 func (s *scraper) scrape(ctx context.Context) {
 	within := min(maxScrape, s.in.options.ScrapeInterval)
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -106,14 +107,14 @@ func (s *scraper) read(ctx context.Context) error {
 		return err
 	}
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
-	if user := s.url.User; user != nil { // also for redirects
+	if user := s.url.User; user != nil { // net/http copies the header to redirects
 		password, _ := user.Password()
 		request.SetBasicAuth(user.Username(), password)
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err // without the URL
+			err = wrapped.Err // the cause, without the URL
 		}
 		return err
 	}
@@ -131,13 +132,13 @@ func (s *scraper) read(ctx context.Context) error {
 	return err
 }
 
-// A bodyReader reads a body in parts. While it waits for a part, other scrapers may parse theirs.
+// A bodyReader reads a body in parts. While it waits for a part, other scrapers may parse their responses.
 type bodyReader struct {
 	body    io.Reader
 	parsing *sync.Mutex
 }
 
-// Read implements io.Reader. The caller holds the lock.
+// Read implements io.Reader. The caller holds the lock parsing, which Read releases while it waits.
 func (r bodyReader) Read(part []byte) (int, error) {
 	r.parsing.Unlock()
 	defer r.parsing.Lock()
@@ -149,7 +150,7 @@ func (r bodyReader) Read(part []byte) (int, error) {
 func isUnreachable(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial" && !failed.Timeout() &&
-		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // no free descriptors on our side
+		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // no free descriptors in this process
 }
 
 // checkResponse returns an error unless the response may be Prometheus text.

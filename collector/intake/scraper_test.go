@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 )
 
-// scraping returns an Intake that scrapes endpoints once per interval, started at the given time.
+// scraping returns an Intake that scrapes the endpoints once per interval. The Intake is closed at the end of the test.
 func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake {
 	t.Helper()
 	o := Options{ScrapeInterval: interval}
@@ -41,7 +41,7 @@ func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake
 	return in
 }
 
-// wait polls until the operations of an Intake satisfy wanted, for ten seconds at most.
+// wait polls until the operations of an Intake satisfy wanted, for at most ten seconds.
 func wait(t testing.TB, in *Intake, what string, wanted func(aggregate.Operations) bool) aggregate.Operations {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 10*time.Second; {
@@ -50,11 +50,11 @@ func wait(t testing.TB, in *Intake, what string, wanted func(aggregate.Operation
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatalf("no %s: %+v", what, in.CopyAggregator().Operations(time.Now()))
+	t.Fatalf("no %s within 10 s; operations %+v", what, in.CopyAggregator().Operations(time.Now()))
 	return aggregate.Operations{}
 }
 
-// scrapes reports whether the first source has had n scrapes.
+// scrapes returns a condition for wait: the first source had at least n scrapes.
 func scrapes(n int64) func(aggregate.Operations) bool {
 	return func(ops aggregate.Operations) bool { return *ops.Sources[0].Scrapes >= n }
 }
@@ -67,25 +67,25 @@ func TestScraper_RequestsTextAndHidesCredentials(t *testing.T) {
 	}))
 	defer server.Close()
 	in := scraping(t, time.Hour, strings.Replace(server.URL, "http://", "http://user:secret@", 1)+"/metrics?token=hidden#x")
-	in.Start(time.Now().Add(-time.Second)) // the server is older than the job
+	in.Start(time.Now().Add(-time.Second)) // the first scrape finds a server, so it may be older than the job
 	ops := wait(t, in, "scrape", scrapes(1))
 
 	r := got.Load()
 	user, password, _ := r.BasicAuth()
 	if r.Header.Get("Accept") != "text/plain;version=0.0.4" || r.Header.Get("Accept-Encoding") != "" || user != "user" || password != "secret" ||
 		r.URL.Query().Get("token") != "hidden" {
-		t.Errorf("request for %v with header %v, want the token, user:secret, and text uncompressed", r.URL, r.Header)
+		t.Errorf("request for %v with header %v, want the token, the user and password, and uncompressed text", r.URL, r.Header)
 	}
 	if s := ops.Sources[0]; s.Address != server.URL+"/metrics" || s.Kind != "scrape" || s.Events != 2 || s.SecondsBeforeEnd == nil || s.Datagrams != nil {
-		t.Errorf("source %+v, want the address %s/metrics, kind scrape, 2 events, seconds before the end and no datagrams", s,
+		t.Errorf("source %+v, want address %s/metrics, kind scrape, 2 events, SecondsBeforeEnd and no datagrams", s,
 			server.URL)
 	}
 	if ops.Counters["a"] != 0 || ops.Gauges["g"].Last != 1 {
-		t.Errorf("an older server gives %+v, want counter a 0 and gauge g 1", ops)
+		t.Errorf("operations of a server older than the job = %+v, want counter a 0 and gauge g 1", ops)
 	}
 }
 
-// A server that starts after the job counts from 0; ScrapeNow scrapes at once.
+// The counters of a server that starts after the job count from 0. ScrapeNow scrapes without waiting for the interval.
 func TestScraper_CountsNewServerFromZero(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,11 +98,11 @@ func TestScraper_CountsNewServerFromZero(t *testing.T) {
 	in.Start(time.Now())
 	ops := wait(t, in, "failure", scrapes(1))
 	if s := ops.Sources[0]; s.Failures != 1 || !strings.Contains(s.Why, "connection refused") || strings.Contains(s.Why, "http://") {
-		t.Errorf("source %+v, want one failure, connection refused, without the URL", s)
+		t.Errorf("source %+v, want one failure with \"connection refused\" and without the URL", s)
 	}
 
 	if listener, err = net.Listen("tcp", address); err != nil {
-		t.Skipf("needs the port that was free a moment ago: %v", err)
+		t.Skipf("needs a port that was free a moment ago: %v", err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 5\n") })}
 	go server.Serve(listener)
@@ -110,7 +110,7 @@ func TestScraper_CountsNewServerFromZero(t *testing.T) {
 	in.ScrapeNow()
 	in.ScrapeNow()
 	if ops := wait(t, in, "scrape", scrapes(2)); ops.Counters["a"] != 5 || ops.Sources[0].Failures != 1 {
-		t.Errorf("a new server gives %+v, want counter a 5 and one failure", ops)
+		t.Errorf("operations of a new server = %+v, want counter a 5 and one failure", ops)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestScraper_ScrapesEveryInterval(t *testing.T) {
 	wait(t, in, "third scrape", scrapes(3))
 	ops := closed(t, in)
 	if taken := *ops.Sources[0].Scrapes; ops.Counters["a"] < 3 || ops.Counters["a"] > float64(n.Load()) || taken < 3 {
-		t.Errorf("counters %v after %d scrapes, want a from 3 to %d, and at least 3 scrapes", ops.Counters, taken, n.Load())
+		t.Errorf("counters %v after %d scrapes, want a from 3 to %d and at least 3 scrapes", ops.Counters, taken, n.Load())
 	}
 }
 
@@ -140,20 +140,20 @@ func TestScraper_RecordsReasonOfFailure(t *testing.T) {
 		why    string
 	}{
 		"status":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "the response has status 503"},
-		"a web page":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n") }, `line 1: "<html>" is not the name of a metric`},
-		"a cut body":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a 1\nb") }, "line 2: the last line has no end"},
+		"web page":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n") }, `line 1: "<html>" is not the name of a metric`},
+		"cut body":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a 1\nb") }, "line 2: the last line has no end"},
 		"OpenMetrics": {openMetrics, "it responds in the OpenMetrics format, although Prometheus' text format was requested"},
 		"another host": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) },
 			"it redirects to another host, " + strings.TrimPrefix(elsewhere, "http://")},
-		"a loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects too often"},
+		"redirect loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects too often"},
 		"no response": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-block:
 			case <-r.Context().Done():
 			}
 		}, "no complete response within 100ms"},
-		"too much": {endless, "the response is longer than 8 MiB"},
-		"broken off": {func(w http.ResponseWriter, _ *http.Request) {
+		"body too long": {endless, "the response is longer than 8 MiB"},
+		"connection closed early": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "a 1\n")
 		},
@@ -170,7 +170,7 @@ func TestScraper_RecordsReasonOfFailure(t *testing.T) {
 			in.Start(time.Now())
 			ops := wait(t, in, "scrape", scrapes(1))
 			if s := ops.Sources[0]; s.Failures != 1 || s.Why != tt.why || s.Events != 0 || len(ops.Gauges) != 0 {
-				t.Errorf("source %+v, %d gauges; want one failure %q, no events, no gauges", s, len(ops.Gauges), tt.why)
+				t.Errorf("source %+v, %d gauges; want one failure %q, no events and no gauges", s, len(ops.Gauges), tt.why)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// A redirect to the same host is followed, with the credentials.
+// A redirect to the same host is followed with the credentials.
 func TestScraper_FollowsRedirectToSameHost(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
@@ -204,11 +204,11 @@ func TestScraper_FollowsRedirectToSameHost(t *testing.T) {
 	in := scraping(t, time.Hour, strings.Replace(server.URL, "http://", "http://joe:secret@", 1))
 	in.Start(time.Now())
 	if ops := wait(t, in, "scrape", scrapes(1)); ops.Gauges[`a{user="joe"}`].Count != 1 {
-		t.Errorf("after a redirect: %+v, want the gauge with the user joe", ops)
+		t.Errorf("operations after a redirect = %+v, want the gauge with the user joe", ops)
 	}
 }
 
-// Only a missing server at the start of the job has counted nothing: a slow one may have counted before.
+// Counters count from 0 only if the server was missing at the start of the job. A slow server may have counted earlier.
 func TestScraper_SlowServerCountsFromFirstScrape(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -223,11 +223,11 @@ func TestScraper_SlowServerCountsFromFirstScrape(t *testing.T) {
 	in.Start(time.Now())
 	ops := wait(t, in, "second scrape", scrapes(2))
 	if ops.Sources[0].Failures != 1 || ops.Counters["a"] != 0 {
-		t.Errorf("a slow server gives %+v, want one failure and counter a 0", ops)
+		t.Errorf("operations of a slow server = %+v, want one failure and counter a 0", ops)
 	}
 }
 
-func TestIsUnreachable(t *testing.T) {
+func TestIsUnreachable_OnlyIfServerIsMissing(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	for err, want := range map[error]bool{
 		refused: true, fmt.Errorf("ask: %w", refused): true,
@@ -251,7 +251,7 @@ func TestSameHost_NeverLeavesHTTPS(t *testing.T) {
 	}
 }
 
-// An endpoint that does not respond does not delay the end, and a later response is ignored.
+// An endpoint that does not respond does not delay Close, and a later response is ignored.
 func TestScraper_CloseDoesNotWaitForResponse(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -265,12 +265,12 @@ func TestScraper_CloseDoesNotWaitForResponse(t *testing.T) {
 	<-asked
 	began := time.Now()
 	ops := closed(t, in)
-	if took := time.Since(began); took > maxScrape*4/5 || *ops.Sources[0].Scrapes != 0 { // a scrape that continues takes all of it
-		t.Errorf("Close took %v with %d scrapes, want at most %v and 0", took, *ops.Sources[0].Scrapes, maxScrape*4/5)
+	if took := time.Since(began); took > maxScrape*4/5 || *ops.Sources[0].Scrapes != 0 { // a scrape that was not ended would take all of maxScrape
+		t.Errorf("Close took %v with %d scrapes, want at most %v and no scrapes", took, *ops.Sources[0].Scrapes, maxScrape*4/5)
 	}
 }
 
-// largeBody returns a body of 4 MB in the order of a client.
+// largeBody returns a body of 4 MB with lines in the same order as from a client library.
 func largeBody() []byte {
 	var out bytes.Buffer
 	for k := 0; out.Len() < 4<<20; k++ {
@@ -282,7 +282,7 @@ func largeBody() []byte {
 	return out.Bytes()
 }
 
-// serving returns a scraper of a server that responds with a body.
+// serving returns a scraper for a server that responds with body.
 func serving(t testing.TB, body []byte) *scraper {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
 	t.Cleanup(server.Close)
@@ -291,17 +291,17 @@ func serving(t testing.TB, body []byte) *scraper {
 	return s
 }
 
-// Only a part of a body is in memory, however large it is.
+// Only part of a body is in memory, however long the body is.
 func TestScraper_KeepsOnlyPartOfBodyInMemory(t *testing.T) {
 	body := largeBody()
 	s := serving(t, body)
-	s.scrape(t.Context()) // allocates the permanent memory
+	s.scrape(t.Context()) // allocates the memory that later scrapes reuse
 
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	s.scrape(t.Context())
 	runtime.ReadMemStats(&after)
-	if made := after.TotalAlloc - before.TotalAlloc; made > 1<<20 { // most of it is the server's
+	if made := after.TotalAlloc - before.TotalAlloc; made > 1<<20 { // the server allocates most of it
 		t.Errorf("reading a body of %d bytes allocated %d bytes, want at most %d", len(body), made, 1<<20)
 	}
 	if ops := s.in.CopyAggregator().Operations(time.Now()); ops.Sources[0].Failures > 0 || ops.Sources[0].Events == 0 {
@@ -309,7 +309,7 @@ func TestScraper_KeepsOnlyPartOfBodyInMemory(t *testing.T) {
 	}
 }
 
-// A lockedBody is an empty body that checks who holds the lock.
+// A lockedBody is an empty body that checks when the scraper holds the lock parsing.
 type lockedBody struct {
 	t       *testing.T
 	parsing *sync.Mutex
@@ -321,7 +321,7 @@ func (b lockedBody) RoundTrip(*http.Request) (*http.Response, error) {
 
 func (b lockedBody) Read([]byte) (int, error) {
 	if !b.parsing.TryLock() {
-		b.t.Fatal("the lock is held while the scraper waits for a part of a body, want it free")
+		b.t.Fatal("the scraper holds the lock while it waits for a part of a body")
 	}
 	b.parsing.Unlock()
 	return 0, io.EOF
@@ -329,7 +329,7 @@ func (b lockedBody) Read([]byte) (int, error) {
 
 func (b lockedBody) Close() error {
 	if b.parsing.TryLock() {
-		b.t.Error("the lock is free until the end of a body, want it held")
+		b.t.Error("the scraper does not hold the lock at the end of a body")
 	}
 	return nil
 }
@@ -344,7 +344,7 @@ func TestScraper_LocksWhileItParses(t *testing.T) {
 	}
 }
 
-// A server with an endless response does not delay other scrapes.
+// A server with an endless response does not delay scrapes of other servers.
 func TestScraper_SlowBodyDoesNotDelayOthers(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -365,12 +365,12 @@ func TestScraper_SlowBodyDoesNotDelayOthers(t *testing.T) {
 	in.Start(time.Now())
 	wait(t, in, "scrape of the other one", func(ops aggregate.Operations) bool { return *ops.Sources[1].Scrapes == 1 })
 	if ops := in.CopyAggregator().Operations(time.Now()); *ops.Sources[0].Scrapes != 0 || ops.Gauges["b"].Last != 1 {
-		t.Errorf("beside a slow server: %+v, want no scrape of that, and gauge b 1", ops)
+		t.Errorf("operations with a slow server = %+v, want no scrape of the slow server, and gauge b 1", ops)
 	}
 }
 
-// The budget is 3 ms of CPU for a scrape of a vLLM server; here it includes the server. A large body shows the cost of
-// a byte.
+// The budget is 3 ms of CPU time for a scrape of a vLLM server; the benchmark also measures the server itself. The
+// large body shows the cost per byte.
 func BenchmarkScraper(b *testing.B) {
 	vllm, err := os.ReadFile("wire/testdata/vllm.txt")
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// maxSend is how long a send waits for a receiver. UDP never waits. A Unix socket waits while about ten datagrams are
-// unread; perfagent reads them at once, unless it has stopped or the machine is busy.
+// maxSend is the timeout of a send. A send over UDP never blocks. A send to a Unix socket blocks while about ten
+// datagrams are unread; perfagent reads them immediately, unless it has stopped or the machine is busy.
 const maxSend = 100 * time.Millisecond
 
-// Dial returns a function that sends a datagram to the perfagent that runs this program, at the address in the
-// environment made by [Intake.Environ]. An error of send means that there is no receiver, or that it has stopped.
-// Outside of perfagent there is no address, and send is nil.
+// Dial returns a function that sends a datagram to the perfagent that runs this program, at the address that
+// [Intake.Environ] has put into the environment. send returns an error if there is no receiver, or if the receiver has
+// stopped. Outside of perfagent, there is no address, and send is nil.
 func Dial() (send func(datagram []byte) error, err error) {
 	network, address := "udp", os.Getenv(addrVar)
 	if address == "" {

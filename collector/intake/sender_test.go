@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// around sets the environment of a program that runs under an Intake, or under none.
+// around sets the environment of a program that runs under in, or outside of perfagent if in is nil.
 func around(t *testing.T, in *Intake) {
 	t.Helper()
 	var environ []string
@@ -47,16 +47,16 @@ func TestSender_ReachesIntakeOfEnvironment(t *testing.T) {
 
 			ops := closed(t, in)
 			if ops.Counters["rows"] != 5 || ops.Times["get"].Count != 2 || *ops.Sources[0].Datagrams != 3 {
-				t.Errorf("received %+v, want rows 5, 2 times of get, 3 datagrams", ops)
+				t.Errorf("received %+v, want counter rows 5, 2 times of get, and 3 datagrams", ops)
 			}
 		})
 	}
 }
 
-func TestSender_OutsideSendsNothing(t *testing.T) {
+func TestDial_ReturnsNilOutsidePerfagent(t *testing.T) {
 	around(t, nil)
 	if mustDial(t) != nil {
-		t.Error("outside of perfagent Dial gives a function, want nil")
+		t.Error("Dial outside of perfagent returned a function, want nil")
 	}
 }
 
@@ -69,12 +69,12 @@ func TestDial_ReturnsErrorForBadAddress(t *testing.T) {
 		t.Setenv(addrVar, test.addr)
 		t.Setenv(socketVar, test.socket)
 		if send, err := Dial(); send != nil || err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("Dial with address %q, socket %q: %v, want an error with %q", test.addr, test.socket, err, test.want)
+			t.Errorf("Dial with address %q, socket %q: error %v, want one with %q", test.addr, test.socket, err, test.want)
 		}
 	}
 }
 
-// A sender waits once for a Unix socket without a reader, and not for long.
+// If nothing reads a Unix socket, a sender waits at most maxSend.
 func TestSender_GivesUpOnUnreadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	conn, err := net.ListenPacket("unixgram", path)
@@ -88,11 +88,11 @@ func TestSender_GivesUpOnUnreadSocket(t *testing.T) {
 	send, start := mustDial(t), time.Now()
 	for n := 0; err == nil; n++ {
 		if n > 10_000 {
-			t.Fatal("an unread socket accepts 10,000 datagrams, want an error before")
+			t.Fatal("an unread socket accepted 10,000 datagrams, want an error earlier")
 		}
 		err = send([]byte("rows:5|c"))
 	}
 	if took := time.Since(start); took < maxSend || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("sending gave up after %v: %v, want a deadline exceeded after %v at least", took, err, maxSend)
+		t.Errorf("sending failed after %v with error %v, want deadline exceeded after at least %v", took, err, maxSend)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// openSockets opens the sockets of a, or none: a Unix socket, or the UDP port and the next one. If the port is 0, it
-// opens any two.
+// openSockets opens the sockets for a: a Unix socket, or the UDP port and the next port. If the port is 0, it opens any
+// two free ports. If it fails, it opens none.
 func openSockets(a Address) ([]*socket, error) {
 	if a.Path != "" {
 		s, err := openUnix(a.Path)
@@ -41,7 +41,7 @@ func openSockets(a Address) ([]*socket, error) {
 	return []*socket{first, second}, nil
 }
 
-// listenUDP opens one port.
+// listenUDP opens one UDP port.
 func listenUDP(host netip.Addr, port uint16, kind string, dialect wire.Dialect) (*socket, error) {
 	network := "udp"
 	if host.Is4() {
@@ -57,7 +57,7 @@ func listenUDP(host netip.Addr, port uint16, kind string, dialect wire.Dialect) 
 	return s, s.take(conn)
 }
 
-// take takes over the descriptor of conn, and requests a large receive buffer: 8 MiB. Only root gets more than
+// take closes conn, keeps a copy of its descriptor, and requests a receive buffer of 8 MiB. Only root may exceed
 // net.core.rmem_max.
 func (s *socket) take(conn interface {
 	net.PacketConn
@@ -69,22 +69,22 @@ func (s *socket) take(conn interface {
 	if err == nil {
 		errControl := raw.Control(func(fd uintptr) {
 			if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
-				_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // else more drops
+				_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // else it stays small
 			}
-			size, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) // on error 0: small
+			size, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) // on error, the size 0 means small
 			s.large = size >= wantedBuffer
 			s.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 		})
 		err = errors.Join(errControl, err)
 	}
-	if err = errors.Join(err, conn.Close()); err != nil { // Close removes it from the poller
+	if err = errors.Join(err, conn.Close()); err != nil { // Close removes the socket from the poller
 		return fmt.Errorf("prepare a socket: %w", err)
 	}
 	return nil
 }
 
-// openUnix opens a Unix socket that only this user may send to. It replaces a socket without a reader, such as one left
-// behind by perfagent.
+// openUnix opens a Unix socket to which only this user may send. It replaces a socket without a reader, such as a
+// socket left behind by a killed perfagent.
 func openUnix(path string) (*socket, error) {
 	lc := net.ListenConfig{Control: restrictMode}
 	conn, err := lc.ListenPacket(context.Background(), "unixgram", path)
@@ -128,7 +128,7 @@ func isStaleSocket(path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// cause returns the system's error, without the operation and the address that package net adds.
+// cause returns the system's error without the operation and the address that package net adds.
 func cause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
@@ -150,8 +150,8 @@ func (s *socket) close() error {
 	return errors.Join(err, os.Remove(s.path))
 }
 
-// begin begins to receive, in one goroutine for all sockets. The goroutine sleeps in Go's network poller until a socket
-// is readable, and then does not wake up again until watch is called.
+// begin starts one goroutine that receives from all sockets. It sleeps in Go's network poller until a socket is
+// readable. After that, it is not woken again until watch is called.
 func (in *Intake) begin() error {
 	if len(in.sockets) == 0 {
 		return nil
@@ -178,7 +178,8 @@ func (in *Intake) begin() error {
 	return nil
 }
 
-// watch arms the epoll instance to become readable once, when a socket does.
+// watch arms the epoll instance, so that it becomes readable once when a socket becomes readable. operation is
+// EPOLL_CTL_ADD or EPOLL_CTL_MOD.
 func (in *Intake) watch(raw syscall.RawConn, operation int) error {
 	var err error
 	errControl := raw.Control(func(poll uintptr) {
@@ -190,7 +191,7 @@ func (in *Intake) watch(raw syscall.RawConn, operation int) error {
 	return errors.Join(errControl, err)
 }
 
-// receive waits for datagrams and reads them, until the Intake is closed.
+// receive waits for datagrams and reads them until the Intake is closed.
 func (in *Intake) receive(raw syscall.RawConn) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -222,7 +223,7 @@ func (in *Intake) readAll() (pause time.Duration) {
 	return pause
 }
 
-// sleep waits for pause. It returns false if the Intake is closed meanwhile.
+// sleep waits for the duration pause. It returns false if the Intake is closed meanwhile.
 func (in *Intake) sleep(timer *time.Timer, pause time.Duration) bool {
 	if pause == 0 {
 		return true
@@ -237,8 +238,8 @@ func (in *Intake) sleep(timer *time.Timer, pause time.Duration) bool {
 	}
 }
 
-// read reads and processes datagrams, without waiting, until there are none, or until the budget is due for a check. It
-// reports whether there were any. It locks the thread to measure its CPU time. The caller holds the lock.
+// read reads and processes datagrams without waiting, until the socket is empty or the budget is due for a check. It
+// reports whether there were any datagrams. It locks the thread to measure its CPU time. The caller holds the lock.
 func (in *Intake) read(s *socket) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -278,7 +279,7 @@ func (in *Intake) read(s *socket) bool {
 }
 
 // dropped returns the number of datagrams that the kernel has dropped since the last call, because the buffer was full.
-// The kernel's counter has 32 bits, and may wrap.
+// The kernel's counter has 32 bits and may wrap.
 func (s *socket) dropped() int64 {
 	if s.path != "" {
 		return 0 // senders wait or get an error
@@ -290,8 +291,9 @@ func (s *socket) dropped() int64 {
 	return int64(more)
 }
 
-// kernelDrops returns the number of dropped datagrams that SO_MEMINFO reports for the socket fd, or were if the kernel
-// does not report it. (SO_RXQ_OVFL reports drops only with the next received datagram, so never the last drops.)
+// kernelDrops returns the number of dropped datagrams that SO_MEMINFO reports for the socket fd, or were, the previous
+// number, if the kernel does not report it. SO_RXQ_OVFL is unsuitable: it reports drops only with the next received
+// datagram, so it never reports the last drops.
 func kernelDrops(fd int, were uint32) uint32 {
 	const dropsIndex = 8 // SK_MEMINFO_DROPS
 	var info [dropsIndex + 1]uint32

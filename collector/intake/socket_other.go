@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// On other systems there are no sockets; endpoints are scraped.
+// On other systems, there are no sockets, but endpoints are scraped.
 
 func openSockets(Address) ([]*socket, error) {
 	return nil, errors.New("perfagent receives operations only on Linux; --scrape works on this system, too")

@@ -7,9 +7,9 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// Append adds a line to the file at path, and creates the file if it does not exist. It uses one write, so that lines
-// of several programs do not mix. In a file that is not empty it begins with a line end, which terminates an incomplete
-// line of another program. It returns an error if path is not a regular file.
+// Append appends a line to the file at path, and creates the file if it does not exist. It uses a single write, so that
+// lines of several programs do not mix. If the file is not empty, it first writes a line end, in case another program
+// has left an incomplete line. It returns an error if path is not a regular file.
 func Append(path string, l Line) error {
 	f, err := durable.OpenAppend(path)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// A changeDetector detects changes of a file on file systems that respond promptly. A check is one system call in the
-// calling goroutine.
+// A changeDetector detects changes of a file on a file system that responds promptly. Each check is one system call in
+// the calling goroutine.
 type changeDetector struct {
-	path []byte // ends with a 0
-	able bool
-	last fileStatus // of the last check
+	path []byte     // NUL-terminated
+	able bool       // the file system responds promptly
+	last fileStatus // at the last check
 }
 
-// A fileStatus differs after each change of a file. The zero value stands for a file that does not exist.
+// A fileStatus differs after each change of a file. The zero value means that the file does not exist.
 type fileStatus struct {
 	inode, size, device uint64
 	modified            unix.StatxTimestamp
 }
 
-// newChangeDetector returns a changeDetector after its first check of path. The changeDetector is able if the file
-// system of path's directory is prompt.
+// newChangeDetector returns a changeDetector that has checked path once. It is able if the file system of path's
+// directory is local and so responds promptly.
 func newChangeDetector(path string) *changeDetector {
 	able := strconv.IntSize == 64 && strings.IndexByte(path, 0) < 0 && timeout.IsLocalFS(filepath.Dir(path))
 	g := &changeDetector{path: append([]byte(path), 0), able: able}
@@ -34,7 +34,7 @@ func newChangeDetector(path string) *changeDetector {
 	return g
 }
 
-// isUnchanged reports whether the file is unchanged since the last check. It reports false if that is unknown.
+// isUnchanged reports whether the file is unchanged since the last check. It returns false if that is unknown.
 func (g *changeDetector) isUnchanged() bool {
 	if !g.able {
 		return false
@@ -46,7 +46,7 @@ func (g *changeDetector) isUnchanged() bool {
 	return known && now == was
 }
 
-// status returns the file's status. It does what unix.Statx does, without copying the path.
+// status returns the file's status, and false if it is unknown. Unlike unix.Statx, it does not copy the path.
 func (g *changeDetector) status() (fileStatus, bool) {
 	var st unix.Statx_t
 	const wanted = unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME

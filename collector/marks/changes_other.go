@@ -2,10 +2,10 @@
 
 package marks
 
-// A changeDetector detects nothing here.
+// A changeDetector detects nothing on this system.
 type changeDetector struct{}
 
 func newChangeDetector(string) *changeDetector { return &changeDetector{} }
 
-// isUnchanged reports false: unknown.
+// isUnchanged returns false, for unknown.
 func (*changeDetector) isUnchanged() bool { return false }

@@ -14,21 +14,22 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// The limits of a file. Excess is counted.
+// The limits of a file. Everything above them is counted.
 const (
 	MaxMarks      = 1000    // moments
 	MaxPhaseSpans = 1000    // beginnings of phases
 	MaxFile       = 1 << 20 // bytes
 )
 
-// pollTimeout is the timeout of a Poll, finishTimeout the timeout of Finish, which is the last chance. A file system
-// with a lost server blocks forever: a Poll does not wait again for an operation that is still pending.
+// pollTimeout is the timeout of Poll. finishTimeout, the timeout of Finish, is longer because Finish is the last
+// attempt. A file system blocks forever if its server is lost, so Poll does not wait for an operation that was already
+// pending.
 const (
 	pollTimeout   = 200 * time.Millisecond
 	finishTimeout = 2 * time.Second
 )
 
-// A Dropped counts what exceeds the limits.
+// A Dropped counts the marks, phases and bytes above the limits.
 type Dropped struct {
 	Marks      int64 `json:"marks,omitzero"`
 	PhaseSpans int64 `json:"stretches,omitzero"` // beginnings of phases
@@ -38,13 +39,13 @@ type Dropped struct {
 // An Update is the result of a poll of the file.
 type Update struct {
 	Lines   []Line  // in the order of the file
-	Dropped Dropped // since the last poll; but Bytes is of the whole file
-	Why     string  // why the file cannot be read; "" if it can, or does not exist
+	Dropped Dropped // since the last poll, except Bytes, which is for the whole file
+	Why     string  // why the file cannot be read; "" if it can be read or does not exist
 }
 
-// A Follower reads a file of marks while a job appends to it. A poll asks for the file's status, and reads only what
-// was added. The poll has a timeout, unless the file system is known to be prompt and the file is unchanged. A Follower
-// never reads again a file that is not regular, shrinks, or is replaced. It belongs to one goroutine.
+// A Follower reads a file of marks while a job appends to it. A poll checks the file's status, and reads only the added
+// part. It has a timeout, unless the file system responds promptly and the file is unchanged. Once the file is not
+// regular, has shrunk, or was replaced, the Follower stops reading. A Follower is not safe for concurrent use.
 type Follower struct {
 	caller       *timeout.Caller[Update]
 	poll, finish func() Update
@@ -53,27 +54,27 @@ type Follower struct {
 	idleUpdate   Update          // result of a poll without changes
 }
 
-// A file is the state of a Follower. A running poll owns it.
+// A file is the state of a Follower. Only the running poll may access it.
 type file struct {
 	path string
-	open *os.File // stays open, so that no other file gets its identity
+	open *os.File // stays open, so that its inode cannot be reused for another file
 	info os.FileInfo
 	read int64  // number of bytes read
 	rest []byte // beginning of an incomplete line
-	tail []byte // last bytes read; if they change, the file was rewritten
+	tail []byte // the last bytes read; if they have changed, the file was rewritten
 	// modified is the modification time of the file at the newest poll.
 	modified time.Time
 	// unread is the number of bytes of an incomplete line that were dropped at the limit.
 	unread int64
-	// earlier begins the phase that was open at the start of the recording, until the first poll returns it.
+	// earlier is the line of the phase that was open at the start of the recording. The first poll returns it.
 	earlier []Line
 
-	marks, phaseSpans int  // number so far
+	marks, phaseSpans int  // numbers so far
 	phase             bool // inside a phase
 	stopReason        string
 }
 
-// Follow returns a Follower of the file at path, which need not exist yet.
+// Follow returns a Follower of the file at path. The file need not exist yet.
 func Follow(path string) *Follower {
 	f := &Follower{caller: timeout.NewCaller[Update](), file: file{path: path}}
 	f.poll = func() Update {
@@ -87,10 +88,11 @@ func Follow(path string) *Follower {
 	return f
 }
 
-// Poll returns the additions since the last poll. An incomplete line waits for its end.
+// Poll returns the complete lines that were added since the last poll. An incomplete line is kept until its end is
+// added.
 func (f *Follower) Poll() Update {
 	unchanged := !f.caller.Pending() && f.detector != nil && f.detector.isUnchanged()
-	if unchanged && f.idleUpdate.Why == "" { // after an error, the file may be readable now although it is unchanged
+	if unchanged && f.idleUpdate.Why == "" { // after an error, even an unchanged file may now be readable
 		return f.idleUpdate
 	}
 
@@ -99,11 +101,11 @@ func (f *Follower) Poll() Update {
 	return news
 }
 
-// Finish is the last Poll: an incomplete line counts, too. It closes the file.
+// Finish is the last poll, which also returns an incomplete line at the end. It closes the file.
 func (f *Follower) Finish() Update { return f.call(f.finish, finishTimeout, finishTimeout) }
 
-// Skip skips the present content of the file, which is older than the recording. Only the present phase remains: the
-// next Poll returns it first, with the time 0.
+// Skip skips the current content of the file, which is older than the recording. It keeps only the current phase, which
+// the next Poll returns first, with the time 0.
 func (f *Follower) Skip() {
 	f.call(func() Update {
 		f.file.skip()
@@ -111,7 +113,7 @@ func (f *Follower) Skip() {
 	}, 0, pollTimeout)
 }
 
-// skip reads the present content of the file, and keeps only the phase that it leaves open.
+// skip reads the current content of the file, and keeps only the phase that is open at its end.
 func (f *file) skip() {
 	lines := f.poll(false).Lines
 	f.marks, f.phaseSpans, f.phase = 0, 0, false
@@ -126,8 +128,8 @@ func (f *file) skip() {
 	}
 }
 
-// call runs question and waits for its result for at most within. It first waits for a pending question, for at most
-// before, and merges the results of the two.
+// call runs question and waits for its result for at most within. If an earlier question is pending, call first waits
+// for at most before for its result, and merges the two results.
 func (f *Follower) call(question func() Update, before, within time.Duration) Update {
 	none := func(limit time.Duration) Update {
 		return Update{Why: fmt.Sprintf("read marks %s: no response within %v", f.file.path, max(limit, pollTimeout))}
@@ -160,7 +162,7 @@ func (n Update) merge(o Update) Update {
 	return o
 }
 
-// poll reads what was added to the file.
+// poll reads the added part of the file. last means that an incomplete line counts and the file is closed.
 func (f *file) poll(last bool) (news Update) {
 	news.Lines, f.earlier = f.earlier, nil
 	info, err := f.status()
@@ -182,8 +184,8 @@ func (f *file) poll(last bool) (news Update) {
 	return news
 }
 
-// status returns the file's status, and opens the file when it exists. It calls stop for a file that must not be read;
-// an error may be temporary.
+// status returns the file's status, and opens the file when it exists. It calls stop for a file that must not be read.
+// It returns an error for a failure that may be temporary.
 func (f *file) status() (info os.FileInfo, err error) {
 	if f.stopReason != "" {
 		return nil, nil
@@ -233,7 +235,7 @@ func (f *file) begin(info os.FileInfo) error {
 	return nil
 }
 
-// stop ends reading for good.
+// stop stops reading permanently, for the reason why.
 func (f *file) stop(why string) {
 	f.stopReason = fmt.Sprintf("read marks %s: %s", f.path, why)
 	f.rest = nil
@@ -243,7 +245,7 @@ func (f *file) stop(why string) {
 	}
 }
 
-// take reads what was added to the file, within the limit.
+// take reads the added part of the file, up to MaxFile.
 func (f *file) take(info os.FileInfo, last bool, news *Update) {
 	size := info.Size()
 	if !info.ModTime().Equal(f.modified) || min(size, MaxFile) > f.read {
@@ -264,7 +266,7 @@ func (f *file) take(info os.FileInfo, last bool, news *Update) {
 	}
 }
 
-// readTo reads the file up to size, and takes its complete lines. It rereads the last bytes, to detect a file that was
+// readTo reads the file up to size, and takes the complete lines. It rereads the last bytes to detect a file that was
 // truncated and rewritten.
 func (f *file) readTo(size int64, news *Update) {
 	data := make([]byte, int64(len(f.tail))+size-f.read)
@@ -274,7 +276,7 @@ func (f *file) readTo(size int64, news *Update) {
 		news.Why = "read marks: " + err.Error()
 	}
 	switch {
-	case n < len(f.tail): // it is being truncated: the next poll shows it
+	case n < len(f.tail): // the file is being truncated, which the next poll notices
 		return
 	case !bytes.HasPrefix(data, f.tail):
 		f.stop("it was rewritten: append to it with >>")
@@ -290,10 +292,10 @@ func (f *file) readTo(size int64, news *Update) {
 	f.takeLines(news)
 }
 
-// maxTail is the number of bytes that readTo compares.
+// maxTail is the maximum number of bytes that readTo rereads and compares.
 const maxTail = 64
 
-// takeLines takes the complete lines.
+// takeLines takes the complete lines in rest.
 func (f *file) takeLines(news *Update) {
 	whole := bytes.LastIndexByte(f.rest, '\n') + 1
 	for line := range bytes.Lines(f.rest[:whole]) {
@@ -304,7 +306,7 @@ func (f *file) takeLines(news *Update) {
 	}
 }
 
-// takeLine takes a line, or counts it as dropped. A phase beyond the limit ends the phase before it.
+// takeLine adds a line to news, or counts it as dropped. A phase beyond the limit ends the phase before it.
 func (f *file) takeLine(data []byte, news *Update) {
 	l, ok := Parse(data)
 	switch {
@@ -326,7 +328,7 @@ func (f *file) takeLine(data []byte, news *Update) {
 	}
 }
 
-// endPhase ends the present phase, if any, at the time at; NaN means now.
+// endPhase ends the current phase, if any, at the time at; NaN means now.
 func (f *file) endPhase(at float64, news *Update) {
 	if f.phase {
 		f.phase = false

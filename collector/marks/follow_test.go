@@ -12,15 +12,13 @@ import (
 	"time"
 )
 
-// write replaces the file.
+// write replaces the content of the file.
 func write(t *testing.T, path, data string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(data), 0o644))
 }
 
-// add appends to the file.
+// add appends data to the file.
 func add(t *testing.T, path, data string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -28,12 +26,10 @@ func add(t *testing.T, path, data string) {
 		_, err = file.WriteString(data)
 		file.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
-// texts returns the texts of lines, phases in brackets.
+// texts returns the texts of the lines, with phases in brackets.
 func texts(news Update) []string {
 	var out []string
 	for _, l := range news.Lines {
@@ -48,12 +44,12 @@ func texts(news Update) []string {
 func wantTexts(t *testing.T, news Update, want ...string) {
 	t.Helper()
 	if got := texts(news); !slices.Equal(got, want) || news.Why != "" {
-		t.Errorf("found texts %q, reason %q; want %q and no reason", got, news.Why, want)
+		t.Errorf("got texts %q, reason %q; want %q and no reason", got, news.Why, want)
 	}
 }
 
-// After an error, the file is read as soon as possible, even if it is unchanged.
-func TestFollower_ReadsAgainAfterError(t *testing.T) {
+// After an error, the next poll reads the file even if it is unchanged.
+func TestFollower_RetriesAfterError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	add(t, path, "one\n")
 	f := Follow(path)
@@ -63,7 +59,7 @@ func TestFollower_ReadsAgainAfterError(t *testing.T) {
 		return Update{Why: "too many open files"}
 	}
 	if news := f.Poll(); news.Why == "" {
-		t.Error("Poll has no reason, want the error of the poll")
+		t.Error("Poll returned no reason, want the error of the poll")
 	}
 
 	f.poll = look
@@ -71,7 +67,7 @@ func TestFollower_ReadsAgainAfterError(t *testing.T) {
 	wantTexts(t, f.Poll())
 }
 
-func TestFollower_ReadsWhatIsAdded(t *testing.T) {
+func TestFollower_ReadsAddedLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	wantTexts(t, f.Poll())
@@ -85,38 +81,32 @@ func TestFollower_ReadsWhatIsAdded(t *testing.T) {
 	wantTexts(t, f.Finish(), "last")
 }
 
-// A file with unclear additions is not read again.
-func TestFollower_StopsForGoodAtUnclearAdditions(t *testing.T) {
+// If a change is not a plain append, the file is not read again.
+func TestFollower_StopsIfChangeIsNotAppend(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
 		change     func(t *testing.T, path string)
 	}{
 		{"truncated", "has shrunk", func(t *testing.T, path string) { write(t, path, "x\n") }},
-		{"written anew", "was rewritten", func(t *testing.T, path string) {
+		{"rewritten with same length", "was rewritten", func(t *testing.T, path string) {
 			write(t, path, "{\"phase\":\"next\"}\none\n") // same length as before
 		}},
-		{"written anew and longer", "was rewritten", func(t *testing.T, path string) {
+		{"rewritten and longer", "was rewritten", func(t *testing.T, path string) {
 			write(t, path, "{\"phase\":\"the next one\"}\none\n")
 		}},
 		{"removed", "was removed", func(t *testing.T, path string) { remove(t, path) }},
 		{"replaced", "has replaced it", func(t *testing.T, path string) {
 			write(t, path+".new", "a longer text than before\nand another line\n")
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(path+".new", path))
 		}},
 		{"directory", "not a regular file: d", func(t *testing.T, path string) {
 			remove(t, path)
-			if err := os.Mkdir(path, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(path, 0o755))
 		}},
 		{"link", "not a regular file: L", func(t *testing.T, path string) {
 			remove(t, path)
 			write(t, path+".other", "another\n")
-			if err := os.Symlink(path+".other", path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(path+".other", path))
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,13 +118,13 @@ func TestFollower_StopsForGoodAtUnclearAdditions(t *testing.T) {
 			test.change(t, path)
 			news := f.Poll()
 			if got := texts(news); !slices.Equal(got, []string{"[]"}) || !strings.Contains(news.Why, test.want) {
-				t.Errorf("found texts %q, reason %q; want the end of the phase, and a reason with %q", got, news.Why, test.want)
+				t.Errorf("got texts %q, reason %q; want the end of the phase and a reason with %q", got, news.Why, test.want)
 			}
 
 			os.RemoveAll(path)
 			write(t, path, "{\"phase\":\"load\"}\none\nand more\n")
 			if again := f.Finish(); len(again.Lines) > 0 || again.Why != news.Why {
-				t.Errorf("then found texts %q, reason %q; want none, and the reason %q", texts(again), again.Why, news.Why)
+				t.Errorf("Finish: got texts %q, reason %q; want no texts and the reason %q", texts(again), again.Why, news.Why)
 			}
 		})
 	}
@@ -142,9 +132,7 @@ func TestFollower_StopsForGoodAtUnclearAdditions(t *testing.T) {
 
 func remove(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 }
 
 func TestFollower_CountsDroppedLines(t *testing.T) {
@@ -158,12 +146,12 @@ func TestFollower_CountsDroppedLines(t *testing.T) {
 
 	news := f.Finish()
 	if want := (Dropped{Marks: 500, PhaseSpans: 500}); news.Dropped != want || len(news.Lines) != MaxMarks+MaxPhaseSpans+1 {
-		t.Errorf("dropped %+v and returned %d lines; want %+v and %d", news.Dropped, len(news.Lines), want,
+		t.Errorf("dropped %+v, returned %d lines; want %+v, %d", news.Dropped, len(news.Lines), want,
 			MaxMarks+MaxPhaseSpans+1)
 	}
-	// The first phase beyond the limit ends the phase before it, at its beginning.
+	// The first phase beyond the limit ends the previous phase at its own beginning.
 	if end := news.Lines[len(news.Lines)-1]; !end.IsPhase || end.Text != "" || end.At != 1000 {
-		t.Errorf("last line %+v, want the end of the phase (empty text) at 1000", end)
+		t.Errorf("last line = %+v, want the end of the phase (empty text) at 1000", end)
 	}
 }
 
@@ -181,16 +169,16 @@ func TestFollower_ReadsAtMostMaxFile(t *testing.T) {
 		t.Errorf("dropped %+v, want %+v", news.Dropped, want)
 	}
 	if end := news.Lines[len(news.Lines)-1]; !equal(end, Line{IsPhase: true, At: math.NaN()}) {
-		t.Errorf("last line %+v, want the end of the phase without a time: the phase beyond the limit is unknown", end)
+		t.Errorf("last line = %+v, want the end of the phase without a time, as later phases are unknown", end)
 	}
 
 	add(t, path, "more\n")
 	if news = f.Finish(); len(news.Lines) != 0 || news.Dropped.Bytes != int64(size-17-whole*100+5) {
-		t.Errorf("then found texts %q, dropped %d bytes; want none, %d", texts(news), news.Dropped.Bytes, size-17-whole*100+5)
+		t.Errorf("Finish: got texts %q, dropped %d bytes; want no texts, %d bytes", texts(news), news.Dropped.Bytes, size-17-whole*100+5)
 	}
 }
 
-// A hanging file system is waited for once, and its late result is not lost.
+// Poll waits for a hanging file system only once, and a late result is not lost.
 func TestFollower_KeepsLateResult(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
@@ -200,7 +188,7 @@ func TestFollower_KeepsLateResult(t *testing.T) {
 
 	for range 2 {
 		if news := f.Poll(); len(news.Lines) > 0 || !strings.Contains(news.Why, "no response within 200ms") {
-			t.Fatalf("found texts %q, reason %q in a file that hangs; want none, and \"no response within 200ms\"", texts(news),
+			t.Fatalf("file system hangs: got texts %q, reason %q; want no texts and \"no response within 200ms\"", texts(news),
 				news.Why)
 		}
 	}
@@ -211,7 +199,7 @@ func TestFollower_KeepsLateResult(t *testing.T) {
 			break
 		}
 		if len(news.Lines) > 0 || time.Now().After(deadline) {
-			t.Fatalf("found texts %q, reason %q; want \"one\" within 10 s", texts(news), news.Why)
+			t.Fatalf("got texts %q, reason %q; want \"one\" within 10 s", texts(news), news.Why)
 		}
 	}
 }
@@ -220,9 +208,7 @@ func TestAppend_WritesLinesForFollower(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node-0.marks")
 	for _, l := range []Line{{Text: "one", At: 1}, {IsPhase: true, Text: "load", At: 2}} {
-		if err := Append(path, l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Append(path, l))
 	}
 	wantTexts(t, Follow(path).Finish(), "one", "[load]")
 
@@ -233,7 +219,7 @@ func TestAppend_WritesLinesForFollower(t *testing.T) {
 	}
 }
 
-// BenchmarkFollower_Look measures a sample of a job without marks.
+// BenchmarkFollower_Look measures the cost per sample for a job without marks.
 func BenchmarkFollower_Look(b *testing.B) {
 	f := Follow(filepath.Join(b.TempDir(), "node-0.marks"))
 	b.ReportAllocs()
@@ -253,23 +239,21 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// A file that is touched, or rewritten with the same content, is still followed.
-func TestFollower_ReadsOnAfterTouch(t *testing.T) {
+// A change of only the modification time does not stop the Follower.
+func TestFollower_ContinuesAfterTouch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, "one\n")
 	wantTexts(t, f.Poll(), "one")
 
-	if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)))
 	wantTexts(t, f.Poll())
 	add(t, path, "two\n")
 	wantTexts(t, f.Poll(), "two")
 }
 
-// Of the lines from before the recording, only the present phase counts, from the start.
-func TestFollower_SkipKeepsOnlyPresentPhase(t *testing.T) {
+// Of the lines from before the recording, only the current phase is kept, and it begins with the recording.
+func TestFollower_SkipKeepsOnlyCurrentPhase(t *testing.T) {
 	for before, want := range map[string][]string{
 		"one\n{\"phase\":\"load\",\"ts\":5}\ntwo\n{\"phase\":\"train\"}\nthree\n": {"[train]", "four"},
 		"one\n{\"phase\":\"load\"}\n{\"phase\":null}\n":                           {"four"},
@@ -284,28 +268,28 @@ func TestFollower_SkipKeepsOnlyPresentPhase(t *testing.T) {
 		news := f.Poll()
 		wantTexts(t, news, want...)
 		if l := news.Lines[0]; l.IsPhase && l.At != 0 {
-			t.Errorf("the phase begins at %v, want 0: the start of the recording", l.At)
+			t.Errorf("time of the phase = %v, want 0 for the start of the recording", l.At)
 		}
 	}
 }
 
-// A line without an end is not read again until something is added, and not kept beyond the limit.
+// An incomplete line is not reread until the file grows, and is not kept beyond the limit.
 func TestFollower_KeepsUnfinishedLineUpToLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, strings.Repeat("x", MaxFile-1))
 	wantTexts(t, f.Poll())
 	if allocated := testing.AllocsPerRun(10, func() { f.file.poll(false) }); allocated > 10 {
-		t.Errorf("a poll without additions has %v allocations, want at most 10", allocated)
+		t.Errorf("poll of an unchanged file made %v allocations, want at most 10", allocated)
 	}
 	if len(f.file.rest) != MaxFile-1 {
-		t.Errorf("%d bytes of the unfinished line are kept, want %d", len(f.file.rest), MaxFile-1)
+		t.Errorf("kept %d bytes of the unfinished line, want %d", len(f.file.rest), MaxFile-1)
 	}
 
 	add(t, path, "xx")
 	for range 2 {
 		if news := f.Poll(); news.Dropped.Bytes != MaxFile+1 || len(f.file.rest) != 0 {
-			t.Errorf("dropped %d bytes and kept %d, want %d and 0", news.Dropped.Bytes, len(f.file.rest), MaxFile+1)
+			t.Errorf("dropped %d bytes, kept %d; want %d, 0", news.Dropped.Bytes, len(f.file.rest), MaxFile+1)
 		}
 	}
 }
@@ -316,20 +300,16 @@ func TestAppend_EndsUnfinishedLine(t *testing.T) {
 	f := Follow(path)
 	add(t, path, "half done")
 	for _, name := range []string{"test", ""} {
-		if err := Append(path, Line{IsPhase: true, Text: name, At: 5}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Append(path, Line{IsPhase: true, Text: name, At: 5}))
 	}
 	wantTexts(t, f.Finish(), "half done", "[test]", "[]")
 }
 
-// The last poll gets more time, also for a pending one, because the machine may be busy.
+// Finish has a longer timeout than Poll, even for a pending poll, because the machine may be busy.
 func TestFollower_FinishWaitsForPendingPoll(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "marks")
-	if err := os.WriteFile(path, []byte("the end"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("the end"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		f := Follow(path)
 		f.caller.Start(func() Update {
@@ -337,7 +317,7 @@ func TestFollower_FinishWaitsForPendingPoll(t *testing.T) {
 			return Update{Lines: []Line{{Text: "late"}}}
 		})
 		if news := f.Poll(); news.Why == "" {
-			t.Errorf("Poll = %+v while another poll is pending, want a reason", news)
+			t.Errorf("Poll during another poll = %+v, want a reason", news)
 		}
 		news := f.Finish()
 		if len(news.Lines) != 2 || news.Lines[0].Text != "late" || news.Lines[1].Text != "the end" {

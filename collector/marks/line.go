@@ -16,17 +16,17 @@ const (
 	PhaseVariable = "PERFAGENT_PHASE" // name of the phase of a command
 )
 
-// MaxText is the largest length of a text or a name, in bytes; longer texts are cut.
+// MaxText is the maximum length of a text or a name, in bytes; longer texts are truncated.
 const MaxText = 200
 
 // A Line is the content of one line of the file.
 type Line struct {
 	// IsPhase reports whether the line begins or ends a phase. Otherwise it marks a moment.
 	IsPhase bool
-	// Text is the text of the mark, or the name of the phase; "" ends a phase. It is valid UTF-8 of at most MaxText bytes,
-	// and may have control characters.
+	// Text is the text of the mark, or the name of the phase; "" ends a phase. It is valid UTF-8 of at most MaxText
+	// bytes, and may contain control characters.
 	Text string
-	// At is the line's time in seconds since 1970; NaN if the line has none.
+	// At is the time in the line, in seconds since 1970; NaN if the line has no time.
 	At float64
 }
 
@@ -37,8 +37,8 @@ type record struct {
 	At    *float64        `json:"ts"`
 }
 
-// Parse parses a line without its line end. It reports false for an empty line. JSON that is neither a mark nor a
-// phase, and any other text, is a mark with the line as its text.
+// Parse parses a line without its line end. It returns false for a blank line. A line that is not JSON of a mark or a
+// phase is a mark with the line as its text.
 func Parse(line []byte) (Line, bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -53,7 +53,7 @@ func Parse(line []byte) (Line, bool) {
 	return Line{Text: text.Prefix(string(line[:min(len(line), 2*MaxText)]), MaxText), At: math.NaN()}, true
 }
 
-// parseRecord parses a line of JSON. It reports false for JSON that is neither a mark nor a phase.
+// parseRecord parses a line of JSON. It returns false for JSON that is neither a mark nor a phase.
 func parseRecord(line []byte) (Line, bool) {
 	var r record
 	if json.Unmarshal(line, &r) != nil || (r.Mark == nil) == (r.Phase == nil) {
@@ -67,7 +67,7 @@ func parseRecord(line []byte) (Line, bool) {
 	switch {
 	case r.Mark != nil:
 		l.Text = text.Prefix(*r.Mark, MaxText)
-	case json.Unmarshal(r.Phase, &l.Text) != nil: // null leaves it empty
+	case json.Unmarshal(r.Phase, &l.Text) != nil: // null leaves Text empty
 		return Line{}, false
 	default:
 		l.Text = text.Prefix(l.Text, MaxText)
@@ -76,10 +76,10 @@ func parseRecord(line []byte) (Line, bool) {
 	return l, true
 }
 
-// NewMarkLine returns the line that marks the moment at, in seconds since 1970. It cuts what at MaxText bytes.
+// NewMarkLine returns the line that marks the moment at, in seconds since 1970. It truncates what to MaxText bytes.
 func NewMarkLine(what string, at float64) Line { return Line{Text: text.Prefix(what, MaxText), At: at} }
 
-// Append appends the line to out as JSON for Parse, with a line end.
+// Append appends the line to out, as JSON that Parse accepts, with a line end.
 func (l Line) Append(out []byte) []byte {
 	switch {
 	case !l.IsPhase:
@@ -97,11 +97,11 @@ func (l Line) Append(out []byte) []byte {
 	return append(out, '}', '\n')
 }
 
-// quoted returns a string as JSON.
+// quoted returns s as a JSON string.
 func quoted(s string) []byte {
 	data, _ := text.JSON(s) // every string has a JSON form
 	return data
 }
 
-// UnixSeconds converts t to the unit of Line.At.
+// UnixSeconds returns t in seconds since 1970, the unit of Line.At.
 func UnixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

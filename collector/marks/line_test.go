@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestParse(t *testing.T) {
+func TestParse_AcceptsJSONAndPlainText(t *testing.T) {
 	nan := math.NaN()
 	for _, test := range []struct {
 		line string
@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		{`{"phase":""}`, Line{IsPhase: true, At: nan}, true},
 		{`{"mark":"a\u001b[2Jb"}`, Line{Text: "a\x1b[2Jb", At: nan}, true},
 
-		// Neither a mark nor a phase: the text itself.
+		// JSON that is neither a mark nor a phase is a mark with the line as its text.
 		{`{`, Line{Text: "{", At: nan}, true},
 		{`{}`, Line{Text: "{}", At: nan}, true},
 		{`{"epoch":3}`, Line{Text: `{"epoch":3}`, At: nan}, true},
@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// equal compares two lines; unknown times are equal.
+// equal reports whether two lines are equal. Unknown times are equal.
 func equal(a, b Line) bool {
 	same := a.At == b.At || math.IsNaN(a.At) && math.IsNaN(b.At)
 	a.At, b.At = 0, 0
@@ -66,15 +66,16 @@ func TestLine_AppendRoundTrips(t *testing.T) {
 	} {
 		line := l.Append(nil)
 		if n := strings.Count(string(line), "\n"); n != 1 || !strings.HasSuffix(string(line), "\n") {
-			t.Errorf("Append gives %q with %d line ends, want one, at the end", line, n)
+			t.Errorf("Append = %q with %d line ends, want one line end, at the end", line, n)
 		}
 		if got, ok := Parse(line); !ok || !equal(got, l) {
-			t.Errorf("%+v is written as %q, which Parse reads as %+v, %v", l, line, got, ok)
+			t.Errorf("Parse(%q) = %+v, %v; want %+v, true", line, got, ok, l)
 		}
 	}
 }
 
-// Any input is at most one line of readable text within the limits, which survives writing and reading.
+// FuzzParse parses any input as at most one line within the limits, which must not change when it is written and parsed
+// again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "text", `{"mark":"a","ts":1.5}`, `{"phase":"b"}`, `{"phase":null,"ts":2}`, `{"mark":`, "{\"mark\":\"\xff\"}",
@@ -87,7 +88,7 @@ func FuzzParse(f *testing.F) {
 		l, ok := Parse(data)
 		if !ok {
 			if strings.TrimSpace(string(data)) != "" {
-				t.Errorf("Parse(%q) = false, want a line: the input is not blank", data)
+				t.Errorf("Parse(%q) returned false for input that is not blank", data)
 			}
 			return
 		}
@@ -95,16 +96,16 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("Parse(%q) = %+v, want a finite time and at most %d bytes of UTF-8", data, l, MaxText)
 		}
 
-		if math.Abs(l.At) > 1e9 { // six decimals are exact below
+		if math.Abs(l.At) > 1e9 { // below that, six decimals are exact
 			l.At = 1
 		}
 		again, ok := Parse(l.Append(nil))
 		if near := math.Abs(again.At-l.At) < 1e-6; !ok || near != !math.IsNaN(l.At) {
-			t.Fatalf("%+v, written and parsed, became %+v", l, again)
+			t.Fatalf("parsed %+v after writing %+v, want the same line", again, l)
 		}
 		again.At = l.At
 		if !equal(again, l) {
-			t.Fatalf("%+v, written and parsed, became %+v", l, again)
+			t.Fatalf("parsed %+v after writing %+v, want the same line", again, l)
 		}
 	})
 }

@@ -10,18 +10,18 @@ import (
 func BenchmarkTree300(b *testing.B)  { treeBenchmark(b, 300) }
 func BenchmarkTree5000(b *testing.B) { treeBenchmark(b, 5000) }
 
-// treeBenchmark measures a scan of n sleeping processes that reads each of them. The costs of a pass over their PSS and
-// of one over their storage I/O are reported separately, as these have longer intervals.
+// treeBenchmark measures the cost of a scan that reads n sleeping processes. The cost of a pass over their PSS and the
+// cost of a pass over their storage I/O are reported separately, because these passes are less frequent.
 func treeBenchmark(b *testing.B, n int) {
 	treeSleepers(b, n)
-	runtime.LockOSThread() // it reads the thread's clock
+	runtime.LockOSThread() // the benchmark reads the thread's CPU clock
 	defer runtime.UnlockOSThread()
 	t := NewTree(Options{Root: os.Getpid()})
 	t.pageCost = 0
 	defer t.Close()
 	treeReadFreely(t)
 	if u, err := t.Read(); err != nil || u.Processes < float64(n) || u.Failed["stat"] != nil {
-		b.Fatalf("%+v, %v", u, err)
+		b.Fatalf("usage %+v, error %v; want at least %d processes without errors", u, err, n)
 	}
 	must(b, t.dir.open(t.o.Proc, false))
 	t.dir.close()

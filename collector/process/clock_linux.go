@@ -24,11 +24,11 @@ func CPUTime(pid int) (time.Duration, bool) {
 	return processClock(int32(pid))
 }
 
-// addTickRemainders adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process, because that is a
-// large error in a short window. They come from the process's clock, which counts nanoseconds (clock_getcpuclockid(3)).
-// If the clock is not near the ticks, a new process with the same ID owns it.
+// addTickRemainders adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process, because leaving
+// them out would be a large error in a short window. They come from the process's clock, which counts nanoseconds
+// (clock_getcpuclockid(3)). If the clock is not near the ticks, it belongs to a new process with the same ID.
 func (t *Tree) addTickRemainders() {
-	const most = time.Second // how much a process may use between the reads of its clock and its ticks
+	const most = time.Second // CPU time that a process may use between the reads of its clock and its ticks
 	t.clocks = false
 	for _, p := range t.jobProcs {
 		t.clocks = t.clocks || p.clock > 0

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestTree_CPUTimeIsExactToLessThanATick: the last Read has the CPU time of waiting processes to less than a tick, compared with the
-// scheduler's statistics.
-func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
+// The CPU time of sleeping processes differs from the scheduler's statistics by much less than a tick.
+func TestTree_CPUTimeIsAccurateWithinATick(t *testing.T) {
 	const n = 5
 	tree := treeOwn(t)
 	tree.Next.Now = true
@@ -32,7 +31,7 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 		data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
 		var ns float64
 		if _, scanErr := fmt.Sscan(string(data), &ns); err != nil || scanErr != nil {
-			t.Skipf("no schedstat: %v, %v", err, scanErr)
+			t.Skipf("cannot read schedstat: read error %v, parse error %v", err, scanErr)
 		}
 		want += ns / 1e9
 	}
@@ -40,12 +39,11 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 	tree.Next.Now = true
 	u, err := tree.Read()
 	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {
-		t.Errorf("CPU time of %d processes %.4f s, want the scheduler's %.4f s within 0.5 ms; error %v",
-			n, got, want, err)
+		t.Errorf("CPU time of %d processes = %.4f s, want the scheduler's %.4f s within 0.5 ms; error %v", n, got, want, err)
 	}
 }
 
-// treeWaits returns the state of a process.
+// treeWaits returns the state of a process, a letter such as "S".
 func treeWaits(t *testing.T, pid int) string {
 	t.Helper()
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -55,15 +53,14 @@ func treeWaits(t *testing.T, pid int) string {
 	return string(s.state)
 }
 
-// TestTree_MeasuresMemoryOnlyIfWanted: memory is not measured unless requested.
-func TestTree_MeasuresMemoryOnlyIfWanted(t *testing.T) {
+func TestTree_MeasuresMemoryOnlyIfRequested(t *testing.T) {
 	tree := treeOwn(t)
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
 	for _, wanted := range []bool{false, true, false} {
 		tree.Next.NoMemory = !wanted
 		u, err := tree.Read()
 		if err != nil || u.MemoryFresh != wanted || u.Processes < 1 {
-			t.Errorf("memory wanted: %v; got %+v, error %v; want MemoryFresh to be the same", wanted, u, err)
+			t.Errorf("usage %+v, error %v; want MemoryFresh = %v", u, err, wanted)
 		}
 	}
 }

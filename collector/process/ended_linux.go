@@ -2,19 +2,19 @@ package process
 
 import "github.com/perfagent/perfagent/internal/procfile"
 
-// endedUsage is the last known usage of those ended processes of the job that no living process of the job includes,
-// because their parent was not in the job, or did not wait for them.
+// endedUsage is the last known usage of ended processes of the job that is not included in a living process of the job,
+// because the parent was outside the job or did not wait for them.
 type endedUsage struct {
 	cpu float64 // seconds
 	io  IO
 }
 
-// waitedSlack is by how many ticks a process's cutime + cstime may grow less than the children that it reaped have
-// used, because user and system time are each truncated to ticks.
+// waitedSlack is the number of ticks by which the growth of a process's cutime + cstime may be less than the CPU time
+// of its reaped children, because user and system time are each truncated to ticks.
 const waitedSlack = 2
 
-// keepEnded adds to t.ended the usage of the job's processes that have ended since the previous scan, unless a living
-// process of the job includes it.
+// keepEnded adds to t.ended the usage of the job's processes that have ended since the previous scan, unless it is
+// included in a living process of the job.
 func (t *Tree) keepEnded() {
 	owed := map[*proc]float64{} // ticks of ended descendants, by nearest living ancestor
 	for i := range t.all {
@@ -33,7 +33,7 @@ func (t *Tree) keepEnded() {
 	for before, ticks := range owed {
 		p := t.findLiving(before)
 		waited := (p.ticks - p.own) - (before.ticks - before.own)
-		if lost := ticks - waited; lost > waitedSlack { // SIGCHLD is ignored
+		if lost := ticks - waited; lost > waitedSlack { // the ancestor ignores SIGCHLD
 			t.ended.cpu += lost / procfile.UserHZ
 		}
 	}
@@ -50,7 +50,7 @@ func (t *Tree) findLiving(old *proc) *proc {
 }
 
 // livingAncestor returns the nearest ancestor of p, an ended process of the previous scan, that is alive and in the
-// job. If each process in between was waited for, that ancestor's times include their usage.
+// job. If every process between the two was waited for, the ancestor's times include the usage of p.
 func (t *Tree) livingAncestor(p *proc) *proc {
 	for range t.all {
 		p = findProc(t.all, p.ppid)

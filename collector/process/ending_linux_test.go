@@ -15,23 +15,23 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A process without its first thread goes on, and its memory stays known.
-func TestTree_KnowsMemoryWithoutFirstThread(t *testing.T) {
+// A process continues to run after its first thread has ended, and its memory can still be measured.
+func TestTree_MeasuresMemoryWithoutFirstThread(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("leaderless 32"))
 	j.line(t)
 
 	u := treeWant(t, tree, j.cmd.Process.Pid)
 	if p := tree.jobProcs[0]; p.state != 'Z' || p.dead() || u.Processes != 1 {
-		t.Fatalf("process in state %c with %v threads, usage %+v; want state Z but alive, 1 process",
-			p.state, p.threads, u)
+		t.Fatalf("process in state %c with %v threads, usage %+v; want state Z, but 1 living process", p.state, p.threads, u)
 	}
 	if u.MemoryKind != "pss" || u.Memory < 32<<20 || u.Memory > 256<<20 || treeFailed(u) {
 		t.Errorf("usage %+v, want a PSS of 32 to 256 MiB without failures", u)
 	}
 }
 
-// A process that is about to end and has released its memory is omitted: the memory of the others stays known.
+// The sum omits a process that is about to end and has released its memory, so the memory of the other processes
+// remains known.
 func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 	tree := treeOwn(t)
 	other := treeStart(t, treeSelf("linger 1"))
@@ -42,18 +42,18 @@ func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 	ending.line(t)
 	pid := ending.cmd.Process.Pid
 	if u := treeRead(t, tree); u.MemoryKind != "pss" || u.Memory < alone.Memory+32<<20 {
-		t.Fatalf("usage with both processes %+v, want a PSS at least 32 MiB above that of one, %+v", u, alone)
+		t.Fatalf("usage of both processes %+v, want a PSS at least 32 MiB above the usage of one, %+v", u, alone)
 	}
 
 	treeKeepEnding(t, pid)
 	for range 2 {
-		tree := treeOwn(t) // its first measurement is not deferred
+		tree := treeOwn(t) // a new Tree does not defer its first measurement
 		u := treeRead(t, tree)
 		if p := findProc(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
-			t.Fatalf("entry of the ending process %+v, want one in the job, in state Z but alive", p)
+			t.Fatalf("entry of the ending process %+v, want class inJob and state Z, but not dead", p)
 		}
 		if u.MemoryKind != "pss" || treeFailed(u) || u.Memory <= 0 || u.Memory > alone.Memory+16<<20 {
-			t.Errorf("usage beside an ending process %+v, want a PSS near that without it, %+v", u, alone)
+			t.Errorf("usage during the end of a process %+v, want about the same PSS as without it, %+v", u, alone)
 		}
 	}
 }
@@ -64,8 +64,8 @@ func treeFailed(u TreeUsage) bool {
 	return u.Failed["stat"] != nil || u.Failed["memory"] != nil || u.Failed["io"] != nil && os.Geteuid() == 0
 }
 
-// treeKeepEnding kills a process and keeps it in the middle of its end until the test is over: its first thread has
-// ended, but another is traced and not waited for.
+// treeKeepEnding kills a process but keeps it from ending completely until the test is over: its first thread has
+// ended, but another thread is traced and has not been waited for.
 func treeKeepEnding(t *testing.T, pid int) {
 	t.Helper()
 	type tracee struct {
@@ -74,7 +74,7 @@ func treeKeepEnding(t *testing.T, pid int) {
 	}
 	traced, over := make(chan tracee), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // the tracing thread
+		runtime.LockOSThread() // ptrace requires the same thread for all calls
 		defer runtime.UnlockOSThread()
 		tid, err := treeTrace(pid)
 		traced <- tracee{tid, err}
@@ -95,12 +95,12 @@ func treeKeepEnding(t *testing.T, pid int) {
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	for begin := time.Now(); treeStates(pid) != "ZZ"; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > treePatience {
-			t.Fatalf("threads are in the states %s, want ZZ", treeStates(pid))
+			t.Fatalf("thread states = %s, want ZZ", treeStates(pid))
 		}
 	}
 }
 
-// treeStates returns the states of a process's threads.
+// treeStates returns the states of a process's threads, one letter per thread.
 func treeStates(pid int) (states string) {
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, path := range stats {
@@ -112,7 +112,7 @@ func treeStates(pid int) (states string) {
 	return states
 }
 
-// treeTrace traces a thread of a process other than the first.
+// treeTrace traces a thread other than the first of a process, and returns its ID.
 func treeTrace(pid int) (tid int, err error) {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -130,5 +130,5 @@ func treeTrace(pid int) (tid int, err error) {
 		}
 		return tid, nil
 	}
-	return 0, fmt.Errorf("process %d has one thread", pid)
+	return 0, fmt.Errorf("process %d has only one thread", pid)
 }

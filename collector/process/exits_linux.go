@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An ExitListener receives from the kernel's process connector which processes of the host end by SIGKILL, and their
-// parents. No other source has the parent of a short-lived process.
+// An ExitListener receives the IDs of processes of the host that SIGKILL ends, and of their parents, from the kernel's
+// process connector. No other source has the parent of a short-lived process.
 type ExitListener struct {
 	file *os.File
 	conn syscall.RawConn
@@ -40,8 +40,8 @@ const exitsBuffer = 4 << 20
 
 var errNamespace = errors.New("the kernel reports it only in the first namespaces")
 
-// OpenExitListener opens a listener. It needs the initial pid, user and network namespaces, and Linux 6.6; an older
-// kernel sends nothing.
+// OpenExitListener opens a listener. It needs the initial pid, user and network namespaces, and Linux 6.6 or newer; an
+// older kernel sends nothing.
 func OpenExitListener() (*ExitListener, error) {
 	for _, first := range []string{"pid:[4026531836]", "user:[4026531837]"} {
 		name, err := os.Readlink("/proc/self/ns/" + first[:len(first)-len(":[4026531836]")])
@@ -87,7 +87,8 @@ func sendOp(fd int, op uint32) error {
 	return unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// Next waits until SIGKILL has ended a process, and returns it. parent is 0 if the process had been waited for already.
+// Next waits until SIGKILL has ended a process, and returns the IDs of the process and of its parent. parent is 0 if
+// the process had already been waited for.
 func (e *ExitListener) Next() (pid, parent int, err error) {
 	for err == nil {
 		err = e.conn.Read(e.receive)

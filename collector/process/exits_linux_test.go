@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel reports the parent of a process that SIGKILL ended, even if it was waited for at once. It fails to in one
-// of 200 cases.
+// The kernel reports the parent of a process that SIGKILL ended, even if the parent waits for it immediately. In about
+// one of 200 cases, the report is missing.
 func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 	e, err := OpenExitListener()
 	if err != nil {
@@ -48,11 +48,11 @@ func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 		case <-deadline:
 			var name unix.Utsname
 			_ = unix.Uname(&name)
-			t.Skipf("Linux %s does not say which processes fail: run the tests on 6.6 or newer", unix.ByteSliceToString(name.Release[:]))
+			t.Skipf("Linux %s does not report failed processes: run the tests on 6.6 or newer", unix.ByteSliceToString(name.Release[:]))
 		}
 		if kill[1] == shell {
 			if kill[0] == shell || kill[0] == os.Getpid() || NewTree(Options{Root: os.Getpid()}).RelationByParent(kill[0], kill[1]) != InJob {
-				t.Errorf("killed process %d with the parent %d is not known as a child of the shell", kill[0], kill[1])
+				t.Errorf("killed process %d with parent %d is not recognized as a child of the shell", kill[0], kill[1])
 			}
 			break
 		}
@@ -61,8 +61,8 @@ func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// Other messages than the end of a process by SIGKILL are ignored, and so are truncated ones.
-func TestParseExit(t *testing.T) {
+// Messages about anything except the end of a process by SIGKILL are ignored, and so are truncated messages.
+func TestParseExit_AcceptsOnlyProcessesEndedBySIGKILL(t *testing.T) {
 	message := func(what, pid, tgid, status uint32) []byte {
 		m := make([]byte, exitMessage)
 		for i, v := range map[int]uint32{0: what, 4: pid, 5: tgid, 6: status, 9: 77} {
@@ -75,16 +75,16 @@ func TestParseExit(t *testing.T) {
 		pid, parent int
 	}{
 		"killed":             {message(eventExit, 42, 42, 9), 42, 77},
-		"with a core's flag": {message(eventExit, 42, 42, 0x80|9), 42, 77},
-		"a thread":           {message(eventExit, 43, 42, 9), 0, 0},
+		"core dump flag set": {message(eventExit, 42, 42, 0x80|9), 42, 77},
+		"thread":             {message(eventExit, 43, 42, 9), 0, 0},
 		"exit code 9":        {message(eventExit, 42, 42, 9<<8), 0, 0},
 		"SIGSEGV":            {message(eventExit, 42, 42, 11), 0, 0},
-		"a fork":             {message(1, 42, 42, 9), 0, 0},
-		"cut off":            {message(eventExit, 42, 42, 9)[:exitMessage-1], 0, 0},
+		"fork":               {message(1, 42, 42, 9), 0, 0},
+		"truncated":          {message(eventExit, 42, 42, 9)[:exitMessage-1], 0, 0},
 		"empty":              {nil, 0, 0},
 	} {
 		if pid, parent := parseExit(c.message); pid != c.pid || parent != c.parent {
-			t.Errorf("%s: process %d with parent %d, want %d with %d", name, pid, parent, c.pid, c.parent)
+			t.Errorf("%s: parsed process %d with parent %d, want %d with parent %d", name, pid, parent, c.pid, c.parent)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxFile is the maximum size of a file of a process. /proc/PID/stat has 52 fields, smaps_rollup 25 lines.
+	// maxFile is the maximum size of a process's file. /proc/PID/stat has 52 fields, and smaps_rollup has 25 lines.
 	maxFile = 4 << 10
 	// maxPIDs is the kernel's limit on the number of processes.
 	maxPIDs = 1 << 22
@@ -25,20 +25,20 @@ type contentError string
 
 func (d contentError) Error() string { return string(d) }
 
-// A procDir is an open procfs. It builds each path, relative to the procfs, in the same buffer, so that reading a
-// process does not allocate.
+// A procDir is an open procfs. It builds each path, relative to the procfs, in the same buffer, so reading a process
+// does not allocate.
 type procDir struct {
 	fd       int
 	root     []byte // the path of the procfs, NUL-terminated
-	path     []byte // of the file being read, NUL-terminated
+	path     []byte // the path of the file being read, NUL-terminated
 	buf      []byte // content of the last file read
 	list     []byte // entries of a directory
 	own      bool   // it is the procfs of this process's PID namespace
 	keepOpen bool   // it stays open until closeKept
 }
 
-// open opens the procfs, unless it is open already. With hold it stays open between scans, but only if it is our own,
-// because a copy may be replaced.
+// open opens the procfs unless it is already open. With hold, our own procfs stays open between scans. A copy is always
+// reopened, because it may have been replaced.
 func (d *procDir) open(root string, hold bool) error {
 	if d.keepOpen {
 		return nil
@@ -81,9 +81,9 @@ func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	return d.readOpen(fd)
 }
 
-// readOpen reads the open file fd from its beginning, with one system call, in which the kernel returns the whole file.
-// Unlike procfile.RawPread it informs the runtime's scheduler. That is necessary because newer kernels block reads of
-// the stat of a process that hangs in exec, and perfagent must relay signals and notice the job's end meanwhile.
+// readOpen reads the open file fd from its beginning with one system call, for which the kernel returns the whole file.
+// Unlike procfile.RawPread, it informs the runtime's scheduler: newer kernels block a read of the stat of a process
+// that hangs in exec, and perfagent must be able to relay signals and notice the end of the job meanwhile.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
 	for {
 		switch n, err := unix.Pread(fd, d.buf, 0); {
@@ -111,7 +111,7 @@ func (d *procDir) openAs(pid int32, name string, flags uintptr) (int, error) {
 }
 
 // openAt is unix.Openat for reading, with a NUL-terminated path that it does not copy. It does not block on a FIFO,
-// which a copied tree may have.
+// which a copy of procfs may contain.
 func openAt(dir int, path []byte, flags uintptr) (int, error) {
 	flags |= unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	for {
@@ -133,19 +133,19 @@ func (d *procDir) has(pid int32, name string) bool {
 	return !isGone(err)
 }
 
-// exists reports whether process pid exists. If a file is missing, that distinguishes an ended process from a kernel
-// that lacks the file.
+// exists reports whether process pid exists. If another file of the process is missing, exists distinguishes an ended
+// process from a kernel without that file.
 func (d *procDir) exists(pid int32) bool { return d.has(pid, "stat") }
 
-// isGone reports whether err means that a process has ended since it was seen, so that its directory is gone, or reads
-// of its open files fail.
+// isGone reports whether err means that a process has ended since it was found: its directory is gone, or reads of its
+// open files fail.
 func isGone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
 
 // isDenied reports whether err means that we may not read the file.
 func isDenied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
-// newestPID returns the ID of the newest process or thread, from the end of loadavg (proc(5)), or 0 if unknown.
-// Whichever procfs is read, the kernel returns the newest ID in the reader's PID namespace.
+// newestPID returns the ID of the newest process or thread, from the end of loadavg (proc(5)), or 0 if unknown. The
+// kernel returns the newest ID in the PID namespace of the reader, so it is unknown for any other procfs.
 func (d *procDir) newestPID() int64 {
 	if !d.own {
 		return 0
@@ -194,7 +194,8 @@ func (d *procDir) pids(list []proc) ([]proc, error) {
 	}
 }
 
-// appendPIDs appends the processes in records, which are linux_dirent64 records. The name of a process is a number.
+// appendPIDs appends the processes in records, which are linux_dirent64 records. The directory of a process has its ID
+// as the name.
 func appendPIDs(list []proc, records []byte) []proc {
 	for {
 		name, inode, rest := nextEntry(records)
@@ -226,7 +227,7 @@ func nextEntry(records []byte) (name []byte, inode uint64, rest []byte) {
 	return name, binary.NativeEndian.Uint64(records), records[size:]
 }
 
-// sorted sorts list by process ID, if the kernel has not. Of two entries with the same ID it keeps the one that was
+// sorted sorts list by process ID, if the kernel has not. Of two entries with the same ID, it keeps the one that was
 // read later.
 func sorted(list []proc) []proc {
 	byPID := func(a, b proc) int {

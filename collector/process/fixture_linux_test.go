@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A treeProc is a procfs that a test writes.
+// A treeProc is a directory with a procfs that the test writes.
 type treeProc struct {
 	tb  testing.TB
 	dir string
@@ -62,14 +62,14 @@ func (p treeProc) put(l treeLine) {
 	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
 }
 
-// several writes processes of the job with the IDs from first to before end.
+// several writes processes of the job with the IDs from first up to, but not including, end.
 func (p treeProc) several(first, end int, l treeLine) {
 	for l.pid, l.parent, l.start = first, 100, 60; l.pid < end; l.pid++ {
 		p.put(l)
 	}
 }
 
-// replace writes another process with the ID of one that ended.
+// replace writes a new process with the ID of a process that ended.
 func (p treeProc) replace(l treeLine) {
 	p.tb.Helper()
 	dir := filepath.Join(p.dir, fmt.Sprint(l.pid))
@@ -89,7 +89,7 @@ func (p treeProc) end(pid int) {
 	p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
 }
 
-// tree returns a Tree below process 100 without deferred scans.
+// tree returns a Tree with root 100 that never defers a scan.
 func (p treeProc) tree(ignore func(int) bool) *Tree {
 	t := NewTree(Options{Proc: p.dir, Root: 100, Ignore: ignore})
 	treeReadFreely(t)
@@ -104,7 +104,7 @@ func treeRead(tb testing.TB, t *Tree) TreeUsage {
 	return u
 }
 
-// treeWant reads and compares the IDs of the job's processes.
+// treeWant reads the tree, and ends the test unless the job has exactly the processes in want.
 func treeWant(tb testing.TB, t *Tree, want ...int) TreeUsage {
 	tb.Helper()
 	u := treeRead(tb, t)
@@ -113,14 +113,14 @@ func treeWant(tb testing.TB, t *Tree, want ...int) TreeUsage {
 		got = append(got, int(p.pid))
 	}
 	if !slices.Equal(got, want) {
-		tb.Fatalf("the job's processes are %v, want %v", got, want)
+		tb.Fatalf("processes of the job = %v, want %v", got, want)
 	}
 	return u
 }
 
-func TestTree_SumsJobsProcesses(t *testing.T) {
+func TestTree_SumsProcessesOfJob(t *testing.T) {
 	p := treeFixture(t)
-	p.put(treeLine{pid: 60, parent: 200, start: 90, comm: "has) R 1 (all\n) S 1", ticks: [4]int{1, 2, 3, 4}, threads: 3, pages: 10, pssKB: 16, read: 100, written: 10}) // IDs start again at the end
+	p.put(treeLine{pid: 60, parent: 200, start: 90, comm: "has) R 1 (all\n) S 1", ticks: [4]int{1, 2, 3, 4}, threads: 3, pages: 10, pssKB: 16, read: 100, written: 10}) // IDs have wrapped around, so its parent has a higher one
 	p.put(treeLine{pid: 150, parent: 1, start: 60, ticks: [4]int{100, 100, 100, 100}, pages: 1000, read: 1})
 	p.put(treeLine{pid: 200, parent: 100, start: 80, comm: "a b", ticks: [4]int{100, 50, 20, 10}, threads: 2, pages: 5, pssKB: 8, read: 1, written: 1000})
 	p.put(treeLine{pid: 201, parent: 200, start: 80, state: "Z", comm: "zombie", ticks: [4]int{5, 5, 0, 0}})
@@ -131,18 +131,18 @@ func TestTree_SumsJobsProcesses(t *testing.T) {
 	tree := p.tree(func(pid int) bool { return pid == 210 })
 	page := float64(os.Getpagesize())
 	u := treeWant(t, tree, 60, 200, 201, 220)
-	u.Unowned = 0 // the host's
+	u.Unowned = 0 // depends on the host
 	want := TreeUsage{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
 	if u.MemoryUpToDate, u.MemoryLowerBound = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
 		t.Fatalf("usage\ngot  %+v\nwant %+v", u, want)
 	}
 	if first := tree.jobProcs[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
-		t.Fatalf("first process %+v, want 60, started at 90, with 10 pages", first)
+		t.Fatalf("first process %+v, want ID 60, start 90 and 10 pages", first)
 	}
 }
 
-// The job's processes remain the job's when they are adopted, and so do their children.
+// Processes of the job and their children remain in the job when they are adopted.
 func TestTree_KeepsAdoptedProcesses(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
@@ -166,14 +166,14 @@ func TestTree_DropsProcessWithReusedID(t *testing.T) {
 	p.put(treeLine{pid: 400, parent: 100, start: 70})
 	tree := p.tree(nil)
 	treeWant(t, tree, 300, 301, 400)
-	p.replace(treeLine{pid: 300, parent: 1, start: 90})   // was in the job; its child stays
-	p.replace(treeLine{pid: 150, parent: 100, start: 91}) // is in the job now
+	p.replace(treeLine{pid: 300, parent: 1, start: 90})   // the old process was in the job; its child remains there
+	p.replace(treeLine{pid: 150, parent: 100, start: 91}) // the new process is in the job
 	treeWant(t, tree, 150, 301, 400)
 	p.put(treeLine{pid: 302, parent: 300, start: 89}) // cannot be a child of a younger process
 	treeWant(t, tree, 150, 301, 400)
-	p.put(treeLine{pid: 400, parent: 1, start: 95}) // in the same directory
+	p.put(treeLine{pid: 400, parent: 1, start: 95}) // reuses the directory, so the inode is unchanged
 	treeWant(t, tree, 150, 301)
-	p.put(treeLine{pid: 151, parent: 100, start: 95}) // in the same directory: seen after recheck scans
+	p.put(treeLine{pid: 151, parent: 100, start: 95}) // reuses the directory, so the change is noticed only after recheck scans
 	for range recheck - 1 {
 		treeRead(t, tree)
 	}
@@ -189,9 +189,9 @@ func TestTree_LeavesOutIgnoredProcesses(t *testing.T) {
 	which := 0
 	tree := p.tree(func(pid int) bool { return pid == which })
 	treeWant(t, tree, 200, 210, 211, 212)
-	which = 210 // known late
+	which = 210 // ignored only after it was known as a process of the job
 	treeWant(t, tree, 200)
-	which = 0 // it has ended; its children are adopted by the root
+	which = 0 // it has ended, and the root has adopted its children
 	p.end(210)
 	p.put(treeLine{pid: 211, parent: 100, start: 61})
 	treeWant(t, tree, 200)
@@ -199,7 +199,7 @@ func TestTree_LeavesOutIgnoredProcesses(t *testing.T) {
 	treeWant(t, tree, 200, 212)
 }
 
-// Cycles of parents, and parents that do not exist.
+// Processes in a cycle of parents, or with a parent that does not exist, are not in the job.
 func TestTree_LeavesOutProcessesWithImpossibleParents(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
@@ -210,21 +210,22 @@ func TestTree_LeavesOutProcessesWithImpossibleParents(t *testing.T) {
 	p.put(treeLine{pid: 304, parent: 303, start: 60})
 	tree := p.tree(nil)
 	treeWant(t, tree, 200)
-	p.put(treeLine{pid: 303, parent: 200, start: 60}) // its parent ended at that moment
+	p.put(treeLine{pid: 303, parent: 200, start: 60}) // its parent has just ended
 	treeWant(t, tree, 200, 303, 304)
 }
 
-// Changes between the list and the reads, and between two reads. Ignore is called after all processes were read once.
+// Processes change between the list and the reads, and between two reads. Ignore makes the changes, because it is
+// called after all processes have been read once.
 func TestTree_ToleratesChangesDuringScan(t *testing.T) {
 	p := treeFixture(t)
 	second := [4]int{100, 0, 0, 0}
 	p.put(treeLine{pid: 10, parent: 100, start: 60})
-	p.put(treeLine{pid: 20, parent: 300, start: 70, ticks: second}) // its ID is below its parent's, so it is read first
+	p.put(treeLine{pid: 20, parent: 300, start: 70, ticks: second}) // is read before its parent, which has a higher ID
 	p.put(treeLine{pid: 21, parent: 20, start: 71, ticks: second})
 	p.put(treeLine{pid: 30, parent: 300, start: 70, ticks: second})
 	p.put(treeLine{pid: 40, parent: 250, start: 70, ticks: second}) // its parent is not listed
 	p.put(treeLine{pid: 50, parent: 260, start: 70, ticks: second}) // its parent ends
-	p.put(treeLine{pid: 60, parent: 270, start: 70, ticks: second}) // its parent's ID was taken
+	p.put(treeLine{pid: 60, parent: 270, start: 70, ticks: second}) // its parent's ID now belongs to another process
 	p.put(treeLine{pid: 270, parent: 1, start: 99})
 	p.put(treeLine{pid: 300, parent: 100, start: 60, ticks: second})
 	done := false
@@ -242,10 +243,10 @@ func TestTree_ToleratesChangesDuringScan(t *testing.T) {
 	})
 
 	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 6 {
-		t.Errorf("CPU time %v s in the scan during which a process was waited for, want 6", u.CPUSeconds)
+		t.Errorf("CPU time in the scan during which a process was waited for = %v s, want 6", u.CPUSeconds)
 	}
 	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 7 {
-		t.Errorf("CPU time %v s in the scan after a process was waited for, want 7", u.CPUSeconds)
+		t.Errorf("CPU time in the scan after a process was waited for = %v s, want 7", u.CPUSeconds)
 	}
 }
 
@@ -273,11 +274,11 @@ func TestTree_FailsWithoutRoot(t *testing.T) {
 	p.remove(p.dir)
 	fails("no such file or directory")
 	if tree.Close(); tree.held != 0 {
-		t.Fatalf("%d descriptors are open after Close, want 0", tree.held)
+		t.Fatalf("%d stat files are open after Close, want 0", tree.held)
 	}
 }
 
-// treeDamages are damages of a kernel file.
+// treeDamages are ways to damage a kernel file.
 var treeDamages = map[string]func(treeProc, string){
 	"empty": func(p treeProc, path string) { p.write(path, "") },
 	"short": func(p treeProc, path string) { p.write(path, "200 (x") },
@@ -293,15 +294,10 @@ var treeDamages = map[string]func(treeProc, string){
 
 func (p treeProc) write(path, data string) { must(p.tb, os.WriteFile(path, []byte(data), 0o644)) }
 
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends a test on an error. same compares two values.
+var must, same = collectortest.Must, collectortest.Same
 
-func TestTree_DamagedFileCostsOnlyItsNumbers(t *testing.T) {
+func TestTree_DamagedFileAffectsOnlyItsNumbers(t *testing.T) {
 	for _, file := range []string{"stat", "io", "smaps_rollup"} {
 		for name, damage := range treeDamages {
 			t.Run(file+"/"+name, func(t *testing.T) { treeDamaged(t, file, name == "missing", damage) })
@@ -318,9 +314,9 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 	path := filepath.Join(p.dir, "200", file)
 	p.remove(path)
 	damage(p, path)
-	for what, tree := range map[string]*Tree{"seen before": known, "new": p.tree(nil)} {
-		known := what == "seen before"
-		tree.measured = -maxInterval // memory is measured again
+	for what, tree := range map[string]*Tree{"known process": known, "new process": p.tree(nil)} {
+		known := what == "known process"
+		tree.measured = -maxInterval // so that memory is measured again
 		u := treeRead(t, tree)
 		want := TreeUsage{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", IO: IO{6, 7, 6, 8}}
 		failed := map[string]string{"stat": "stat", "io": "io", "smaps_rollup": "memory"}[file]
@@ -332,28 +328,28 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 			}
 		case file == "io":
 			want.IO = IO{1, 1, 3, 4}
-		case file == "smaps_rollup" && missing: // it has released its memory
+		case file == "smaps_rollup" && missing: // as if the process had released its memory
 			want.Memory, failed = 4<<10, ""
 		case file == "smaps_rollup":
 			want.Memory, want.MemoryKind = float64(4<<10+3*os.Getpagesize()), "rss"
 		}
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
-		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // see TestTree_MemoryLowerBound; Unowned is the host's
+		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // tested in TestTree_LowerBoundCountsSharedPagesOnce; Unowned depends on the host
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: usage\ngot  %+v\nwant %+v", what, got, want)
 		}
 		if failed == "" && u.Failed != nil || failed != "" && (len(u.Failed) != 1 || u.Failed[failed] == nil) {
-			t.Errorf("%s: failures %v, want only one of %q", what, u.Failed, failed)
+			t.Errorf("%s: failures %v, want only a failure of %q", what, u.Failed, failed)
 		}
 		if err := u.Failed[failed]; err != nil && (!strings.Contains(err.Error(), "1 of ") || !strings.Contains(err.Error(), path+": ")) {
-			t.Errorf("%s: failure %v, want one of 1 process that names %s", what, err, path)
+			t.Errorf("%s: failure %q, want it to count 1 process and to name %s", what, err, path)
 		}
 	}
 }
 
-// If no process has a file, the kernel does not support it.
-func TestTree_KernelWithoutRollupAndIO(t *testing.T) {
+// If no process has a file, the kernel does not provide it.
+func TestTree_CountsRSSWithoutRollup(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3})
 	for _, pid := range []string{"100", "200"} {
@@ -363,7 +359,7 @@ func TestTree_KernelWithoutRollupAndIO(t *testing.T) {
 	u := treeWant(t, p.tree(nil), 200)
 	if u.Memory != float64(3*os.Getpagesize()) || u.MemoryKind != "rss" || !math.IsNaN(u.ReadBytes) || !math.IsNaN(u.WriteBytes) ||
 		u.Failed["memory"] == nil || !errors.Is(u.Failed["io"], unix.ENOENT) || u.IOFresh {
-		t.Fatalf("usage %+v, want RSS of 3 pages, unknown I/O, and failures of memory and io", u)
+		t.Fatalf("usage %+v, want an RSS of 3 pages, unknown I/O, and failures of memory and io", u)
 	}
 }
 
@@ -372,17 +368,17 @@ func TestTree_KeepsLastMemoryWithoutProcesses(t *testing.T) {
 	tree := p.tree(nil)
 	u := treeWant(t, tree)
 	if u.CPUSeconds != 0 || u.Processes != 0 || !math.IsNaN(u.Memory) || u.MemoryKind != "" || u.ReadBytes != 0 || u.Failed != nil {
-		t.Fatalf("usage %+v of a job that never had a process, want 0 and unknown memory, no failure", u)
+		t.Fatalf("usage of a job that never had a process %+v, want zeros, unknown memory and no failure", u)
 	}
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	treeWant(t, tree, 200)
 	p.end(200)
 	if u = treeWant(t, tree); u.Memory != 8<<10 || u.MemoryFresh || u.Processes != 0 {
-		t.Fatalf("usage %+v after the last process, want its last memory, not fresh", u)
+		t.Fatalf("usage after the end of the last process %+v, want its last memory, not fresh", u)
 	}
 }
 
-// A treeClock is moved by the test; each call takes CPU time.
+// A treeClock is advanced by the test. Each call of now takes the CPU time look.
 type treeClock struct {
 	at   clockReading
 	look time.Duration
@@ -393,7 +389,7 @@ func (c *treeClock) now() clockReading {
 	return c.at
 }
 
-// timed returns a Tree below process 100, and its clock: each look takes that much CPU time.
+// timed returns a Tree with root 100 and its clock; each reading of the clock takes the CPU time look.
 func (p treeProc) timed(look time.Duration) (*Tree, *treeClock) {
 	tree, clock := p.tree(nil), &treeClock{at: clockReading{mono: time.Hour}, look: look}
 	tree.clock = clock.now
@@ -404,14 +400,14 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree, c := p.timed(15 * time.Millisecond)
-	treeWant(t, tree, 200) // the first scan defers nothing
+	treeWant(t, tree, 200) // the first scan does not defer the second
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
-		t.Fatalf("second scan: usage %+v, want a fresh scan with memory and I/O of the first", u)
+		t.Fatalf("second scan: usage %+v, want a fresh scan with the memory and I/O of the first", u)
 	}
 	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 9, pssKB: 9, read: 7})
 	c.at.mono += 749 * time.Millisecond
 	if u := treeRead(t, tree); !u.Skipped || u.Fresh || u.CPUSeconds != 0 || u.Memory != 8<<10 || u.Processes != 1 {
-		t.Fatalf("749 ms after a scan of 15 ms: usage %+v, want it skipped", u)
+		t.Fatalf("749 ms after a scan of 15 ms: usage %+v, want a skipped scan", u)
 	}
 	c.at.mono += time.Millisecond
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.CPUSeconds != 1 || u.MemoryFresh || u.IOFresh {
@@ -419,12 +415,12 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 	}
 	c.at.mono += 4250 * time.Millisecond // 5 s after the first
 	if u := treeRead(t, tree); !u.MemoryFresh || !u.IOFresh || u.Memory != 9<<10 || u.ReadBytes != 7 {
-		t.Fatalf("5 s after the first scan: usage %+v, want memory and I/O measured", u)
+		t.Fatalf("5 s after the first scan: usage %+v, want fresh memory and I/O", u)
 	}
 }
 
-// A pass over PSS that has taken 50 ms leaves the rest to the next: unmeasured processes are assumed to share as much
-// as the others, and come first in the next pass.
+// A pass over PSS that has taken 50 ms leaves the remaining processes to the next pass. They are assumed to share as
+// much memory as the others, and come first in the next pass.
 func TestTree_MeasuresPSSInParts(t *testing.T) {
 	p := treeFixture(t)
 	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
@@ -432,9 +428,9 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	tree, c := p.timed(15 * time.Millisecond)
 	u := treeRead(t, tree)
 	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
-		t.Fatalf("first pass: usage %+v, want (4*400+200) KiB and the failure that 1 of 5 was not measured", u)
+		t.Fatalf("first pass: usage %+v, want (4*400+200) KiB and a failure of 1 of 5 processes", u)
 	}
-	for pid := 200; pid < 204; pid++ { // without a fault, so that it is not noticed
+	for pid := 200; pid < 204; pid++ { // without page faults, so the change is not noticed
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
 	}
 
@@ -444,16 +440,17 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	}
 	c.at.mono += maxIdleScanInterval - time.Second
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("usage %+v, want memory not measured again, as it is unchanged", u)
+		t.Errorf("usage %+v, want unchanged memory not measured again", u)
 	}
 	c.at.mono += time.Second
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
-		t.Errorf("after a minute: memory %v KiB, want %v, measured: usage %+v", u.Memory/1024, 900+4*500, u)
+		t.Errorf("after a minute: memory %v KiB, want %v measured again; usage %+v", u.Memory/1024, 900+4*500, u)
 	}
 }
 
-// The pass that measures the rest reads again what has moved, and what could not be measured exactly.
-func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
+// The second pass of a round measures the remaining processes, and rereads those that have changed or could not be
+// measured exactly.
+func TestTree_RemeasuresChangedProcessesInEachPass(t *testing.T) {
 	line := func(pid, pages, kb int) treeLine {
 		return treeLine{pid: pid, parent: 100, start: 60, pages: pages, pssKB: kb}
 	}
@@ -463,10 +460,10 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 		first, then  treeLine
 		before, want float64 // KiB
 	}{
-		"it grows":               {line(201, 1, 4), grown, 24, 420},
-		"it shrinks":             {line(201, 100, 400), line(201, 1, 4), 420, 24},
-		"it slept in the kernel": {sleeping, line(201, 100, 40), 420, 60},
-		"it stays":               {line(201, 1, 4), line(201, 1, 4), 24, 24},
+		"grows":               {line(201, 1, 4), grown, 24, 420},
+		"shrinks":             {line(201, 100, 400), line(201, 1, 4), 420, 24},
+		"slept in the kernel": {sleeping, line(201, 100, 40), 420, 60},
+		"is unchanged":        {line(201, 1, 4), line(201, 1, 4), 24, 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := treeFixture(t)
@@ -476,20 +473,20 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 			p.put(c.first)
 			tree, clock := p.timed(15 * time.Millisecond)
 			if u := treeRead(t, tree); u.Memory != c.before*1024 {
-				t.Errorf("memory after the first pass is %v KiB, want %v", u.Memory/1024, c.before)
+				t.Errorf("memory after the first pass = %v KiB, want %v", u.Memory/1024, c.before)
 			}
 			p.put(c.then)
 			clock.at.mono += maxInterval
 			if u := treeRead(t, tree); u.Memory != c.want*1024 || u.MemoryKind != "pss" || !u.MemoryFresh || u.Failed["memory"] != nil {
-				t.Errorf("memory after the second pass is %v KiB, want %v: %+v", u.Memory/1024, c.want, u)
+				t.Errorf("memory after the second pass = %v KiB, want %v; usage %+v", u.Memory/1024, c.want, u)
 			}
 		})
 	}
 }
 
-// A round in which processes ended is followed by another one at once: those that are left may have shared pages with
-// them.
-func TestTree_MeasuresAgainAfterProcessesEndedInARound(t *testing.T) {
+// If processes end during a round, the next round follows without a pause, because the remaining processes may have
+// shared pages with them.
+func TestTree_StartsNewRoundAfterProcessesEnded(t *testing.T) {
 	p := treeFixture(t)
 	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
 	tree, clock := p.timed(15 * time.Millisecond)
@@ -502,23 +499,21 @@ func TestTree_MeasuresAgainAfterProcessesEndedInARound(t *testing.T) {
 	treeRead(t, tree)
 	clock.at.mono += maxInterval
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 2000<<10 {
-		t.Errorf("memory of the process that is left is %v KiB, want 2000: %+v", u.Memory/1024, u)
+		t.Errorf("memory of the remaining process = %v KiB, want 2000; usage %+v", u.Memory/1024, u)
 	}
 }
 
-// Processes that move in each pass, and take all of its time, do not keep the others from being measured.
-func TestTree_MeasuresIdleProcessesBesideBusyOnes(t *testing.T) {
+// Idle processes are measured even if other processes change before each pass and take up all of its time.
+func TestTree_MeasuresIdleProcessesAmongBusyOnes(t *testing.T) {
 	p := treeFixture(t)
-	busy := func(pass int) {
-		p.several(200, 206, treeLine{pages: 1000, pssKB: 400, faults: 10_000 * pass})
-	}
+	busy := func(pass int) { p.several(200, 206, treeLine{pages: 1000, pssKB: 400, faults: 10_000 * pass}) }
 	busy(1)
 	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 400})
 	tree, clock := p.timed(15 * time.Millisecond)
 	treeRead(t, tree)
 	clock.at.mono += maxInterval
 	treeRead(t, tree)
-	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 4000}) // without a sign of it
+	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 4000}) // without page faults, so the change is not noticed
 	var u TreeUsage
 	for pass := range int(maxIdleScanInterval/maxInterval) + 2 {
 		busy(pass + 2)
@@ -526,11 +521,11 @@ func TestTree_MeasuresIdleProcessesBesideBusyOnes(t *testing.T) {
 		u = treeRead(t, tree)
 	}
 	if u.Memory != (6*400+4000)<<10 {
-		t.Errorf("memory is %v KiB after more than a minute, want %v: %+v", u.Memory/1024, 6*400+4000, u)
+		t.Errorf("memory after more than a minute = %v KiB, want %v; usage %+v", u.Memory/1024, 6*400+4000, u)
 	}
 }
 
-// A process that grew while it was in uninterruptible sleep is measured once it wakes up.
+// A process that grows before an uninterruptible sleep is measured once it wakes up.
 func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
 	p := treeFixture(t)
 	line := treeLine{pid: 200, parent: 100, start: 60, pages: 1, pssKB: 4}
@@ -542,18 +537,18 @@ func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
 	p.put(line)
 	clock.at.mono += maxInterval
 	if u := treeRead(t, tree); u.Memory != 8<<10 {
-		t.Errorf("memory is %v KiB during the sleep, want 8, as before: %+v", u.Memory/1024, u)
+		t.Errorf("memory during the sleep = %v KiB, want 8, as before; usage %+v", u.Memory/1024, u)
 	}
 	line.state = "S"
 	p.put(line)
 	clock.at.mono += maxInterval
 	if u := treeRead(t, tree); u.Memory != 2004<<10 {
-		t.Errorf("memory is %v KiB after the sleep, want 2004: %+v", u.Memory/1024, u)
+		t.Errorf("memory after the sleep = %v KiB, want 2004; usage %+v", u.Memory/1024, u)
 	}
 }
 
-// A zombie has no memory, and the memory of the others can still be steady.
-func TestTree_IsSteadyBesideAZombie(t *testing.T) {
+// A zombie has no memory, so it does not prevent the memory of the other processes from being steady.
+func TestTree_MemoryIsSteadyDespiteZombie(t *testing.T) {
 	p := treeFixture(t)
 	p.several(200, 202, treeLine{pages: 1000, pssKB: 400, faults: 1000})
 	tree, clock := p.timed(time.Millisecond)
@@ -571,8 +566,8 @@ func TestTree_IsSteadyBesideAZombie(t *testing.T) {
 	}
 }
 
-// A process that a pass could not read counts as unread in every other pass, too.
-func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
+// A process that could not be read is reported in the passes that do not try to read it, too.
+func TestTree_ReportsUnreadProcessInEachPass(t *testing.T) {
 	p := treeFixture(t)
 	p.several(200, 206, treeLine{pages: 1, pssKB: 4})
 	must(t, os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600))
@@ -580,14 +575,13 @@ func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
 	for pass, wait := range []time.Duration{maxInterval, maxIdleScanInterval, maxInterval, 0} {
 		u := treeRead(t, tree)
 		if !u.MemoryFresh || u.MemoryKind != "rss" || u.Memory != 24<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {
-			t.Errorf("pass %d: %v KiB, want 24, rss and 1 of 6 unread: %+v", pass, u.Memory/1024, u)
+			t.Errorf("pass %d: memory %v KiB, want 24 of kind rss and 1 of 6 processes unread; usage %+v", pass, u.Memory/1024, u)
 		}
 		c.at.mono += wait
 	}
 }
 
-// The pause for unchanged memory grows with the cost of measuring.
-func TestIdleScanInterval_GrowsWithTheCost(t *testing.T) {
+func TestIdleScanInterval_GrowsWithCost(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxIdleScanInterval} {
 		if got := idleScanInterval(cost); got != want {
 			t.Errorf("idleScanInterval(%v) = %v, want %v", cost, got, want)
@@ -599,7 +593,7 @@ func TestTree_CountsRSSOfVeryLargeProcess(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 1})
 	if u := treeRead(t, p.tree(nil)); u.MemoryKind != "rss" || u.Memory != float64(3<<20*os.Getpagesize()) || u.Failed["memory"] == nil {
-		t.Fatalf("usage of a process with 12 GiB %+v, want its RSS, and a failure of memory", u)
+		t.Fatalf("usage of a process with 12 GiB %+v, want its RSS and a failure of memory", u)
 	}
 }
 
@@ -623,7 +617,7 @@ func FuzzTreeStat(f *testing.F) {
 			return
 		}
 		if !(s.ticks >= 0) || s.threads < 0 || s.ppid < 0 || s.state == 0 || s.pages > maxPages {
-			t.Fatalf("stat %+v was accepted, want numbers >= 0 and a state", s)
+			t.Fatalf("parseStat accepted %+v, want numbers >= 0 and a state", s)
 		}
 	})
 }
@@ -634,7 +628,7 @@ func FuzzTreePSS(f *testing.F) {
 	f.Add([]byte("Pss: 18446744073709551615 kB\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if r, err := parseRollup(data); err == nil && (r.pss%1024 != 0 || !strings.Contains(string(data), "Pss:")) {
-			t.Fatalf("rollup %+v was accepted, want a line Pss in kB", r)
+			t.Fatalf("parseRollup accepted %+v without a Pss line in kB", r)
 		}
 		_, _ = parseStatus(data)
 	})
@@ -647,7 +641,7 @@ func FuzzTreeIO(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		io, err := parseIO(data)
 		if err == nil && (!strings.Contains(string(data), "read_bytes:") || !strings.Contains(string(data), "write_bytes:")) || err != nil && io != (IO{}) {
-			t.Fatalf("I/O %+v, error %v; want an error and no numbers if a line is missing", io, err)
+			t.Fatalf("parseIO returned %+v, error %v; want an error and no numbers if a line is missing", io, err)
 		}
 	})
 }
@@ -657,13 +651,13 @@ func FuzzTreeDirectory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, p := range sorted(appendPIDs(nil, data)) {
 			if p.pid <= 0 || p.pid > maxPIDs {
-				t.Fatalf("process %+v, want an ID from 1 to %d", p, maxPIDs)
+				t.Fatalf("process ID = %d, want 1 to %d", p.pid, maxPIDs)
 			}
 		}
 	})
 }
 
-// The last Read is not deferred, whatever the previous one cost.
+// A Read with Request.Now is not deferred, whatever the previous Read cost.
 func TestTree_RequestNowIsNotDeferred(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
@@ -671,16 +665,16 @@ func TestTree_RequestNowIsNotDeferred(t *testing.T) {
 	treeWant(t, tree, 200)
 	tree.due.scan, tree.due.io = 1<<62, 1<<62
 	if u := treeRead(t, tree); !u.Skipped {
-		t.Fatal("a scan that is not due was not skipped")
+		t.Fatal("a scan that was not due was not skipped")
 	}
 	tree.Next.Now = true
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
-		t.Errorf("usage of a Request with Now %+v, want a fresh scan with fresh I/O", u)
+		t.Errorf("usage with Request.Now %+v, want a fresh scan with fresh I/O", u)
 	}
 }
 
-// Unchanged memory is not measured each time, growing memory is measured at once.
-func TestTree_MeasuresChangedMemoryAtOnce(t *testing.T) {
+// Unchanged memory is not measured at each Read; changed memory is measured at the next Read.
+func TestTree_MeasuresChangedMemoryAtNextRead(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 8})
 	tree := p.tree(nil)
@@ -690,21 +684,21 @@ func TestTree_MeasuresChangedMemoryAtOnce(t *testing.T) {
 	}
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1011, pssKB: 9})
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 9<<10 {
-		t.Errorf("usage after the memory grew %+v, want 9 KiB measured", u)
+		t.Errorf("usage after memory growth %+v, want 9 KiB, measured again", u)
 	}
 	p.put(treeLine{pid: 201, parent: 100, start: 61, pages: 1, pssKB: 1})
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 10<<10 {
-		t.Errorf("usage with a second process %+v, want 10 KiB measured", u)
+		t.Errorf("usage with a second process %+v, want 10 KiB, measured again", u)
 	}
 	tree.measured -= maxInterval
 	if u := treeRead(t, tree); !u.MemoryFresh {
-		t.Errorf("usage 5 s after the last measurement %+v, want memory measured", u)
+		t.Errorf("usage 5 s after the last measurement %+v, want memory measured again", u)
 	}
 }
 
-// Pages shared by two processes may be split while both have as many as before: each is a minor fault of one of them.
-// The pages of a single process are its own, so its faults do not matter.
-func TestTree_MeasuresSplitPages(t *testing.T) {
+// Copy-on-write may split pages that two processes share without a change of their resident sizes, but each split
+// causes a minor fault. A single process shares no pages within the job, so its faults do not matter.
+func TestTree_NoticesCopyOnWriteByFaults(t *testing.T) {
 	p := treeFixture(t)
 	first := treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 2000, faults: 5000}
 	second := treeLine{pid: 201, parent: 200, start: 61, pages: 1000, pssKB: 2000, faults: 70}
@@ -714,7 +708,7 @@ func TestTree_MeasuresSplitPages(t *testing.T) {
 	first.faults += 5000
 	p.put(first)
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("usage of one process with page faults alone %+v, want memory not measured", u)
+		t.Errorf("usage of a single process after page faults %+v, want memory not measured again", u)
 	}
 	p.put(second)
 	treeWant(t, tree, 200, 201)
@@ -722,25 +716,25 @@ func TestTree_MeasuresSplitPages(t *testing.T) {
 	second.pssKB, second.faults = 4000, 70+2*2000/page/100 // 1 % of the PSS
 	p.put(second)
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("usage after faults of 1 %% of the PSS %+v, want memory not measured", u)
+		t.Errorf("usage after faults for 1 %% of the PSS %+v, want memory not measured again", u)
 	}
 	second.faults++
 	p.put(second)
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 6000<<10 {
-		t.Errorf("usage after faults of more than 1 %% %+v, want 6000 KiB measured", u)
+		t.Errorf("usage after faults for more than 1 %% of the PSS %+v, want 6000 KiB, measured again", u)
 	}
 	if u := treeRead(t, tree); u.MemoryFresh {
 		t.Errorf("usage of unchanged memory %+v, want it not measured again", u)
 	}
 	p.replace(treeLine{pid: 201, parent: 200, start: 99, pages: 1000, pssKB: 3000, faults: 90}) // fewer faults in total
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 5000<<10 {
-		t.Errorf("usage after a new process replaced one %+v, want 5000 KiB measured", u)
+		t.Errorf("usage after a process was replaced %+v, want 5000 KiB, measured again", u)
 	}
 }
 
-// Passes over PSS take 0.5 % of a core in the long run. An unused budget of up to 5 s counts, and passes are at most 5
-// s apart, whatever they cost.
-func TestTree_AfterPSSKeepsTheBudget(t *testing.T) {
+// Passes over PSS take 0.5 % of a core in the long run. Up to 5 s of unused budget are carried over, and passes are at
+// most 5 s apart, whatever they cost.
+func TestTree_AfterPSSKeepsBudget(t *testing.T) {
 	at := func(wall, cpu int) clockReading {
 		return clockReading{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}
 	}
@@ -754,7 +748,7 @@ func TestTree_AfterPSSKeepsTheBudget(t *testing.T) {
 		tree := &Tree{}
 		tree.due.memory = at(c.due, 0).mono
 		if got := tree.afterPSS(at(c.begin, 100), at(c.begin+1, 100+c.cost)); got != at(c.want, 0).mono {
-			t.Errorf("due at %d s, pass of %d ms at %d s: next at %v, want %d s", c.due, c.cost, c.begin, got, c.want)
+			t.Errorf("pass of %d ms at %d s, due at %d s: next pass at %v, want %d s", c.cost, c.begin, c.due, got, c.want)
 		}
 	}
 }

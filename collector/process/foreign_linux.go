@@ -37,7 +37,7 @@ func (t *Tree) CurrentRelation(pid int) Relation {
 	return t.RelationByParent(pid, p.Parent)
 }
 
-// RelationByParent is CurrentRelation for a process that had the given parent, and may be gone.
+// RelationByParent is like CurrentRelation, for a process that had the given parent and may have ended.
 func (t *Tree) RelationByParent(pid, parent int) Relation {
 	for range maxAncestors {
 		child := t.o.Root != 0 && parent == t.o.Root

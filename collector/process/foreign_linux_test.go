@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The relation of a process is known while one of the two newest scans has it.
-func TestTree_ScannedRelation(t *testing.T) {
+// The relation of a process is known if one of the two newest scans found the process.
+func TestTree_ScannedRelationCoversTwoScans(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 80})
 	p.put(treeLine{pid: 210, parent: 100, start: 81}) // ignored
@@ -35,14 +35,14 @@ func TestTree_ScannedRelation(t *testing.T) {
 	treeRead(t, tree)
 	want(Foreign, 300, 301)
 	want(InJob, 200)
-	p.put(treeLine{pid: 300, parent: 100, start: 90}) // another process took the ID
+	p.put(treeLine{pid: 300, parent: 100, start: 90}) // a new process with the same ID
 	treeRead(t, tree)
 	want(InJob, 300)
 	want(UnknownRelation, 301)
 }
 
-// The relation of a process follows from its current parents, without a scan.
-func TestTree_CurrentRelation(t *testing.T) {
+// CurrentRelation follows the current parents of a process, without a scan.
+func TestTree_CurrentRelationFollowsParents(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; read -r x")
 	in, err := cmd.StdinPipe()
 	must(t, err)
@@ -60,19 +60,19 @@ func TestTree_CurrentRelation(t *testing.T) {
 		pid  int
 		want Relation
 	}{
-		"a child of the root":           {Options{Root: self}, child, InJob},
-		"below the root":                {Options{Root: self, Ignore: is(0)}, below, InJob},
-		"an ignored child":              {Options{Root: self, Ignore: is(child)}, child, Foreign},
-		"below an ignored child":        {Options{Root: self, Ignore: is(child)}, below, Foreign},
-		"the root":                      {Options{Root: self}, self, Foreign},
-		"the first process":             {Options{Root: self}, 1, Foreign},
-		"below another root":            {Options{Root: child}, below, InJob},
-		"above that root":               {Options{Root: child}, child, Foreign},
-		"none":                          {Options{Root: self}, 1 << 30, UnknownRelation},
-		"named":                         {Options{Members: []int{child}}, child, InJob},
-		"below a named one":             {Options{Members: []int{child}, Ignore: is(self)}, below, InJob},
-		"the one that follows the rest": {Options{Members: []int{child}, Ignore: is(self)}, self, Foreign},
-		"not below a named one":         {Options{Members: []int{below}}, child, Foreign},
+		"child of the root":           {Options{Root: self}, child, InJob},
+		"grandchild of the root":      {Options{Root: self, Ignore: is(0)}, below, InJob},
+		"ignored child":               {Options{Root: self, Ignore: is(child)}, child, Foreign},
+		"child of an ignored process": {Options{Root: self, Ignore: is(child)}, below, Foreign},
+		"root":                        {Options{Root: self}, self, Foreign},
+		"process 1":                   {Options{Root: self}, 1, Foreign},
+		"child of another root":       {Options{Root: child}, below, InJob},
+		"another root":                {Options{Root: child}, child, Foreign},
+		"missing process":             {Options{Root: self}, 1 << 30, UnknownRelation},
+		"member":                      {Options{Members: []int{child}}, child, InJob},
+		"child of a member":           {Options{Members: []int{child}, Ignore: is(self)}, below, InJob},
+		"ignored parent of a member":  {Options{Members: []int{child}, Ignore: is(self)}, self, Foreign},
+		"parent of a member":          {Options{Members: []int{below}}, child, Foreign},
 	} {
 		if got := NewTree(c.o).CurrentRelation(c.pid); got != c.want {
 			t.Errorf("%s: CurrentRelation(%d) = %v, want %v", name, c.pid, got, c.want)
@@ -80,10 +80,10 @@ func TestTree_CurrentRelation(t *testing.T) {
 	}
 
 	if p, err := os.FindProcess(below); err != nil || p.Kill() != nil {
-		t.Errorf("process %d could not be killed: %v", below, err)
+		t.Errorf("cannot kill process %d: %v", below, err)
 	}
 	in.Close()
 	if cmd.Wait(); NewTree(Options{Root: self}).CurrentRelation(child) != UnknownRelation {
-		t.Error("the relation of a process that is gone is known")
+		t.Error("CurrentRelation of an ended process is not UnknownRelation")
 	}
 }

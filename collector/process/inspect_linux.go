@@ -12,21 +12,21 @@ const (
 	// maxInspections limits the inspections per scan: reading a command line and a peak costs about 30 µs. Later scans
 	// inspect the rest.
 	maxInspections = 128
-	// inspectInterval is how long the peak of a process is not read again while its resident size stays below that
-	// peak. Without page faults the peak cannot have risen, so it is not read again at all.
+	// inspectInterval is the minimum time between two reads of the peak of a process while its resident size stays
+	// below that peak. Without page faults, the peak cannot have risen and is not read again.
 	inspectInterval = 3 * time.Second
 	// maxCommand is the maximum length of a command line in bytes.
 	maxCommand = 200
 )
 
-// An inspection is what is known of a process from files that are not read in each scan.
+// An inspection holds the values of a process from files that are not read in each scan.
 type inspection struct {
 	name        commName
 	stack       uint64
 	commandRead bool // the command line was read since the last exec
 	peakReadAt  time.Duration
 	faults      uint64  // minor faults at peakReadAt
-	preexisting bool    // the process ran before the table began, so its peak may be from then
+	preexisting bool    // the process ran before the table began, so its peak may be older than the table
 	initialPeak float64 // the peak of a preexisting process when it was first read, in bytes
 }
 
@@ -70,7 +70,7 @@ func (t *Tree) inspect(e *entry, p *proc) {
 func (t *Tree) readPeakMemory(e *entry) {
 	data, err := t.dir.read(int32(e.row.PID), "status")
 	if err != nil {
-		return // the process has ended, or its resident size has to do
+		return // the process has ended, or its resident size must suffice
 	}
 	kib, ok := parseValue(data, "VmHWM")
 	if !ok || kib > maxPages {
@@ -91,7 +91,7 @@ func (t *Tree) readPeakMemory(e *entry) {
 
 // commandOf returns the command line of process pid, or "" if the kernel has none.
 func (t *Tree) commandOf(pid int32) string {
-	data, _ := t.dir.read(pid, "cmdline") // the beginning of a long one is enough
+	data, _ := t.dir.read(pid, "cmdline") // the beginning of a long command line is enough
 	data = bytes.TrimRight(data, "\x00")
 	if len(data) == 0 {
 		return ""

@@ -1,7 +1,7 @@
 package process
 
-// readIO sets the I/O in t.use, and when it is due next. /proc/PID/io includes the children that the process waited
-// for.
+// readIO sets the I/O in t.use, and the time of its next measurement. /proc/PID/io includes the children that the
+// process waited for.
 func (t *Tree) readIO(begin clockReading) {
 	sum := t.ended.io
 	var unread failure

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeAwait waits until a process has a state.
+// treeAwait waits until process pid is in the given state.
 func treeAwait(t *testing.T, pid int, state string) {
 	t.Helper()
 	for treeWaits(t, pid) != state {
@@ -17,8 +17,8 @@ func treeAwait(t *testing.T, pid int, state string) {
 	}
 }
 
-// The stat of a process that has not run is read in one of ten scans only: a value that the test has put there stays.
-// Once the process runs it is read at once.
+// The stat of a process that has not run is read in only one of ten scans; in the others, a value that the test has set
+// remains. Once the process runs, the next scan reads its stat.
 func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; "+treeShort+"; echo ready; read x"))
@@ -32,7 +32,7 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 		findProc(tree.all, int32(pid)).faults = mark
 		u := treeRead(t, tree)
 		if u.Processes != 1 || u.CPUSeconds != before.CPUSeconds {
-			t.Errorf("CPU time %v s, want %v s as before, and 1 process: %+v", u.CPUSeconds, before.CPUSeconds, u)
+			t.Errorf("CPU time = %v s, want %v s as before, and 1 process; usage %+v", u.CPUSeconds, before.CPUSeconds, u)
 		}
 		return findProc(tree.all, int32(pid)).faults == mark
 	}
@@ -43,10 +43,10 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 		}
 	}
 	if kept != 3*(reread-1) {
-		t.Errorf("stat was not read in %d of %d scans, want %d", kept, 3*reread, 3*(reread-1))
+		t.Errorf("%d of %d scans did not read the stat, want %d", kept, 3*reread, 3*(reread-1))
 	}
 
-	for (pid+tree.scans)%reread == 0 { // the next scan would read it anyway
+	for (pid+tree.scans)%reread == 0 { // the next scan would read the stat even if the process had not run
 		treeRead(t, tree)
 	}
 	findProc(tree.all, int32(pid)).faults = mark
@@ -57,12 +57,11 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 	treeAwait(t, pid, "S")
 	u, want := treeRead(t, tree), treeStat(pid)
 	if p := findProc(tree.all, int32(pid)); p.faults != want.faults || p.own != want.own || !(u.CPUSeconds > before.CPUSeconds) {
-		t.Errorf("stat %+v, want %+v; CPU time %v s, want more than %v s",
-			p.stat, want, u.CPUSeconds, before.CPUSeconds)
+		t.Errorf("stat %+v, want %+v; CPU time %v s, want more than %v s", p.stat, want, u.CPUSeconds, before.CPUSeconds)
 	}
 }
 
-// A process that does not run gets another parent when its parent ends.
+// A sleeping process has a new parent after its parent has ended.
 func TestTree_NoticesAdoptionOfSleepingProcess(t *testing.T) {
 	treeAdopt(t)
 	for _, reaped := range []bool{true, false} {
@@ -89,8 +88,7 @@ func TestTree_NoticesAdoptionOfSleepingProcess(t *testing.T) {
 		}
 		treeRead(t, tree)
 		if p := findProc(tree.all, int32(daemon)); p == nil || int(p.ppid) != os.Getpid() {
-			t.Errorf("parent reaped: %v; entry of the daemon %+v, want it adopted by process %d",
-				reaped, p, os.Getpid())
+			t.Errorf("parent reaped: %v; entry of the daemon %+v, want parent %d", reaped, p, os.Getpid())
 		}
 		treeMust(j.input.Close()) // ends the daemon
 		var status unix.WaitStatus

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CloneEmpty returns a Tree with the same root that has read nothing yet. It is for another goroutine, which finds and
-// kills the job's processes, and measures no memory and no I/O.
+// CloneEmpty returns a Tree with the same root that has read nothing yet and measures no memory or I/O. Another
+// goroutine may use it to find and kill the job's processes.
 func (t *Tree) CloneEmpty() *Tree {
 	o := t.o
-	o.Reaped = nil // it returns each ended process only once, and t needs that
+	o.Reaped = nil // it returns each ended process only once, and t needs them
 	c := NewTree(o)
 	c.Next = Request{NoMemory: true, NoIO: true, Now: true}
 	return c
 }
 
-// Clone is CloneEmpty with the result of t's newest scan. So the clone finds the processes that were in the job then,
-// whichever process has adopted them since.
+// Clone is like CloneEmpty, but copies the result of t's newest scan, so that the clone finds the processes that were
+// in the job then, whichever process has adopted them since.
 func (t *Tree) Clone() *Tree {
 	c := t.CloneEmpty()
 	c.all, c.scans, c.seq, c.starts = slices.Clone(t.all), t.scans, t.seq, maps.Clone(t.starts)
@@ -43,8 +43,8 @@ func (t *Tree) CountLiving() (int, error) {
 }
 
 // Kill scans the processes now, sends SIGKILL to each process of the job that is not a zombie, and returns how many
-// there were. Processes that are forked meanwhile are found only by the next call, so call it until it returns 0. The
-// error is about a process that may not be killed.
+// there were. Processes that are forked meanwhile are found only by the next call, so call it until it returns 0. It
+// returns an error if it is not permitted to kill one of them.
 func (t *Tree) Kill() (int, error) {
 	living, err := t.CountLiving()
 	if living == 0 || err != nil {
@@ -68,7 +68,7 @@ func (t *Tree) Kill() (int, error) {
 }
 
 // kill sends SIGKILL to p. It opens the pidfd before it compares the start time, so that it cannot kill a new process
-// with the same ID. Kernels before Linux 5.3 and some containers have no pidfds; there it uses the ID, right after the
+// with the same ID. Kernels before Linux 5.3 and some containers have no pidfds; there, it uses the ID, right after the
 // comparison.
 func (t *Tree) kill(p *proc) error {
 	fd, errOpen := unix.PidfdOpen(int(p.pid), 0)

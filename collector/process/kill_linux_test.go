@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A process whose parent has ended is known from the previous scan, and a clone in another goroutine finds and kills
-// it, but not the other children of the root.
+// A process with an ended parent is known from the previous scan. A clone in another goroutine finds and kills it, but
+// not the other children of the root.
 func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 	other := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; exit 7"))
 	other.line(t)
@@ -20,7 +20,7 @@ func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(left, syscall.SIGKILL) })
 	tree := NewTree(Options{Root: os.Getpid(), Ignore: func(pid int) bool { return pid == other.cmd.Process.Pid }})
 	defer tree.Close()
-	for range 2 { // from the second scan on descriptors are kept open
+	for range 2 { // the second scan keeps descriptors open
 		if u := treeRead(t, tree); u.Processes != 2 {
 			t.Fatalf("usage before the kill %+v, want 2 processes", u)
 		}
@@ -50,11 +50,10 @@ func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 		t.Errorf("CountLiving = %d, %v; want 0, nil", n, err)
 	}
 	if other.end(); other.cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("another child of the root ended with %v, want exit code 7", other.cmd.ProcessState)
+		t.Errorf("other child of the root: %v, want exit status 7", other.cmd.ProcessState)
 	}
 }
 
-// A Tree without a scan finds the processes below the root.
 func TestTree_CloneEmptyFindsProcessesBelowRoot(t *testing.T) {
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
 	tree := NewTree(Options{Root: os.Getpid()})
@@ -65,6 +64,6 @@ func TestTree_CloneEmptyFindsProcessesBelowRoot(t *testing.T) {
 		t.Errorf("CountLiving of an empty clone = %d, %v; want 1, nil", n, err)
 	}
 	if _, err := NewTree(Options{Root: 1 << 30}).CloneEmpty().Kill(); err == nil {
-		t.Error("Kill with a root that does not exist returned no error")
+		t.Error("Kill with a missing root returned no error")
 	}
 }

@@ -3,8 +3,8 @@ package process
 import "os"
 
 // estimateMemory sets Memory, MemoryLowerBound and MemoryUpToDate in u to the current memory as far as it is known. The
-// measurement in u may be from an earlier scan. If the resident sizes have grown since, it raises Memory to what they
-// prove; if they have shrunk, Memory may be too high, and is not up to date.
+// measurement in u may be from an earlier scan. If the resident sizes have grown since then, it raises Memory to the
+// minimum that they prove. If they have shrunk, Memory may be too high and is not up to date.
 func (t *Tree) estimateMemory(u *TreeUsage) {
 	if u.MemoryKind == "" || t.Next.NoMemory {
 		return
@@ -27,7 +27,7 @@ func (t *Tree) estimateMemory(u *TreeUsage) {
 	case !off:
 	case grown < -0.01*float64(t.measuredResidency.pages):
 		u.MemoryUpToDate = false
-	case now.processes == 1 && t.measuredResidency.processes == 1: // all growth is of this process
+	case now.processes == 1 && t.measuredResidency.processes == 1: // all growth is in this process
 		u.Memory += max(0, grown) * float64(os.Getpagesize())
 	default:
 		u.Memory = max(u.Memory, largest)

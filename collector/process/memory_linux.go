@@ -17,19 +17,21 @@ import (
 const (
 	// maxPSS is the CPU time after which a pass over smaps_rollup leaves the rest to the next pass: 1 % of maxInterval.
 	maxPSS = 50 * time.Millisecond
-	// maxPSSElapsed is the elapsed time after which a pass ends. Elapsed time includes other processes' turns on the
-	// CPU, and waiting for a busy memory map. It does not show the cost, so the next pass tries again.
+	// maxPSSElapsed is the elapsed time after which a pass uses RSS for the remaining processes. Elapsed time includes
+	// other processes' turns on the CPU, and waits for busy memory maps. It does not measure the cost, so the next pass
+	// tries again.
 	maxPSSElapsed = time.Second
-	// idleScanPart is the share of a core for measuring memory that seems unchanged, and maxIdleScanInterval the
-	// longest pause in that. It is measured because other processes may share more or fewer pages with the job than
-	// before.
+	// idleScanPart is the share of a core for measuring memory that seems unchanged, and maxIdleScanInterval is the
+	// longest interval between these measurements. They are needed because processes outside the job may share more or
+	// fewer pages with the job than before.
 	idleScanPart        = 0.0003
 	maxIdleScanInterval = time.Minute
-	// maxOnePSS is the maximum expected CPU time for one process's smaps_rollup. Above it RSS replaces PSS for good.
+	// maxOnePSS is the maximum expected CPU time for one process's smaps_rollup. Above it, RSS replaces PSS
+	// permanently.
 	maxOnePSS = 100 * time.Millisecond
-	// minCostPages is how many pages a process must have to update pageCost.
+	// minCostPages is the minimum number of pages of a process that updates pageCost.
 	minCostPages = 4096
-	// raceSlack is by how much, relative to the sum of a pass, the lower bound must exceed it for the pass to count as
+	// raceSlack is the fraction by which the lower bound must exceed the sum of a pass before the pass is treated as
 	// raced.
 	raceSlack = 0.01
 
@@ -43,27 +45,27 @@ type pageCost time.Duration
 // defaultPageCost is the cost per small page in a virtual machine.
 const defaultPageCost = pageCost(40 * time.Nanosecond)
 
-// of returns the time for the given number of pages.
+// of returns the CPU time for the given number of pages.
 func (p pageCost) of(pages uint64) time.Duration {
 	return time.Duration(min(float64(p)*float64(pages), float64(time.Hour)))
 }
 
-// A measuredMemory is the last measured memory of a process. If pss is 0, it was never measured.
+// A measuredMemory is the last measured memory of a process. If pss is 0, the memory was never measured.
 type measuredMemory struct {
 	rollup
-	counted         uint64 // bytes in the sum: its PSS, or what replaces it
-	exact           bool   // counted is its PSS
-	unread          error  // why counted is not its PSS, if that could not be read
-	faultsAtMeasure uint64 // its minor faults at that time
-	pagesAtMeasure  uint64 // its resident pages at that time
+	counted         uint64 // bytes in the sum: the PSS or its replacement
+	exact           bool   // counted is the PSS
+	unread          error  // why the PSS could not be read; nil = it could
+	faultsAtMeasure uint64 // minor faults when it was measured
+	pagesAtMeasure  uint64 // resident pages when it was measured
 	pssAt           time.Duration
 }
 
 // hasMoved reports whether the memory of a process may have changed since it was measured.
 func (p *proc) hasMoved() bool { return p.faults != p.faultsAtMeasure || p.pages != p.pagesAtMeasure }
 
-// readMemory measures the memory of the job's processes, if due: PSS, or RSS if there is no PSS, and other shared
-// memory that they hold open. If no process is left, the last value stays.
+// readMemory measures the memory of the job's processes, if due: PSS, or RSS if there is no PSS, and the shared memory
+// that they only hold open. If no process is left, the last value remains.
 func (t *Tree) readMemory() {
 	if len(t.jobProcs) == 0 {
 		return
@@ -103,7 +105,7 @@ func (t *Tree) measurePSS(begin clockReading) {
 	t.due.memory, t.idleScanFor = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
 	t.measuredResidency, t.swapped, t.measured = t.residencyAtMeasure(), t.round.swapped, begin.mono
 	if !whole || raced {
-		t.measuredResidency.processes = 0 // another pass is due as soon as allowed
+		t.measuredResidency.processes = 0 // the next pass is due as soon as the budget allows
 	}
 }
 
@@ -131,8 +133,9 @@ func (t *Tree) resident() residency {
 	return r
 }
 
-// residencyAtMeasure returns the residency that the round has measured: the processes at its start, because those that
-// left since then shared pages with the others, and the pages of each process when it was measured.
+// residencyAtMeasure returns the residency that the round has measured: the number of processes at its start, and the
+// pages of each process when it was measured. Processes that have ended since the start are included in the number
+// because they may have shared pages with the others.
 func (t *Tree) residencyAtMeasure() residency {
 	r := residency{processes: t.round.processes}
 	for _, p := range t.jobProcs {
@@ -144,7 +147,7 @@ func (t *Tree) residencyAtMeasure() residency {
 }
 
 // isSteady reports whether the PSS must be nearly the same as when it was measured. now is the residency of the newest
-// scan. The number of resident pages does not change when copy-on-write splits shared pages, but each such page is a
+// scan. The number of resident pages does not change when copy-on-write splits shared pages, but each split causes a
 // minor fault.
 func (t *Tree) isSteady(now residency) bool {
 	was := t.measuredResidency
@@ -160,7 +163,7 @@ func (t *Tree) isSteady(now residency) bool {
 		return false
 	}
 	huge := t.hugePages()
-	if huge { // huge pages are not resident pages, and one fault may be 1 GiB
+	if huge { // huge pages are not resident pages, and one fault may add 1 GiB
 		most = 0
 	}
 	return now.processes == 1 && !huge || t.faults() <= most
@@ -188,13 +191,13 @@ func (t *Tree) faults() uint64 {
 	return n
 }
 
-// idleScanInterval returns how long to skip measuring memory that seems unchanged, given the cost of the last round.
+// idleScanInterval returns how long memory that seems unchanged is not measured, given the cost of the last round.
 func idleScanInterval(cost time.Duration) time.Duration {
 	return min(max(time.Duration(float64(cost)/idleScanPart), maxInterval), maxIdleScanInterval)
 }
 
-// afterPSS returns when the pass after that from begin to end may begin. Budget that was unused for up to 5 s counts,
-// so that memory that changes after a steady phase is measured in each scan at first.
+// afterPSS returns when the next pass may begin, after a pass from begin to end. Up to 5 s of unused budget are carried
+// over, so that memory that changes after a steady phase is measured in each scan at first.
 func (t *Tree) afterPSS(begin, end clockReading) time.Duration {
 	from := max(t.due.memory, begin.mono-maxInterval)
 	return min(from+time.Duration(float64(end.cpu-begin.cpu)/pssPart), begin.mono+maxInterval)
@@ -227,11 +230,11 @@ type passEntry struct {
 	guess bool // neither this pass nor an earlier one has measured it
 }
 
-// readPSS sums the PSS of the job's processes; PSS counts a page that n processes share as one n-th in each. RSS
-// replaces unreadable PSS. A process that this round has measured is not read again, unless it has moved. Once the
-// budget is spent, the remaining processes count as they did last; those that never did are assumed to share as much as
-// the others. whole reports that the round has measured all processes. raced reports that a process began or ended
-// meanwhile, so that pages may be counted twice or not at all.
+// readPSS sums the PSS of the job's processes; PSS counts a page that n processes share as 1/n in each. RSS replaces
+// unreadable PSS. A process that this round has measured is not read again, unless its memory may have changed. Once
+// the budget is spent, the remaining processes count with their last values; those that were never measured are assumed
+// to share as much memory as the others. whole reports whether the round has measured all processes. raced reports
+// whether a process started or ended during the pass, so that pages may be counted twice or not at all.
 func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	var unread failure
 	last, whole := begin, true
@@ -285,8 +288,8 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	return whole, raced
 }
 
-// dropReleased removes processes from the pass that have ended or called exec since they were measured, if they shared
-// much of their memory. Processes that were measured after that count the shared pages in full. It reports whether it
+// dropReleased removes from the pass those processes that have ended or called exec since they were measured, if they
+// shared much of their memory: processes that were measured later count the shared pages in full. It reports whether it
 // removed any.
 func (t *Tree) dropReleased() bool {
 	var all uint64
@@ -301,7 +304,8 @@ func (t *Tree) dropReleased() bool {
 }
 
 // hasReleased reports whether p has released its shared memory since the scan, because it has begun to exit or executes
-// a smaller program. Its memory must have halved, as the kernel's count of resident pages is not exact.
+// a smaller program. The resident size must be below half of the shared memory, because the kernel's count of resident
+// pages is not exact.
 func (t *Tree) hasReleased(p *proc) bool {
 	if p.state == 'Z' {
 		return false // only the first thread has ended, see dead
@@ -327,9 +331,9 @@ func (t *Tree) sumPass() (sum pssSum) {
 }
 
 // raiseToLowerBound raises sum to the lower bound of its processes, and reports whether it did. If Root started the
-// job, pages that its processes share with unmeasured processes are the job's, too. The sum lacks some of them if such
-// a process has ended, or has started since the scan. If none has, the kernel shares pages for other reasons (KSM), and
-// the sum stays.
+// job, pages that its processes share with unmeasured processes belong to the job, too. The sum lacks part of these
+// pages if a sharing process has ended, or has started since the scan. Otherwise, the kernel shares the pages for other
+// reasons (KSM), and the sum is not raised.
 func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	least := sum.private + sum.beyond
 	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newestPID() == t.newestPID {
@@ -339,9 +343,9 @@ func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	return true
 }
 
-// measureOrder returns the job's processes in the order in which to measure them: processes that were never measured,
-// then those that have moved since or were not measured for a minute, then the rest. Within each group, the one
-// measured longest ago comes first.
+// measureOrder returns the job's processes in the order in which to measure them: first those that were never measured,
+// then those with memory that may have changed or was not measured for a minute, then the rest. Within each group, the
+// process that was measured longest ago comes first.
 func (t *Tree) measureOrder(now time.Duration) []*proc {
 	need := func(p *proc) int {
 		switch {
@@ -368,13 +372,13 @@ type pssSum struct {
 	guessed        int
 	guessedResides float64
 	private        float64 // the part of bytes that only one process has mapped
-	beyond         float64 // maximum of the processes' memory without private, and with shared pages in full
+	beyond         float64 // maximum of the processes' memory with shared pages in full, without private pages
 	swap           float64 // not part of bytes; nor are huge pages
 	huge           float64 // huge pages that only one process has mapped
-	hugeShared     float64 // maximum of the processes' shared huge pages, as it is unknown who shares them
+	hugeShared     float64 // maximum of the processes' shared huge pages, because it is unknown which processes share them
 }
 
-// measured adds p with bytes, which is its PSS or what replaces that.
+// measured adds p with bytes, which is its PSS or a replacement.
 func (s *pssSum) measured(p *proc, bytes uint64) {
 	s.alive++
 	s.bytes += float64(bytes)
@@ -402,7 +406,8 @@ func (s *pssSum) total() float64 {
 	return s.bytes + s.guessedResides*s.bytes/s.resident
 }
 
-// why returns other or, if that is nil, an error with the number of processes that were not measured, or nil.
+// why returns other unless it is nil; then it returns an error with the number of processes that were not measured, or
+// nil if there are none.
 func (s *pssSum) why(other error) error {
 	if other != nil || s.guessed == 0 {
 		return other
@@ -412,9 +417,9 @@ func (s *pssSum) why(other error) error {
 		maxPSS.Seconds()*1e3, s.guessed, s.alive)
 }
 
-// pss sets the counted memory of p. If p is in uninterruptible sleep, it may hold the lock of its memory map for long:
-// it counts as it did last, though not with more than its RSS. late means that the pass has taken too long, so that RSS
-// must do. An error means that the process has released its memory.
+// pss sets the counted memory of p. A process in uninterruptible sleep may hold the lock of its memory map for a long
+// time, so it counts with its last value, but at most with its RSS. late means that the pass has taken too long, so RSS
+// is used. An error means that the pass must omit p, usually because p has released its memory.
 func (t *Tree) pss(p *proc, late bool) error {
 	p.exact = false
 	switch cost := t.pageCost.of(p.pages); {
@@ -434,7 +439,7 @@ func (t *Tree) pss(p *proc, late bool) error {
 
 	p.unread = nil
 	file := "smaps_rollup"
-	if p.state == 'Z' { // the first thread has ended, but not all, see dead
+	if p.state == 'Z' { // the first thread has ended, but not all threads, see dead
 		var err error
 		if file, err = t.threadRollup(p.pid); err != nil {
 			if err != errEnding {
@@ -479,11 +484,12 @@ func (t *Tree) status(p *proc) (rollup, error) {
 const (
 	// errFirstThread is the reason why the memory of a process is unknown.
 	errFirstThread = contentError("its first thread has ended, and no other thread shows its memory")
-	// errEnding is the reason why a pass omits a process, which has released its memory and is about to end.
+	// errEnding is the reason why a pass omits a process that has released its memory and is about to end.
 	errEnding = contentError("all of its threads have ended or are about to")
 )
 
-// threadRollup returns the name of the smaps_rollup of a thread of process pid other than the first one.
+// threadRollup returns the path, relative to the process's directory, of the smaps_rollup of a thread other than the
+// first.
 func (t *Tree) threadRollup(pid int32) (name string, err error) {
 	threads, err := t.otherThreads(pid)
 	if err != nil && t.dir.exists(pid) {
@@ -502,7 +508,7 @@ func (t *Tree) threadRollup(pid int32) (name string, err error) {
 	return "", err
 }
 
-// otherThreads returns the directories of all threads of process pid but the first one.
+// otherThreads returns the directories of all threads of process pid except the first.
 func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 	first := strconv.Itoa(int(pid))
 	threads, err := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
@@ -514,8 +520,8 @@ func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 	return folders, err
 }
 
-// fillResident sets the resident pages of processes without their first thread from another thread, because the kernel
-// reports none for such a process.
+// fillResident sets the resident pages of a process without its first thread from another thread, because the kernel
+// reports no resident pages for such a process.
 func (t *Tree) fillResident() {
 	for _, p := range t.jobProcs {
 		if p.state != 'Z' || p.dead() {
@@ -535,8 +541,8 @@ func (t *Tree) fillResident() {
 	}
 }
 
-// isRunning reports whether the thread, a directory below the process's, exists and has not begun to exit. The kernel
-// has no smaps_rollup for a thread that is exiting.
+// isRunning reports whether a thread of process pid exists and has not begun to exit. thread is its directory, relative
+// to the process's directory. The kernel has no smaps_rollup for a thread that is exiting.
 func (t *Tree) isRunning(pid int32, thread string) bool {
 	data, err := t.dir.read(pid, thread+"/stat")
 	if err != nil {
@@ -545,8 +551,8 @@ func (t *Tree) isRunning(pid int32, thread string) bool {
 	return !procfile.IsExiting(data)
 }
 
-// withoutMap handles an existing process without a smaps_rollup. Either it has released its memory and is about to end,
-// or the kernel has no such file.
+// withoutMap handles an existing process without a smaps_rollup. Either the process has released its memory and is
+// about to end, and withoutMap returns err, or the kernel has no such file.
 func (t *Tree) withoutMap(err error) error {
 	if t.dir.has(int32(cmp.Or(t.o.Root, os.Getpid())), "smaps_rollup") {
 		return err

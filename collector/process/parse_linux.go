@@ -23,10 +23,10 @@ type stat struct {
 	clock time.Duration
 }
 
-// numFields is how many fields of /proc/PID/stat are read.
+// numFields is the number of fields of /proc/PID/stat that are read.
 const numFields = procfile.StatStack + 1
 
-// maxPages is the most resident pages that are accepted, so that their bytes fit in 64 bits.
+// maxPages is the maximum number of resident pages that is accepted, so that their size in bytes fits in 64 bits.
 const maxPages = 1 << 50
 
 // anyPID makes parseStat accept the stat of any process.
@@ -80,7 +80,7 @@ func parseValue(data []byte, key string) (uint64, bool) {
 
 // A rollup holds the memory of a process, in bytes. Unknown numbers are 0.
 type rollup struct {
-	pss     uint64 // a page shared by n processes counts one n-th in each
+	pss     uint64 // a page shared by n processes counts as 1/n in each
 	pssAnon uint64 // the anonymous part of pss
 	shmem   uint64 // the part of pss in shared memory and tmpfs
 	anon    uint64 // anonymous resident pages, in full
@@ -126,7 +126,8 @@ func parseStatus(data []byte) (rollup, error) {
 	return rollup{pss: v[0], shmem: v[1], swap: v[2], huge: v[3]}, nil
 }
 
-// parseKB sets v, in bytes, from the lines "KEY: 123 kB" of keys. It reports whether the first key has a number.
+// parseKB sets each v[i], in bytes, from the line "KEY: 123 kB" of keys[i]. It reports whether the first key has a
+// number.
 func parseKB(data []byte, keys []string, v []uint64) (ok bool) {
 	for line := range bytes.Lines(data) {
 		name, value, found := bytes.Cut(line, []byte{':'})

@@ -12,15 +12,15 @@ const (
 	Foreign
 )
 
-// A Process holds the usage of one process of the job, as far as it was seen.
+// A Process holds the observed usage of one process of the job.
 type Process struct {
 	PID  int `json:"pid"`
-	PPID int `json:"ppid"` // when it was last seen
-	// Command is the command line with spaces between the arguments, cut to 200 bytes, or the process's name in
+	PPID int `json:"ppid"` // when the process was last seen
+	// Command is the command line with spaces between the arguments, truncated to 200 bytes, or the process's name in
 	// brackets if the kernel has no command line.
 	Command string `json:"command"`
-	// Start and End are on the boot clock, Start in steps of 10 ms. End is when the end of the process was noticed, or
-	// when Root waited for it; 0 means that it still existed.
+	// Start and End are on the boot clock; Start is a multiple of 10 ms. End is when the end of the process was
+	// noticed, or when Root waited for the process; 0 means that it has not ended.
 	Start time.Duration `json:"start_ns"`
 	End   time.Duration `json:"end_ns,omitzero"`
 	// CPUSeconds is the user and system time of the process alone.
@@ -30,7 +30,7 @@ type Process struct {
 	// PeakMemory is the highest resident memory in bytes: the kernel's peak when last read (VmHWM of proc(5)) or, if
 	// higher, the resident size in a later scan. 0 = unknown.
 	PeakMemory float64 `json:"peak_memory,omitzero"`
-	// Threads is the highest number seen; 0 = unknown.
+	// Threads is the highest number of threads seen; 0 = unknown.
 	Threads int `json:"threads,omitzero"`
 }
 
@@ -40,9 +40,9 @@ type ReapedProcess struct {
 	// CPUSeconds is the user and system time of the process and of its reaped children.
 	CPUSeconds float64
 	At         time.Duration // when it was waited for, on the boot clock
-	// Main reports that the process was the job's main process. Only then are the fields below set: when it started, on
-	// the boot clock (0 = unknown), the part of CPUSeconds that its children used, and its highest resident memory in
-	// bytes (0 = unknown).
+	// Main reports whether the process was the job's main process. The fields below are set only if it was. Start is
+	// when it started, on the boot clock (0 = unknown), ChildrenSeconds is the part of CPUSeconds that its children
+	// used, and MaxRSS is its highest resident memory in bytes (0 = unknown).
 	Main            bool
 	Start           time.Duration
 	ChildrenSeconds float64

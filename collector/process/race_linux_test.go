@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Swap and huge pages are part of the memory; shared huge pages count once.
+// Swap and huge pages are part of Memory; shared huge pages count once.
 func TestTree_MemoryIncludesSwapAndHugePages(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 1000, rollup: "Swap: 900 kB\nSwapPss: 300 kB\nPrivate_Hugetlb: 2048 kB\nShared_Hugetlb: 4096 kB\n"})
@@ -22,7 +22,7 @@ func TestTree_MemoryIncludesSwapAndHugePages(t *testing.T) {
 	u := treeRead(t, p.tree(nil))
 	rss := float64(findProc(p.read().all, 202).rss())
 	if want := (2000+400+50+2*2048+4096)*1024.0 + rss; u.Memory != want || u.Swap != 450<<10 {
-		t.Errorf("usage %+v, want %v bytes of memory, 450 KiB of them swap", u, want)
+		t.Errorf("usage %+v, want %v bytes of memory, including 450 KiB of swap", u, want)
 	}
 }
 
@@ -42,13 +42,13 @@ func TestTree_ReadsSwapWithoutPSS(t *testing.T) {
 	treeRead(t, tree)
 	u := treeRead(t, tree)
 	if p := tree.jobProcs[0]; u.MemoryKind != "rss" || u.Memory != float64(p.rss()+3072<<10) || u.Swap != 2048<<10 {
-		t.Errorf("usage %+v, want the RSS of %d bytes and 3072 KiB, 2048 KiB of them swap", u, p.rss())
+		t.Errorf("usage %+v, want the RSS of %d bytes plus 3072 KiB, including 2048 KiB of swap", u, p.rss())
 	}
 }
 
-// Fork-join: a process of 132 MiB shares all of it with workers that end, begin, or call exec while they are measured.
-// Its memory is never lower or higher, and the pass is repeated at the next scan.
-func TestTree_MemoryIsRightDuringForkJoin(t *testing.T) {
+// A process of 132 MiB shares all of its memory with workers that end, start, or call exec during the pass that
+// measures them. The measured memory is neither lower nor higher, and the next scan repeats the pass.
+func TestTree_MemoryIsCorrectDuringForkJoin(t *testing.T) {
 	const kib = 132 << 10
 	line := func(pid, sharers int) treeLine {
 		pss, private := kib/sharers, 0
@@ -61,16 +61,16 @@ func TestTree_MemoryIsRightDuringForkJoin(t *testing.T) {
 	small := func(pid int) treeLine { return treeLine{pid: pid, parent: 100, start: 60, pages: 100, pssKB: 40} }
 	const main = 300
 	for name, c := range map[string]struct {
-		workers []int // below main's ID they are measured before it
-		sharers int   // when the pass begins
-		at      int   // after so many were measured
-		then    func(p treeProc, tree *Tree)
+		workers []int                        // IDs; workers with an ID below main's are measured before it
+		sharers int                          // number of processes that share the memory when the pass begins
+		at      int                          // number of processes that are measured before the change
+		then    func(p treeProc, tree *Tree) // makes the change
 	}{
-		"a worker ends before it is measured": {[]int{301, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(301); p.end(302) }},
-		"workers end once they were measured": {[]int{201, 202}, 3, 2, func(p treeProc, _ *Tree) { p.end(201); p.end(202); p.put(line(main, 1)) }},
-		"one of two ends":                     {[]int{201, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(201); p.put(line(main, 2)); p.put(line(302, 2)) }},
-		"workers execute a small program":     {[]int{201, 202}, 3, 3, func(p treeProc, _ *Tree) { p.put(small(201)); p.put(small(202)); p.put(line(main, 1)) }},
-		"workers begin":                       {nil, 3, 1, func(_ treeProc, tree *Tree) { tree.newestPID = -1 }}, // not the newest any more
+		"workers end before they are measured": {[]int{301, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(301); p.end(302) }},
+		"workers end after they are measured":  {[]int{201, 202}, 3, 2, func(p treeProc, _ *Tree) { p.end(201); p.end(202); p.put(line(main, 1)) }},
+		"one of two workers ends":              {[]int{201, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(201); p.put(line(main, 2)); p.put(line(302, 2)) }},
+		"workers execute a small program":      {[]int{201, 202}, 3, 3, func(p treeProc, _ *Tree) { p.put(small(201)); p.put(small(202)); p.put(line(main, 1)) }},
+		"workers start":                        {nil, 3, 1, func(_ treeProc, tree *Tree) { tree.newestPID = -1 }}, // it is no longer the newest ID
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := treeFixture(t)
@@ -80,30 +80,30 @@ func TestTree_MemoryIsRightDuringForkJoin(t *testing.T) {
 			tree := p.tree(nil)
 			clock, looks := &treeClock{look: 10 * time.Millisecond}, 0
 			tree.clock = func() clockReading {
-				if looks++; looks == 3+c.at { // in Read, in readMemory; then once per measured process
+				if looks++; looks == 3+c.at { // Read and readMemory read the clock first, then each measured process does
 					c.then(p, tree)
 				}
 				return clock.now()
 			}
 			if u := treeRead(t, tree); u.Memory != kib<<10 || u.MemoryKind != "pss" {
-				t.Errorf("memory %.1f MiB of kind %q, want 132 of pss", u.Memory/(1<<20), u.MemoryKind)
+				t.Errorf("memory %.1f MiB of kind %q, want 132.0 MiB of kind pss", u.Memory/(1<<20), u.MemoryKind)
 			}
 
 			for _, pid := range c.workers {
 				p.remove(filepath.Join(p.dir, strconv.Itoa(pid)))
 			}
 			p.put(line(main, 1))
-			clock.at.mono += time.Second // less than the 2 s and more that the pass has to pause
+			clock.at.mono += time.Second // less than the pause of at least 2 s that the cost of the pass requires
 			if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != kib<<10 {
-				t.Errorf("usage in the scan after a race %+v, want %v KiB measured", u, kib)
+				t.Errorf("usage in the scan after a race %+v, want %v KiB, measured again", u, kib)
 			}
 		})
 	}
 }
 
-// While a process of 120 MiB forks short-lived workers fifty times, its memory never appears lower, nor higher than its
-// own plus theirs.
-func TestTree_MemoryIsRightDuringFiftyForkJoins(t *testing.T) {
+// A process of 120 MiB forks short-lived workers fifty times. The measured memory is never less than the memory of the
+// process, and never more than its memory plus the memory of the workers.
+func TestTree_MemoryIsCorrectDuringFiftyForkJoins(t *testing.T) {
 	python := treePython(t)
 	j := treeStart(t, exec.Command(python, "-c", `
 import os, sys
@@ -127,7 +127,7 @@ sys.stdin.read()
 	go func() { done <- j.line(t) }()
 	passes, least, most := 0, 1e9, 0.0
 	for over := false; !over; {
-		tree := treeOwn(t) // its first measurement is not deferred
+		tree := treeOwn(t) // a new Tree does not defer its first measurement
 		for range 3 {
 			u := treeRead(t, tree)
 			if u.MemoryFresh {
@@ -144,14 +144,14 @@ sys.stdin.read()
 		default:
 		}
 	}
-	t.Logf("%d passes: %.1f to %.1f MiB", passes, least, most)
+	t.Logf("memory in %d passes: %.1f to %.1f MiB", passes, least, most)
 	if least < 118 || most > 150 {
-		t.Errorf("memory of %.1f to %.1f MiB, want 118 to 150", least, most)
+		t.Errorf("memory = %.1f to %.1f MiB, want 118 to 150", least, most)
 	}
 }
 
-// The memory of a process without its first thread is followed as usual.
-func TestTree_FollowsMemoryWithoutFirstThread(t *testing.T) {
+// The growth of a process without its first thread is noticed.
+func TestTree_NoticesGrowthWithoutFirstThread(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second")
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("leaderless 32"))

@@ -23,7 +23,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// treeRole is the variable that selects a role of the test binary.
+// treeRole is the environment variable that selects a role of the test binary.
 const treeRole = "PERFAGENT_PROCESS_ROLE"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	switch part[0] {
 	case "burn":
 		treeBurn(n)
-	case "linger": // uses CPU time, prints a line, and stays until its input ends
+	case "linger": // uses CPU time, prints a line, and runs until its input ends
 		treeBurn(n)
 		treeReady("")
 	case "middle":
@@ -55,13 +55,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// treeReady prints a line for the test, and waits for the test.
+// treeReady prints "ready" and the text for the test, and waits until the test closes the input.
 func treeReady(text string) {
 	fmt.Println("ready" + text)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// treeMust ends a role that fails.
+// treeMust ends the process of a role if err is not nil.
 func treeMust(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "part of a test:", err)
@@ -69,7 +69,7 @@ func treeMust(err error) {
 	}
 }
 
-// treeSelf is the test binary in another role.
+// treeSelf returns a command that runs the test binary in the role part.
 func treeSelf(part string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), treeRole+"="+part)
@@ -77,7 +77,7 @@ func treeSelf(part string) *exec.Cmd {
 	return cmd
 }
 
-// treeBurn uses the CPU until this process has used that many milliseconds.
+// treeBurn uses the CPU until this process has used ms milliseconds of CPU time.
 func treeBurn(ms int) {
 	for procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) < time.Duration(ms)*time.Millisecond {
 	}
@@ -88,13 +88,13 @@ func treeCPU(u *syscall.Rusage) float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// treeMiddle starts a daemon in a separate session, with this process's output and input, and stays.
+// treeMiddle starts a daemon in a separate session that inherits this process's output and input, and then sleeps.
 func treeMiddle() {
 	cmd := treeSelf("linger 150")
 	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	treeMust(cmd.Start())
-	time.Sleep(10 * time.Minute) // it is killed
+	time.Sleep(10 * time.Minute) // the test kills it earlier
 }
 
 // treeThread starts a child from a thread other than the first.
@@ -119,7 +119,7 @@ func treeThread() {
 	treeReady(fmt.Sprintf(" %d", <-done))
 }
 
-// treeTouched returns resident memory.
+// treeTouched returns memory with all pages resident.
 func treeTouched(bytes int) []byte {
 	held := make([]byte, bytes)
 	for i := 0; i < len(held); i += 4096 {
@@ -128,7 +128,7 @@ func treeTouched(bytes int) []byte {
 	return held
 }
 
-// treeLeaderless ends its first thread, and goes on in others with some MiB of memory.
+// treeLeaderless allocates mib MiB of memory, ends its first thread, and continues to run in others.
 func treeLeaderless(mib int) {
 	runtime.LockOSThread()
 	if unix.Gettid() != os.Getpid() {
@@ -142,7 +142,7 @@ func treeLeaderless(mib int) {
 			state = treeStat(os.Getpid()).state
 		}
 		fmt.Println("ready")
-		if _, err := os.Stdin.Read(make([]byte, 1)); err == nil { // it is to grow
+		if _, err := os.Stdin.Read(make([]byte, 1)); err == nil { // the test wants it to grow
 			held = append(held, treeTouched(2*mib<<20)...)
 			treeReady("")
 		}
@@ -150,7 +150,7 @@ func treeLeaderless(mib int) {
 		os.Exit(0)
 	}()
 
-	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // this thread alone
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // ends only this thread
 }
 
 // treeStat returns the stat of a process.
@@ -162,7 +162,7 @@ func treeStat(pid int) stat {
 	return s
 }
 
-// treeZombie has a child that ended and is not waited for.
+// treeZombie starts a child and, once it has ended, keeps it as a zombie.
 func treeZombie() {
 	cmd := treeSelf("burn 300")
 	treeMust(cmd.Start())
@@ -176,7 +176,8 @@ func treeZombie() {
 	treeReady(fmt.Sprintf(" %d", cmd.Process.Pid))
 }
 
-// treeReader reads the tree of a process; 0 is this one, which then has three children.
+// treeReader reads the tree of process root and prints the result. If root is 0, it starts three children and reads its
+// own tree.
 func treeReader(proc, root string) {
 	pid, err := strconv.Atoi(root)
 	treeMust(err)
@@ -209,7 +210,7 @@ func treeFailures(u TreeUsage, err error) error {
 	return err
 }
 
-// treeMount mounts a procfs in a new mount namespace, and reads it as user nobody.
+// treeMount mounts a procfs at dir in its own mount namespace, and reads it as user nobody.
 func treeMount(dir, hidepid string) {
 	treeMust(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 	treeMust(unix.Mount("proc", dir, "proc", 0, "hidepid="+hidepid))
@@ -223,11 +224,11 @@ func treeNobody() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 }
 
-// treePatience is the timeout of a test.
+// treePatience is the timeout for an event that a test waits for.
 const treePatience = 30 * time.Second
 
-// A treeJob is a program that was started for a test. It prints "ready" for the test, and ends when its standard input
-// does.
+// A treeJob is a program that was started for a test. It prints lines such as "ready" for the test, and ends when its
+// standard input is closed.
 type treeJob struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
@@ -250,11 +251,11 @@ func treeStart(tb testing.TB, cmd *exec.Cmd) *treeJob {
 // line returns the next line of the program's output.
 func (j *treeJob) line(tb testing.TB) string {
 	tb.Helper()
-	timer := time.AfterFunc(2*treePatience, func() { _ = j.cmd.Process.Kill() }) // this ends the read
+	timer := time.AfterFunc(2*treePatience, func() { _ = j.cmd.Process.Kill() }) // unblocks the read
 	defer timer.Stop()
 	s, err := j.lines.ReadString('\n')
 	if err != nil {
-		tb.Fatalf("the job wrote %q, %v", s, err)
+		tb.Fatalf("read a line of the job: got %q, error %v", s, err)
 	}
 	return s[:len(s)-1]
 }
@@ -267,7 +268,7 @@ func (j *treeJob) ready(tb testing.TB) {
 	}
 }
 
-// end lets the program end, and returns its usage, including reaped children.
+// end closes the program's input, waits for its end, and returns its usage, including reaped children.
 func (j *treeJob) end() *syscall.Rusage {
 	if j.cmd.ProcessState == nil {
 		_ = j.input.Close()
@@ -279,8 +280,8 @@ func (j *treeJob) end() *syscall.Rusage {
 	return u
 }
 
-// treeSleepers starts n processes below this one that run until the test ends, or for five minutes in case the test is
-// killed.
+// treeSleepers starts n sleeping processes and returns the ID of their parent, a child of this process. They run until
+// the test ends, or for five minutes if the test is killed.
 func treeSleepers(tb testing.TB, n int) (parent int) {
 	tb.Helper()
 	script := fmt.Sprintf(`trap : TERM; i=0; while [ $i -lt %d ]; do sleep 300 <&- >&- & i=$((i+1)); done; echo ready; wait; wait`, n)
@@ -292,7 +293,7 @@ func treeSleepers(tb testing.TB, n int) (parent int) {
 	return j.cmd.Process.Pid
 }
 
-// treeReadFreely makes no Read deferred, however slow the machine is.
+// treeReadFreely ensures that no Read is deferred, however slow the machine is.
 func treeReadFreely(t *Tree) {
 	at := clockReading{}
 	t.clock = func() clockReading {
@@ -301,14 +302,14 @@ func treeReadFreely(t *Tree) {
 	}
 }
 
-// treeNear fails unless a time in seconds is within 1 %, and the ticks that the kernel cuts off four numbers of each of
-// n processes.
+// treeNear fails the test unless got, in seconds, is within 1 % of want, plus the fractions of ticks that the kernel
+// truncates in the four times of each of n processes.
 func treeNear(tb testing.TB, what string, got, want float64, n int) {
 	tb.Helper()
 	if math.Abs(got-want) > want/100+0.04*float64(n) {
-		tb.Errorf("%s: %.3f s of CPU, the kernel says %.3f s", what, got, want)
+		tb.Errorf("%s: CPU time = %.3f s, want the kernel's %.3f s", what, got, want)
 	}
-	tb.Logf("%s: %.3f s of CPU, the kernel says %.3f s", what, got, want)
+	tb.Logf("%s: CPU time = %.3f s, the kernel's is %.3f s", what, got, want)
 }
 
 func treeOwn(tb testing.TB) *Tree {
@@ -318,13 +319,13 @@ func treeOwn(tb testing.TB) *Tree {
 	return t
 }
 
-// treeShort is a shell loop that takes about 10 ms.
+// treeShort is a shell loop that uses about 10 ms of CPU time.
 const treeShort = `i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done`
 
-// 200 children of 10 ms are counted while their parent lives, and after it was reaped.
+// The CPU time of 200 children of 10 ms each is counted while their parent lives, and after the parent was reaped.
 func TestTree_CountsShortChildren(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run it without -short")
 	}
 	tree := treeOwn(t)
 	j := treeStart(t, exec.Command("sh", "-c", "n=0; while [ $n -lt 200 ]; do ("+treeShort+"); n=$((n+1)); done; echo ready; read x"))
@@ -333,18 +334,18 @@ func TestTree_CountsShortChildren(t *testing.T) {
 	if u.Processes != 1 || u.Failed != nil {
 		t.Errorf("usage %+v, want 1 process and no failures", u)
 	}
-	truth := treeCPU(j.end()) // it did nothing else
+	truth := treeCPU(j.end()) // the parent did nothing else
 	if truth < 0.5 {
-		t.Fatalf("the children took %.3f s of CPU time, want at least 0.5", truth)
+		t.Fatalf("the children used %.3f s of CPU time, want at least 0.5", truth)
 	}
 	treeNear(t, "with its parent", u.CPUSeconds, truth, 1)
-	treeNear(t, "with what was reaped", treeRead(t, tree).CPUSeconds+truth, truth, 0)
+	treeNear(t, "with reaped processes", treeRead(t, tree).CPUSeconds+truth, truth, 0)
 }
 
-// Each of 200 children is reaped by the root, which adds it.
-func TestTree_CountsWhatTheRootReaps(t *testing.T) {
+// The root reaps each of 200 children and adds its usage.
+func TestTree_CountsChildrenReapedByRoot(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run it without -short")
 	}
 	tree := treeOwn(t)
 	var before, after syscall.Rusage
@@ -360,9 +361,9 @@ func TestTree_CountsWhatTheRootReaps(t *testing.T) {
 
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &after))
 	truth := treeCPU(&after) - treeCPU(&before)
-	treeNear(t, "in the end", sum+treeRead(t, tree).CPUSeconds, truth, 0)
+	treeNear(t, "after all children were reaped", sum+treeRead(t, tree).CPUSeconds, truth, 0)
 	if most > truth || most < truth*0.98-0.05 {
-		t.Errorf("CPU time %.3f s before the last child was reaped, want nearly %.3f s", most, truth)
+		t.Errorf("CPU time before the last child was reaped = %.3f s, want nearly %.3f s", most, truth)
 	}
 }
 
@@ -373,17 +374,17 @@ func TestTree_FindsChildOfAThread(t *testing.T) {
 	must(t, err)
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
 	if first := tree.jobProcs[0]; first.rss() == 0 || first.start == 0 {
-		t.Errorf("first process %+v, want its resident pages and start", first)
+		t.Errorf("first process %+v, want resident pages and a start time", first)
 	}
 }
 
-// treeAdopt makes this process adopt orphans until the test ends.
+// treeAdopt makes this process adopt orphaned descendants until the test ends.
 func treeAdopt(t *testing.T) {
 	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	t.Cleanup(func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
 }
 
-// A daemon is found if its parent ended before the first scan, or after it.
+// A daemon is found whether its parent ended before or after the first scan.
 func TestTree_FindsDaemon(t *testing.T) {
 	for _, adopted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("adopted by the root %v", adopted), func(t *testing.T) {
@@ -402,8 +403,7 @@ func TestTree_FindsDaemon(t *testing.T) {
 			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
 			u := treeRead(t, tree)
 			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(tree.jobProcs) != 1 {
-				t.Fatalf("usage %+v, %d processes; want only the daemon, with its CPU time and PSS",
-					u, len(tree.jobProcs))
+				t.Fatalf("usage %+v of %d processes, want only the daemon with its CPU time and PSS", u, len(tree.jobProcs))
 			}
 			treeMust(j.input.Close()) // ends the daemon
 			if adopted {
@@ -414,7 +414,7 @@ func TestTree_FindsDaemon(t *testing.T) {
 			}
 			for deadline := time.Now().Add(treePatience); treeRead(t, tree).Processes != 0; {
 				if time.Now().After(deadline) {
-					t.Fatal("the daemon has not ended after its input was closed")
+					t.Fatal("the daemon did not end after its input was closed")
 				}
 			}
 		})
@@ -427,14 +427,14 @@ func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
 	zombie, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
 	must(t, err)
 	u := treeRead(t, tree)
-	dead := findProc(tree.all, int32(zombie)) // its ID may be the lower one
+	dead := findProc(tree.all, int32(zombie)) // its ID may be below its parent's
 	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
-		t.Fatalf("usage %+v, %d processes; want 1 living, 1 zombie with its CPU time but no memory",
+		t.Fatalf("usage %+v of %d processes, want 1 living process and 1 zombie with CPU time but no memory",
 			u, len(tree.jobProcs))
 	}
 }
 
-// treePython returns the Python of some jobs.
+// treePython returns the Python interpreter that some jobs need.
 func treePython(t *testing.T) string {
 	t.Helper()
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -444,7 +444,7 @@ func treePython(t *testing.T) string {
 	return testenv.NeedsTool(t, python, "apt-get install python3, or make test")
 }
 
-// Four processes that share 300 MB by copy-on-write count them once.
+// Memory of 300 MB that four processes share by copy-on-write counts once.
 func TestTree_CountsSharedMemoryOnce(t *testing.T) {
 	python := treePython(t)
 	tree := treeOwn(t)
@@ -471,13 +471,13 @@ sys.stdin.read()
 	}
 	t.Logf("PSS %.1f MB, RSS %.1f MB", u.Memory/1e6, rss/1e6)
 	if u.Processes != 4 || u.MemoryKind != "pss" || u.Memory < 300e6 || u.Memory > 360e6 || rss < 1200e6 || u.Failed != nil {
-		t.Fatalf("usage %+v, RSS %.0f bytes; want 4 processes, a PSS of 300 to 360 MB, an RSS of 1200 MB", u, rss)
+		t.Fatalf("usage %+v, RSS %.0f bytes; want 4 processes, a PSS of 300 to 360 MB and an RSS of 1200 MB", u, rss)
 	}
 }
 
-// Two processes share 200 MB by copy-on-write, until one writes to all of it: their resident pages stay the same, and
-// the memory doubles.
-func TestTree_NoticesSplitOfSharedMemory(t *testing.T) {
+// Two processes share 200 MB by copy-on-write until one of them writes to all of it. Their resident sizes stay the
+// same, but the memory doubles.
+func TestTree_NoticesCopyOnWrite(t *testing.T) {
 	python := treePython(t)
 	tree := treeOwn(t)
 	j := treeStart(t, exec.Command(python, "-c", `
@@ -515,17 +515,17 @@ os.waitpid(child, 0)
 	}
 }
 
-// treeStorm forks n processes, half of which are adopted by the job's first.
+// treeStorm returns a job that forks n processes, half of which are orphaned and adopted.
 func treeStorm(n int) *exec.Cmd {
 	return exec.Command("sh", "-c", fmt.Sprintf(
 		`echo go; i=0; while [ $i -lt %d ]; do ( : & ) & i=$((i+1)); [ $((i %% 40)) -eq 0 ] && wait; done; wait; echo done; read x`, n/2))
 }
 
-// While 5,000 processes come and go, nothing fails, no other process is mistaken for the job's, and no time is counted
+// While 5,000 processes start and end, no read fails, no process outside the job is counted, and no time is counted
 // twice.
 func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds; to run it, leave out -short")
+		t.Skip("takes several seconds; run it without -short")
 	}
 	treeAdopt(t)
 	tree := treeOwn(t)
@@ -559,7 +559,7 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 		case s := <-lines:
 			done = s == "done"
 		case <-deadline:
-			t.Fatal("the fork storm has not ended in time")
+			t.Fatal("the fork storm did not end in time")
 		default:
 		}
 	}
@@ -576,14 +576,15 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 	}
 
 	truth := treeCPU(j.end()) + reaped
-	treeNear(t, "with what was reaped", used+reaped, truth, 1)
+	treeNear(t, "with reaped processes", used+reaped, truth, 1)
 	if most > truth+0.01 {
-		t.Errorf("CPU time %.3f s, want at most the %.3f s that were used", most, truth)
+		t.Errorf("CPU time = %.3f s, want at most the %.3f s that were used", most, truth)
 	}
 	t.Logf("%d scans of %.2f ms each, at most %.0f processes seen at once, %d adopted", scans, cost.Seconds()*1e3/float64(scans), seen, adopted)
 }
 
-// treeReap waits for the zombies among the children of this process, except one.
+// treeReap waits for the zombies among the children of this process until it meets the child but. It returns their
+// number and CPU time in seconds.
 func treeReap(but int) (n int, cpu float64) {
 	for {
 		var info unix.Siginfo
@@ -604,8 +605,8 @@ func treeReap(but int) (n int, cpu float64) {
 	}
 }
 
-// The times of another user's processes are readable, their memory map and I/O are not.
-func TestTree_OtherUsersProcessesHaveOnlyTimes(t *testing.T) {
+// The times of another user's processes can be read, but not their memory maps and I/O.
+func TestTree_ReadsOnlyTimesOfOtherUsersProcesses(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to read as another user")
 	}
@@ -615,12 +616,12 @@ func TestTree_OtherUsersProcessesHaveOnlyTimes(t *testing.T) {
 	for _, want := range []string{"Processes:2", "MemoryKind:rss", "ReadBytes:NaN", "WriteBytes:NaN", "the PSS of 2 of 2 processes cannot be read",
 		"storage bytes and calls of 2 of 2 processes", "/io: permission denied", "/smaps_rollup: permission denied"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("output %q lacks %q", got, want)
+			t.Errorf("output = %q, want it to contain %q", got, want)
 		}
 	}
 }
 
-// A procfs that hides other users' processes shows the job's.
+// The job is found in a procfs that hides other users' processes.
 func TestTree_FindsJobDespiteHidePID(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to mount a procfs with hidepid in a mount namespace")
@@ -636,7 +637,7 @@ func TestTree_FindsJobDespiteHidePID(t *testing.T) {
 			got := treeStart(t, cmd).line(t)
 			for _, want := range append(wants, "Processes:3", "MemoryKind:pss", "ReadBytes:") {
 				if !strings.Contains(got, want) {
-					t.Errorf("output %q lacks %q", got, want)
+					t.Errorf("output = %q, want it to contain %q", got, want)
 				}
 			}
 		})

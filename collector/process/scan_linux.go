@@ -18,60 +18,60 @@ const (
 	foreign // outside of the job, according to a complete chain of parents
 	hidden  // we may not read its stat
 	broken  // its stat is malformed
-	lost    // a parent is missing from the list, or is younger
-	stray   // still lost after it was read again; it stays so in this scan
-	ended   // it was gone when it was read
+	lost    // a parent is missing from the list, or is younger than its child
+	stray   // still lost after it was reread; it stays so for the rest of this scan
+	ended   // it was gone when the scan tried to read it
 )
 
-// A proc is one process of the procfs.
+// A proc is a process in the procfs.
 type proc struct {
 	stat
 	pid            int32
 	class          class
 	prevClass      class // the class at the previous scan if that was inJob or ignored; otherwise unknown
 	statFD         int32 // descriptor of the open stat file, plus 1; 0 = none
-	stale          bool  // unreadable in this scan: the values of a known process are from an earlier scan
+	stale          bool  // unreadable in this scan, so its values are from an earlier scan
 	visiting       bool  // its parents are being followed
 	inode          uint64
 	tickRemainder  time.Duration // fraction of a tick, see addTickRemainders
 	io             IO            // last known
-	seq            int64         // the order in which processes were read; a later one has a higher number
+	seq            int64         // order of reading: a process that was read later has a higher number
 	measuredMemory               // last known
-	measured       bool          // measuredMemory is from after this scan
+	measured       bool          // measuredMemory was read after this scan
 	unchanged      bool          // the stat is from an earlier scan, because the process has not run since
 	ioAt           time.Duration // value of clock when io was read; 0 = io was not read
 }
 
-// dead reports whether the process has ended, and only its times are left. State Z alone does not mean that: a process
-// is in state Z, too, if its first thread has ended while other threads run.
+// dead reports whether the process has ended and only its times are left. State Z alone does not prove that: a process
+// is also in state Z if its first thread has ended while other threads run.
 func (s *stat) dead() bool {
 	return (s.state == 'Z' || s.state == 'X' || s.state == 'x') && s.threads <= 1
 }
 
-// recheck and reread are numbers of scans. At least every recheck-th scan lists all processes, and each such list
-// rereads one in recheck of the processes outside the job. An idle process of the job is reread every reread scans,
-// because the kernel also reclaims the memory of idle processes.
+// recheck and reread are numbers of scans. At least one scan in recheck lists all processes, and such a scan rereads
+// one in recheck of the processes outside the job. An idle process of the job is reread once in reread scans, because
+// the kernel may reclaim the memory of idle processes, too.
 const (
 	recheck = 30
 	reread  = 10
 )
 
-// maxRounds is how often a scan rereads processes that changed meanwhile, at most.
+// maxRounds is the maximum number of times that a scan rereads processes that changed during the scan.
 const maxRounds = 4
 
 // scan finds the job's processes. A process is identified by its ID and start time. It is in the job if its chain of
 // parents leads to the root, or if it was in the job at an earlier scan, whichever process has adopted it since.
 //
-// Every process of the job is read each time, unless its clock shows that it has not run since. A process outside the
-// job is not read again while its procfs directory has the same inode number: the kernel assigns a new one when a new
-// process takes the ID. (It also does so if it had dropped the directory from its cache, which costs no more than a
-// read.) Such a process cannot join the job, because only its ancestors can adopt it (reparenting). A scan with a list
-// still rereads a thirtieth of these processes, because file systems that procfs was copied to may reuse inodes.
+// Each scan reads every process of the job, unless the process's clock shows that it has not run since the previous
+// scan. A process outside the job is not read again while its procfs directory has the same inode number: the kernel
+// assigns a new number when a new process takes the ID. (The number also changes if the kernel has dropped the
+// directory from its cache, which costs no more than a read.) Such a process cannot join the job, because only its
+// ancestors can adopt it (reparenting). A scan that lists all processes rereads a thirtieth of these processes
+// nevertheless, because a file system with a copy of procfs may reuse inode numbers.
 //
-// Most scans neither list nor read processes outside the job; otherwise every perfagent on the host would pay for all
-// processes of the host. The kernel assigns process IDs in order, and reports the newest one, so that processes that
-// have started since the previous scan can be found without a list, see findBegun. If there are none, only the job's
-// processes are read.
+// Most scans neither list nor read processes outside the job; otherwise the cost of every perfagent would grow with the
+// number of processes on the host. The kernel assigns process IDs in order and reports the newest ID, so findBegun can
+// find new processes without a list. If there are none, only the job's processes are read.
 func (t *Tree) scan() error {
 	t.incremental = t.findBegun()
 	if t.incremental && len(t.begun) == 0 && t.refresh() {
@@ -115,10 +115,10 @@ func (t *Tree) scan() error {
 	return nil
 }
 
-// findBegun sets t.begun to the unknown processes that have started since the scan before the previous one. Most new
-// IDs belong to threads, or to processes that have ended, and these have no process clock. It goes back two scans
-// because a process that is being forked has an ID for a moment before it has a clock. It reports false if a list is
-// needed.
+// findBegun sets t.begun to the processes that have started since the scan before the previous one and are not known
+// yet. It goes back two scans because a process that is being forked has an ID for a moment before it has a clock. Most
+// new IDs belong to threads or to ended processes, which have no process clock. It reports false if the scan must list
+// all processes.
 func (t *Tree) findBegun() bool {
 	since, newest := t.prevNewestPID, t.Next.NewestPID
 	if newest == 0 || !t.dir.own {
@@ -142,7 +142,7 @@ func (t *Tree) findBegun() bool {
 }
 
 // refresh rereads the job's processes when no process has started. It reports false, and changes nothing, if a process
-// has ended, has a new parent or cannot be read, so that a whole scan is needed.
+// has ended, has a new parent or cannot be read; a full scan is then needed.
 func (t *Tree) refresh() bool {
 	if !t.allReadable {
 		return false
@@ -166,16 +166,17 @@ func (t *Tree) refresh() bool {
 	return true
 }
 
-// statOf returns the stat of p. old is the process's entry in the previous scan, or nil. unchanged reports that the
-// result is old's, because the clock of the process has not moved; again prevents that. Reading the clock costs a
-// twentieth of reading the file. The clock is read first, so that the next scan notices if the process runs in between.
+// statOf returns the stat of p. old is the process's entry in the previous scan, or nil. unchanged reports whether the
+// result is old's stat, because the clock of the process has not advanced; again forces a read of the file. Reading the
+// clock costs a twentieth of reading the file. The clock is read first, so that the next scan notices if the process
+// runs before its file is read.
 func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err error) {
 	if p.statFD == 0 && old != nil && old.inode == p.inode {
 		p.statFD, old.statFD = old.statFD, 0
 	}
 
 	var clock time.Duration
-	if t.dir.own { // another procfs may have another process with the ID
+	if t.dir.own { // in another procfs, the ID may belong to a different process
 		clock, _ = processClock(p.pid)
 	}
 	if !again && clock > 0 && old != nil && clock == old.clock && old.class == inJob && old.inode == p.inode &&
@@ -192,7 +193,7 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err err
 }
 
 // list returns the processes, sorted by ID, with only their IDs and inodes set. Some may have ended. An incremental
-// scan uses the known ones and t.begun.
+// scan returns only the known processes and t.begun.
 func (t *Tree) list() ([]proc, error) {
 	if !t.incremental {
 		t.lists++
@@ -207,7 +208,7 @@ func (t *Tree) list() ([]proc, error) {
 	}
 	known := len(list)
 	for _, id := range t.begun {
-		list = append(list, proc{pid: id, seq: 1}) // seq 1, so that sorted drops an old entry
+		list = append(list, proc{pid: id, seq: 1}) // with seq 1, sorted prefers it to an old entry
 	}
 	if len(list) == known {
 		return list, nil
@@ -229,8 +230,8 @@ func (t *Tree) fill(p *proc) {
 	}
 }
 
-// load sets the stat of p with statOf, and what is known of p from the previous scan. It sets the class to unknown or,
-// if the process cannot be read, to the class for that reason.
+// load sets the stat of p with statOf, and copies the other values from the entry of p in the previous scan. It sets
+// the class to unknown or, if the process cannot be read, to the class for the reason.
 func (t *Tree) load(p *proc, again bool) {
 	old := findProc(t.all, p.pid)
 	t.seq++
@@ -297,7 +298,7 @@ func (t *Tree) release(list []proc) {
 	}
 }
 
-// closeStat closes the open file of p, and decrements count.
+// closeStat closes the stat file of p and decrements count, the number of open files.
 func (p *proc) closeStat(count *int) {
 	unix.Close(int(p.statFD) - 1)
 	p.statFD = 0
@@ -313,7 +314,7 @@ func (p *proc) remembered() class {
 }
 
 // findProc returns the process with the given ID from list, which is sorted by ID, or nil. Unlike
-// slices.BinarySearchFunc it does not copy the processes.
+// slices.BinarySearchFunc, it does not copy the processes.
 func findProc(list []proc, pid int32) *proc {
 	i := sort.Search(len(list), func(i int) bool { return list[i].pid >= pid })
 	if i == len(list) || list[i].pid != pid {
@@ -336,7 +337,7 @@ func (t *Tree) findRoots() error {
 	return nil
 }
 
-// findRoot finds process pid, and sets its class to as.
+// findRoot finds process pid and sets its class to as.
 func (t *Tree) findRoot(pid int, as class) error {
 	root := findProc(t.next, int32(pid))
 	start, known := t.starts[pid]
@@ -366,7 +367,8 @@ func (t *Tree) classify() {
 	}
 }
 
-// follow walks up the parents of p to one that has a class, and passes that class down to all processes on the way.
+// follow walks up the ancestors of p to the first one with a class, and passes that class down to all processes on the
+// way.
 func (t *Tree) follow(p *proc) {
 	t.chain = t.chain[:0]
 	up := lost
@@ -399,8 +401,8 @@ func (t *Tree) follow(p *proc) {
 	}
 }
 
-// parent returns the parent of p, or nil if it could not be read, or if the process with its ID is younger than p, so
-// that it cannot be the parent.
+// parent returns the parent of p. It returns nil if the parent could not be read, or if the process with the parent's
+// ID is younger than p and so cannot be the parent.
 func (t *Tree) parent(p *proc) *proc {
 	parent := findProc(t.next, p.ppid)
 	if parent == nil || parent.start > p.start {
@@ -415,8 +417,8 @@ func (t *Tree) parent(p *proc) *proc {
 // belowRoot reports whether p is a child of Root.
 func (t *Tree) belowRoot(p *proc) bool { return t.o.Root != 0 && p.ppid == int32(t.o.Root) }
 
-// inherit returns the class of p. up is the class of its parent. A process below an ignored one stays ignored after it
-// was adopted, because only its ancestors can have adopted it.
+// inherit returns the class of p, given up, the class of its parent. A descendant of an ignored process stays ignored
+// after its adoption, because only its ancestors can have adopted it.
 func (t *Tree) inherit(p *proc, up class) class {
 	if t.belowRoot(p) || t.o.Root == 0 && up == inJob {
 		if p.prevClass == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
@@ -431,8 +433,8 @@ func (t *Tree) inherit(p *proc, up class) class {
 }
 
 // retry rereads processes that changed during the scan: a parent that was not listed, a child that has a new parent
-// because the old one vanished, and a process of the job that was read before its parent. It reports whether to
-// classify again.
+// because the old one vanished, and a process of the job that was read before its parent. It reports whether the
+// processes must be classified again.
 func (t *Tree) retry() (changed bool) {
 	t.unlisted = t.unlisted[:0]
 	for i := range t.next {
@@ -453,7 +455,7 @@ func (t *Tree) retry() (changed bool) {
 		case parent != nil && t.parent(p) == nil:
 			t.reload(p)
 		default:
-			p.class = unknown // to get the new class of its parent
+			p.class = unknown // so that it inherits the new class of its parent
 		}
 		changed = true
 	}
@@ -479,7 +481,7 @@ func (t *Tree) missing(pid int32) bool {
 	return true
 }
 
-// reload reads p again. If its parent is still the missing one, p becomes a stray. So do all processes of our user if
+// reload reads p again. If its parent is still missing, p becomes a stray. That happens to all processes of our user if
 // procfs hides other users' processes (hidepid).
 func (t *Tree) reload(p *proc) {
 	before, class := p.stat, p.class
@@ -493,7 +495,7 @@ func (t *Tree) reload(p *proc) {
 	}
 }
 
-// collect sets jobProcs, and closes the files of all other processes.
+// collect sets jobProcs and closes the files of all other processes.
 func (t *Tree) collect() {
 	t.jobProcs = t.jobProcs[:0]
 	for i := range t.next {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// sharedInterval is how often descriptors are read if nothing suggests that files grew. If something does, reading
-	// them may take the share sharedPart of a core.
+	// sharedInterval is the interval at which descriptors are read if nothing suggests that files grew. Otherwise,
+	// reading them may take the share sharedPart of a core.
 	sharedInterval = 10 * time.Second
 	sharedPart     = 0.001
 	// sharedMoves is the change of the host's shared memory, in bytes, that suggests that files grew.
 	sharedMoves = 1 << 20
-	// maxDescriptors is the most descriptors that are read at a time. Later reads continue with the rest.
+	// maxDescriptors is the maximum number of descriptors that are read at a time. Later reads continue with the rest.
 	maxDescriptors = 1000
 	// maxSharedTable is the maximum size of a process's mountinfo or maps.
 	maxSharedTable = 4 << 20
-	// maxMappings is the most processes with mappings that are read at a time.
+	// maxMappings is the maximum number of processes with mappings that are read at a time.
 	maxMappings = 64
 )
 
@@ -34,16 +34,16 @@ type sharedMemory struct {
 	next  int32 // ID of the process to continue with in this round
 	round int
 
-	begun  time.Time // start of the job: older files may have content that is not the job's; zero = no file has
+	begun  time.Time // start of the job, as the content of older files may not be the job's; zero = all content counts
 	before float64   // the host's shared memory, in bytes, when the Tree was created
 	at     float64   // the host's shared memory when descriptors were last read
-	most   float64   // the highest amount of shared memory that was the job's, including files closed since
+	most   float64   // the highest amount of shared memory that belonged to the job, including files closed since
 	due    time.Duration
 	looked time.Duration
 	known  bool // descriptors were read at least once
 
 	mounts    map[uint64]bool // whether a mount is a tmpfs, by mount ID; for the current read only
-	mountsPID int32           // the process that the last mounts were added from
+	mountsPID int32           // the process from which mounts were last added
 	file      procfile.Buffer
 	linkBuf   [64]byte // the beginning of a link's text
 }
@@ -57,12 +57,12 @@ type fileID struct {
 // An openFile is a file in memory that processes of the job hold open.
 type openFile struct {
 	bytes  uint64
-	base   uint64 // bytes before the job
+	base   uint64 // bytes before the job began
 	mapped uint64 // upper bound of the part of bytes that processes have mapped
 	round  int    // the round in which the file was last seen
 }
 
-// newSharedMemory returns the state before the first Read. running reports whether the job already runs.
+// newSharedMemory returns the state before the first Read. running reports whether the job is already running.
 func newSharedMemory(running bool) sharedMemory {
 	s := sharedMemory{before: readHost().shared, files: map[fileID]*openFile{}}
 	s.at = s.before
@@ -103,7 +103,7 @@ func (t *Tree) readShared(begin clockReading) {
 	end := t.clock()
 	s.due, s.looked, s.at = nextDue(from, end, sharedPart), end.mono, host
 	if !s.known && t.o.Running {
-		s.before -= mapped + open // the job had that before the first Read
+		s.before -= mapped + open // the job already had this memory at the first Read
 	}
 	s.known = true
 	s.most = max(s.most, mapped+open)
@@ -114,15 +114,16 @@ func (t *Tree) readShared(begin clockReading) {
 	}
 }
 
-// beyond returns by how many bytes the host's shared memory, now host, has grown beyond the job's highest amount.
+// beyond returns the growth of the host's shared memory, in bytes, minus the job's highest amount. host is the current
+// shared memory of the host.
 func (s *sharedMemory) beyond(host float64) float64 { return max(0, host-s.before-s.most) }
 
-// LeftoverShared returns how much shared memory a job may have left on the host after its last process ended, see
-// TreeUsage.Unowned. NaN means unknown.
+// LeftoverShared returns how many bytes of shared memory a job may have left on the host after its last process ended,
+// see TreeUsage.Unowned. NaN means unknown.
 func (t *Tree) LeftoverShared() float64 { return t.shared.beyond(readHost().shared) }
 
 // mappedShared returns the shared memory that the job's processes have mapped, in bytes. If smaps_rollup does not
-// report it, it reads the process's status, which without PSS also supplies the swap.
+// report the amount, it reads the process's status instead, and without PSS also takes the swap from there.
 func (t *Tree) mappedShared() (sum float64) {
 	for i, p := range t.jobProcs {
 		if !p.dead() && i < maxDescriptors && (t.rssOnly != nil || p.pss > 0 && !p.parts) {
@@ -185,7 +186,7 @@ func (t *Tree) endRound() {
 	s.next = 0
 }
 
-// readDescriptors reads at most most descriptors of p, and returns how many it read.
+// readDescriptors reads up to most descriptors of p, and returns how many it has read.
 func (t *Tree) readDescriptors(p *proc, most int) (n int) {
 	if p.dead() || p.state == 'D' {
 		return 0
@@ -214,7 +215,7 @@ func (t *Tree) readDescriptors(p *proc, most int) (n int) {
 }
 
 // readDescriptor records the size of the file that p holds open as the descriptor name, if it is in memory. It does not
-// stat other files, because a file server might never answer.
+// call stat on other files, because a file server might never answer.
 func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 	s := &t.shared
 	n, err := unix.Readlinkat(dir, name, s.linkBuf[:])
@@ -242,11 +243,11 @@ func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 // blockSize is the unit of st_blocks (stat(3type)).
 const blockSize = 512
 
-// clockStep is by how much the times of files may lag behind, one tick of the kernel.
+// clockStep is the maximum lag of file times behind the clock: one tick of the kernel.
 const clockStep = 10 * time.Millisecond
 
-// predatesJob reports whether the file existed before the job. Old kernels do not report when a file was created, so it
-// then uses the time of the last change.
+// predatesJob reports whether the file existed before the job. Old kernels do not report when a file was created; on
+// these, it uses the time of the last change.
 func (s *sharedMemory) predatesJob(x *unix.Statx_t) bool {
 	made := x.Ctime
 	if x.Mask&unix.STATX_BTIME != 0 {
@@ -274,8 +275,8 @@ func (t *Tree) inMemory(p *proc, name string, link []byte) bool {
 	return ok && t.isTmpfs(p, id)
 }
 
-// isTmpfs reports whether the mount with the given ID is a tmpfs. It reads the mounts of p if it does not know the ID,
-// because p may have mounts that other processes do not see.
+// isTmpfs reports whether the mount with the given ID is a tmpfs. If the ID is unknown, it reads the mounts of p, which
+// may have mounts that other processes do not have.
 func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
 	s := &t.shared
 	is, known := s.mounts[mount]
@@ -302,13 +303,13 @@ func (s *sharedMemory) addMounts(table []byte) {
 	}
 }
 
-// fileOf returns the path of the file name of p.
+// fileOf returns the path of the file with the given name in p's procfs directory.
 func (t *Tree) fileOf(p *proc, name string) string {
 	return t.o.Proc + "/" + strconv.Itoa(int(p.pid)) + "/" + name
 }
 
-// readMappings sets how much of each open file processes have mapped. It reports false if it could not read the
-// mappings of all processes.
+// readMappings sets the mapped part of each open file. It reports false if it could not read the mappings of all
+// processes.
 func (t *Tree) readMappings() (whole bool) {
 	s := &t.shared
 	for _, f := range s.files {

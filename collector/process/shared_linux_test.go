@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// treeHold holds some MiB in one memory file after one byte of input, and releases them after another.
+// treeHold allocates mib MiB in a memory file after one byte of input, and releases them after another byte.
 func treeHold(how string, mib int) {
 	next := func() { _, _ = os.Stdin.Read(make([]byte, 1)) }
 	fmt.Println("ready")
@@ -49,7 +49,7 @@ func treeHold(how string, mib int) {
 	next()
 }
 
-// Memory files count once, whether processes have mapped them or only hold them open, as in their control group.
+// Memory files count once, as in their control group, whether processes have mapped them or only hold them open.
 func TestTree_CountsFilesInMemory(t *testing.T) {
 	const mib = 24 // containers have 64 MiB of /dev/shm
 	for _, how := range []string{"memfd", "tmpfs", "mapped", "half"} {
@@ -69,13 +69,12 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 			}
 			before, held, after := step("ready"), step("held"), step("closed")
 			if grown := held - before; grown < 0.98*mib || grown > 1.05*mib+1 {
-				t.Errorf("%d MiB held in memory: the job's grew from %.1f to %.1f MiB, want 0.98 to 1.05 of that more",
+				t.Errorf("job holds a file of %d MiB: its memory grew from %.1f to %.1f MiB, want growth by 98 to 105 %% of the file",
 					mib, before, held)
 			}
 			if how == "memfd" || how == "tmpfs" {
 				if after > before+1 {
-					t.Errorf("memory %.1f MiB after the file was closed, want %.1f as before it was opened",
-						after, before)
+					t.Errorf("memory after the file was closed = %.1f MiB, want %.1f as before it was opened", after, before)
 				}
 			}
 		})
@@ -84,17 +83,16 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 
 // Growth of the host's shared memory that no process holds is reported separately.
 func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
-	const much = 1 << 40 // more than any host has: changes by others do not matter
+	const much = 1 << 40 // more than any host has, so changes by other processes do not matter
 	tree := treeOwn(t)
 	treeStart(t, treeSelf("linger 1")).line(t)
 	tree.shared.before -= much
 	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
-		t.Errorf("usage %+v, want about %v bytes unowned, and not part of Memory", u, float64(much))
+		t.Errorf("usage %+v, want Unowned of about %v bytes, and Memory without them", u, float64(much))
 	}
-	tree.shared.most = much // the job's, which it has closed since
+	tree.shared.most = much // as if the job had closed the file since
 	if left := tree.LeftoverShared(); left > much/2 {
-		t.Errorf("LeftoverShared = %v for a file that was already part of Memory, want at most %v",
-			left, float64(much/2))
+		t.Errorf("LeftoverShared = %v for a file that was already part of Memory, want at most %v", left, float64(much/2))
 	}
 	tree.shared.most = 0
 	running := NewTree(Options{Root: os.Getpid(), Running: true})
@@ -102,14 +100,14 @@ func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 	running.jobProcs = []*proc{{measuredMemory: measuredMemory{rollup: rollup{shmem: much}}}}
 	running.readShared(running.clock())
 	if was := tree.shared.before + much - running.shared.before; !(was > much/2 && was < 2*much) {
-		t.Errorf("%v bytes that the running job had mapped are left out, want about %v", was, float64(much))
+		t.Errorf("%v bytes of the running job are excluded, want about %v", was, float64(much))
 	}
 	if left := tree.LeftoverShared(); !(left > much/2 && left < 2*much) {
 		t.Errorf("LeftoverShared = %v, want about %v", left, float64(much))
 	}
 }
 
-// opens creates descriptors of a process: links by number, and the mount of each.
+// opens creates descriptors of a process. links are the targets and mounts the mount IDs, by descriptor.
 func (p treeProc) opens(pid int, links map[int]string, mounts map[int]int) {
 	p.tb.Helper()
 	must(p.tb, os.MkdirAll(filepath.Join(p.dir, strconv.Itoa(pid), "fd"), 0o755))
@@ -127,7 +125,7 @@ const treeMounts = `21 1 0:21 / / rw - ext4 /dev/vda rw
 23 21 0:23 / /net rw - nfs4 server:/export rw
 `
 
-// Only files on a tmpfs are measured, each counts once, and files from before the job count with their growth.
+// Only files on a tmpfs are measured. Each counts once, and files older than the job count only with their growth.
 func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 	p := treeFixture(t)
 	block := strings.Repeat("x", 256<<10)
@@ -153,25 +151,26 @@ func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 	tree := p.tree(nil)
 	tree.shared.begun = time.Time{}
 	if u := treeRead(t, tree); u.Memory != 16<<10+shmBytes+oldBytes {
-		t.Errorf("open files of %v bytes, want %v", u.Memory-16<<10, shmBytes+oldBytes)
+		t.Errorf("size of open files = %v bytes, want %v", u.Memory-16<<10, shmBytes+oldBytes)
 	}
 
 	tree = p.tree(nil)
 	tree.shared.begun = time.Now().Add(time.Hour)
 	if u := treeRead(t, tree); u.Memory != 16<<10 {
-		t.Errorf("memory %v bytes, want %d without files from before the job", u.Memory, 16<<10)
+		t.Errorf("memory = %v bytes, want %d without files older than the job", u.Memory, 16<<10)
 	}
 	p.write(old, strings.Repeat(block, 3))
 	var st unix.Stat_t
 	must(p.tb, unix.Stat(old, &st))
-	tree.shared.known = false // a read is due
+	tree.shared.known = false // so that the next Read reads descriptors
 	if u := treeRead(t, tree); u.Memory != 16<<10+float64(st.Blocks*blockSize)-oldBytes {
-		t.Errorf("open files of %v bytes, want %v, the growth of the old file",
+		t.Errorf("size of open files = %v bytes, want %v, the growth of the old file",
 			u.Memory-16<<10, float64(st.Blocks*blockSize)-oldBytes)
 	}
 }
 
-// If there are more descriptors than are read at a time, the others follow later, and known files stay meanwhile.
+// If there are more descriptors than are read at a time, later reads continue with the rest, and known files still
+// count.
 func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second")
 	p := treeFixture(t)
@@ -191,7 +190,7 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 	for look, want := range []bool{false, true, true, true} {
 		tree.shared.known = false
 		if u := treeRead(t, tree); (u.Memory > 1<<20) != want {
-			t.Errorf("read %d: memory %v bytes, want more than 1 MiB: %v", look, u.Memory, want)
+			t.Errorf("read %d: memory = %v bytes, want more than 1 MiB: %v", look, u.Memory, want)
 		}
 	}
 	p.remove(filepath.Join(p.dir, "201", "fd", "3"))
@@ -200,12 +199,12 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 		treeRead(t, tree)
 	}
 	if u := treeRead(t, tree); u.Memory > 1<<20 {
-		t.Errorf("memory %v bytes after the file was closed, want at most 1 MiB", u.Memory)
+		t.Errorf("memory after the file was closed = %v bytes, want at most 1 MiB", u.Memory)
 	}
 }
 
-// Mappings are matched with open files by device and inode, and only files in both count.
-func TestSharedMemory_AddMappings(t *testing.T) {
+// Mappings are matched with open files by device and inode. Mappings of other files do not count.
+func TestSharedMemory_AddMappingsCountsOnlyOpenFiles(t *testing.T) {
 	id := fileID{unix.Mkdev(0, 0x1d), 42}
 	s := sharedMemory{files: map[fileID]*openFile{id: {bytes: 1 << 20}}}
 	s.addMappings([]byte(`557e20d2c000-557e20d2e000 r--p 00000000 fe:00 42                          /usr/bin/x
@@ -216,6 +215,6 @@ nonsense
 zz-yy rw-s 0 00:1d 42 x
 `))
 	if got := s.files[id].mapped; got != 0x80000 {
-		t.Errorf("%#x bytes of the file are mapped, want 0x80000", got)
+		t.Errorf("mapped bytes of the file = %#x, want 0x80000", got)
 	}
 }

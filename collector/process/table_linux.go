@@ -11,12 +11,14 @@ import (
 )
 
 const (
-	// rowsPerOrder is how many processes get a row for their CPU time, and how many for their memory.
+	// rowsPerOrder is the number of processes with a row for their CPU time, and also the number with a row for their
+	// memory.
 	rowsPerOrder = 20
-	// maxLiving is the most living processes that are tracked, maxEnded the most ended ones that may get a row.
+	// maxLiving is the maximum number of living processes that are tracked, and maxEnded is the maximum number of ended
+	// processes that may have a row.
 	maxLiving = 4096
 	maxEnded  = 4 * rowsPerOrder
-	// maxAncestors is the most ancestors that are searched for the process that waited for an ended one.
+	// maxAncestors is the maximum number of ancestors that are searched for the process that waited for an ended one.
 	maxAncestors = 64
 )
 
@@ -25,28 +27,28 @@ type entry struct {
 	row      Process
 	start    uint64 // ticks since boot
 	cpu      float64
-	before   float64        // the part of cpu from before the table began
-	children float64        // of reaped children, as far as the table has taken it into account
-	counted  float64        // of reaped children, according to the newest scan
-	owed     float64        // of ended children that have rows, not yet in children
-	waiter   *entry         // after the end of the process: the one that waited for it, as far as known
-	reaped   *ReapedProcess // if Root waited for it
+	before   float64        // the part of cpu that was used before the table began
+	children float64        // CPU time of reaped children that the table has accounted for
+	counted  float64        // CPU time of reaped children according to the newest scan
+	owed     float64        // CPU time of ended children with rows that is not yet in children
+	waiter   *entry         // if the process has ended: the process that waited for it, as far as known
+	reaped   *ReapedProcess // set if Root waited for the process
 	inspection
 }
 
 // A table accounts for the job's processes individually.
 //
 // The kernel adds the CPU time of a process to its parent (cutime, cstime) when the parent waits for it. The table
-// subtracts the rows of ended processes from the parent's, so that no time is in two rows and, while every process has
-// a row, the rows add up to the job's CPU time.
+// subtracts the rows of ended processes from the parent's row, so no time is in two rows. While every process has a
+// row, the rows add up to the job's CPU time.
 type table struct {
 	living []*entry // by process ID
 	spare  []*entry
 	gone   []*entry // entries of living that the newest scan did not find; by process ID
 	ended  []*entry
 	main   *entry // the job's main process; nil = unknown
-	// root stands for Root. Its children are the processes that Root waited for. The part of their time that no row has
-	// belongs to orphans that were too short-lived to be seen, and is shown with the main process.
+	// root is the entry of Root. Its children are the processes that Root waited for. The part of their time that is in
+	// no row was used by orphans that were too short-lived to be seen, and is added to the main process.
 	root        entry
 	begun       bool
 	inspections int           // in this scan
@@ -54,8 +56,9 @@ type table struct {
 }
 
 // Table returns rows for the job's processes as of the newest Read: the twenty with the most CPU time and the twenty
-// with the highest peak memory, sorted by CPU time. A process that was too short-lived to be scanned has no row, nor
-// has an ended process that used less than these. Its CPU time is in EndedChildren of the parent that waited for it.
+// with the highest peak memory, sorted by CPU time. A process that was too short-lived to be scanned has no row, and
+// neither has an ended process that used less than these. The CPU time of such a process is in EndedChildren of the
+// parent that waited for it.
 func (t *Tree) Table() []Process {
 	chosen := t.table.selectRows()
 	out := make([]Process, 0, len(chosen))
@@ -88,7 +91,7 @@ func (t *Tree) updateTable() {
 	b.findMain()
 
 	reaped := b.root.children
-	if t.o.Reaped != nil { // after the scan, so that it has every process that Root reaped before the scan
+	if t.o.Reaped != nil { // called after the scan, to get every process that Root reaped before the scan
 		for _, end := range t.o.Reaped() {
 			if !t.recordReaped(end) {
 				reaped += end.CPUSeconds
@@ -129,7 +132,8 @@ func (t *Tree) matchScan() {
 	clear(b.spare)
 }
 
-// newEntry returns a new entry for p. If the job ran before the first Read, it does not count what p had used by then.
+// newEntry returns a new entry for p. If the job was already running at the first Read, CPU time that p had used by
+// then does not count.
 func (t *Tree) newEntry(p *proc) *entry {
 	e := &entry{start: p.start, row: Process{PID: int(p.pid), Start: sinceBoot(p.start), Command: p.name.bracketed()}}
 	if t.o.Running && !t.table.begun {
@@ -152,7 +156,7 @@ func (t *Tree) observe(e *entry, p *proc) {
 	t.inspect(e, p)
 }
 
-// findMain sets main, in the first scan, to the oldest process with a parent that is not in the job.
+// findMain sets main in the first scan, to the oldest process with a parent outside the job.
 func (b *table) findMain() {
 	if b.begun {
 		return
@@ -164,8 +168,8 @@ func (b *table) findMain() {
 	}
 }
 
-// recordReaped stores end in the entry of its process, for retireEnded. It reports false if the process has no entry.
-// For the main process it creates one.
+// recordReaped stores end in the entry of its process, for retireEnded. If there is no entry, it creates one for the
+// main process and reports false for any other process.
 func (t *Tree) recordReaped(end ReapedProcess) bool {
 	b := &t.table
 	e := findEntry(b.gone, end.PID)
@@ -211,8 +215,8 @@ func (t *Tree) retireEnded() {
 	b.gone = b.gone[:0]
 }
 
-// findWaiter returns the nearest ancestor of e's process that is alive or was reaped by Root, or root. The time of the
-// processes in between ends up there, too.
+// findWaiter returns the nearest ancestor of e's process that is alive or was reaped by Root. If there is none, it
+// returns root. The CPU time of the processes between the two is also charged to that ancestor.
 func (t *Tree) findWaiter(e *entry) *entry {
 	b, ppid := &t.table, e.row.PPID
 	for range maxAncestors {
@@ -229,7 +233,7 @@ func (t *Tree) findWaiter(e *entry) *entry {
 			ppid = up.row.PPID
 			continue
 		}
-		up := findProc(t.all, int32(ppid)) // not tracked, beyond maxLiving
+		up := findProc(t.all, int32(ppid)) // not tracked, because maxLiving others are
 		if up == nil {
 			break
 		}
@@ -238,8 +242,8 @@ func (t *Tree) findWaiter(e *entry) *entry {
 	return &b.root
 }
 
-// finish completes e, which Root reaped, with Root's numbers. It counts the time after the newest scan as the process's
-// own, not its children's, unless more is known.
+// finish completes e, a process that Root reaped, with the numbers from Root. It counts CPU time after the newest scan
+// as the process's own, not as its children's, unless more is known.
 func (e *entry) finish() {
 	children := e.children
 	if end := e.reaped; end.Main {
@@ -255,15 +259,16 @@ func (e *entry) finish() {
 	e.row.End = e.reaped.At
 }
 
-// waited updates the time of reaped children to the given sum. It does not count the part that rows of ended children
-// have.
+// waited raises the CPU time of reaped children to the given sum. The part that is already in rows of ended children is
+// not credited.
 func (e *entry) waited(children float64) {
 	grown := max(0, children-e.children)
 	e.children = max(e.children, children)
 	e.credit(grown)
 }
 
-// credit adds the given CPU time of reaped children to EndedChildren, without the part that is owed, which rows have.
+// credit adds the given CPU time of reaped children to EndedChildren, except for the owed part, which is already in
+// rows.
 func (e *entry) credit(seconds float64) {
 	known := min(e.owed, seconds)
 	e.owed -= known
@@ -321,7 +326,7 @@ func sinceBoot(ticks uint64) time.Duration {
 	return time.Duration(ticks) * time.Second / procfile.UserHZ
 }
 
-// waiterShare is the share of a core below which a process that has children counts as waiting for them.
+// waiterShare is the share of a core below which a process with children is considered to be waiting for them.
 const waiterShare = 0.05
 
 // A cpuSample is the CPU time of a process, in seconds, at a time on the boot clock.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A tableFixture is a tree below process 100 with main process 200, and the processes that Root reaped.
+// A tableFixture is a Tree with root 100 and main process 200. ended holds the processes that Root has reaped.
 type tableFixture struct {
 	treeProc
 	*Tree
@@ -29,12 +29,13 @@ func newTableFixture(t *testing.T, o Options) *tableFixture {
 	return f
 }
 
-// proc writes a process with its CPU time and that of its reaped children, in ticks.
+// proc writes a process with its own CPU time and the time of its reaped children, in ticks.
 func (f *tableFixture) proc(pid, parent, own, children int) {
 	f.put(treeLine{pid: pid, parent: parent, start: uint64(pid), comm: "x", ticks: [4]int{own, 0, children, 0}})
 }
 
-// scan reads the processes and compares the rows: process ID, own CPU time and that of ended children, in ticks.
+// scan reads the processes and compares the rows with want. A row is the process ID, the own CPU time, and the CPU time
+// of ended children, in ticks.
 func (f *tableFixture) scan(want string) {
 	f.tb.Helper()
 	treeRead(f.tb, f.Tree)
@@ -56,23 +57,23 @@ func (f *tableFixture) rows(want string) {
 	}
 }
 
-// No time is in two rows, and none is lost, whichever processes the scans see.
+// No time is in two rows and no time is lost, whichever processes the scans find.
 func TestTable_RowsAddUpToCPUTime(t *testing.T) {
-	t.Run("a child that was seen, and others that were not", func(t *testing.T) {
+	t.Run("known child and unseen children", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 0)
 		f.scan("200: 10+0, 300: 5+0")
 		f.end(300)
-		f.proc(200, 100, 11, 5+2+40) // 2 used after the scan, 40 by others
+		f.proc(200, 100, 11, 5+2+40) // child 300 used 2 after the scan; unseen children used 40
 		f.scan("200: 11+42, 300: 5+0 ended")
 	})
-	t.Run("what it had waited for before", func(t *testing.T) {
+	t.Run("children reaped before the first scan", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 70)
 		f.scan("200: 10+70")
 	})
-	t.Run("the parent was read before the child was waited for", func(t *testing.T) {
+	t.Run("parent read before it waits for the child", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 0)
@@ -82,7 +83,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.proc(200, 100, 10, 9)
 		f.scan("200: 10+4, 300: 5+0 ended")
 	})
-	t.Run("child and parent between two scans", func(t *testing.T) {
+	t.Run("child and parent end between two scans", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 3)
@@ -93,7 +94,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.proc(200, 100, 10, 5+3+7+1+4)
 		f.scan("200: 10+4, 400: 7+1 ended, 300: 5+3 ended")
 	})
-	t.Run("a parent that waits for nobody", func(t *testing.T) {
+	t.Run("parent ignores SIGCHLD", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 0)
@@ -102,7 +103,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.scan("200: 10+0, 300: 5+0 ended")
 		f.scan("200: 10+0, 300: 5+0 ended")
 	})
-	t.Run("a child that nobody waits for", func(t *testing.T) {
+	t.Run("child stays a zombie", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.put(treeLine{pid: 300, parent: 200, start: 300, state: "Z", comm: "x", ticks: [4]int{5, 0, 0, 0}})
@@ -113,10 +114,10 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.proc(200, 100, 10, 5)
 		f.scan("200: 10+0, 300: 5+0 ended")
 		if again := f.Table()[1].End; again != end {
-			t.Errorf("end of an ended process changed from %v to %v", end, again)
+			t.Errorf("End of an ended process changed from %v to %v", end, again)
 		}
 	})
-	t.Run("an orphan that Root adopted and waited for", func(t *testing.T) {
+	t.Run("orphan reaped by Root", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 0)
@@ -127,10 +128,10 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.proc(200, 100, 10, 5)
 		f.ended = []ReapedProcess{{PID: 400, CPUSeconds: 0.09, At: time.Hour}}
 		f.scan("200: 10+0, 400: 9+0 ended, 300: 5+0 ended")
-		f.ended = []ReapedProcess{{PID: 777, CPUSeconds: 0.5}, {CPUSeconds: 0.25}} // never seen; too many to be kept
+		f.ended = []ReapedProcess{{PID: 777, CPUSeconds: 0.5}, {CPUSeconds: 0.25}} // one never seen, and the sum of others with unknown IDs
 		f.scan("200: 10+75, 400: 9+0 ended, 300: 5+0 ended")
 	})
-	t.Run("an orphan that was waited for since it was read", func(t *testing.T) {
+	t.Run("orphan reaped after it was read", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 100, 5, 0)
@@ -139,7 +140,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.end(300)
 		f.scan("200: 10+0, 300: 8+0 ended")
 	})
-	t.Run("an ID that another process has", func(t *testing.T) {
+	t.Run("process ID reused", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 0)
@@ -148,7 +149,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.proc(200, 100, 10, 5)
 		f.scan("200: 10+0, 300: 5+0 ended, 300: 1+0")
 	})
-	t.Run("the end of the job", func(t *testing.T) {
+	t.Run("end of the job", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 0)
@@ -161,7 +162,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 	})
 }
 
-// A job that ends before the first scan has the row of its main process.
+// A job that ends before the first scan has a row for its main process.
 func TestTable_UnseenMainProcessHasRow(t *testing.T) {
 	redact := func(args []string) []string { return append(args[:1:1], "***") }
 	tree := NewTree(Options{Root: os.Getpid(), Command: []string{"job", "secret"}, Redact: redact, Reaped: func() []ReapedProcess {
@@ -174,7 +175,7 @@ func TestTable_UnseenMainProcessHasRow(t *testing.T) {
 	}
 }
 
-// Processes that ran before the table began count from then on.
+// The usage of processes that ran before the table began counts from its beginning.
 func TestTable_RunningJobCountsFromFirstRead(t *testing.T) {
 	f := newTableFixture(t, Options{Running: true})
 	f.file(200, "status", "VmHWM:\t 900 kB\n")
@@ -185,12 +186,12 @@ func TestTable_RunningJobCountsFromFirstRead(t *testing.T) {
 	f.put(treeLine{pid: 200, parent: 100, start: 200, ticks: [4]int{14, 0, 30 + 5 + 1, 0}, pages: 5, faults: 2})
 	f.scan("200: 4+1, 300: 0+0 ended")
 	if got, want := f.Table()[0].PeakMemory, 5*float64(os.Getpagesize()); got != want {
-		t.Errorf("peak memory %v, want %v, as the kernel's peak is from before the table", got, want)
+		t.Errorf("peak memory = %v, want %v, not the kernel's peak from before the table", got, want)
 	}
 }
 
-// The rows are the processes with the most CPU time and the highest peaks. Ended processes without a row are part of
-// the parent.
+// The processes with the most CPU time and those with the highest peak memory have rows. Ended processes without a row
+// are part of their parent's row.
 func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	f := newTableFixture(t, Options{})
 	f.proc(200, 100, 1000, 0)
@@ -202,7 +203,7 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	treeRead(t, f.Tree)
 	rows := f.Table()
 	if len(rows) != 2*rowsPerOrder || rows[0].PID != 200 || rows[1].PID != 399 || rows[19].PID != 381 || rows[20].PID != 319 || rows[39].PID != 300 {
-		t.Fatalf("%d rows, want %d by CPU time and then by memory: %+v", len(rows), 2*rowsPerOrder, rows)
+		t.Fatalf("got %d rows, want %d by CPU time and by memory: %+v", len(rows), 2*rowsPerOrder, rows)
 	}
 
 	for i := range 100 {
@@ -215,7 +216,7 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 		sum += 100 * (p.CPUSeconds + p.EndedChildren)
 	}
 	if math.Abs(sum-float64(1000+all)) > 1e-6 || len(f.Table()) != 2*rowsPerOrder {
-		t.Errorf("%d rows add up to %v ticks, want %d rows, %d ticks", len(f.Table()), sum, 2*rowsPerOrder, 1000+all)
+		t.Errorf("%d rows add up to %v ticks, want %d rows and %d ticks", len(f.Table()), sum, 2*rowsPerOrder, 1000+all)
 	}
 	if n := len(f.table.ended); n > 2*rowsPerOrder {
 		t.Errorf("%d ended processes are kept, want at most %d", n, 2*rowsPerOrder)
@@ -236,15 +237,15 @@ func TestTable_SizeIsBounded(t *testing.T) {
 		}
 		tree.updateTable()
 		if n, m := len(tree.table.living), len(tree.table.ended); n != maxLiving || m > maxEnded {
-			t.Fatalf("%d living and %d ended processes are tracked, want %d, and at most %d", n, m, maxLiving, maxEnded)
+			t.Fatalf("%d living and %d ended processes are tracked, want %d and at most %d", n, m, maxLiving, maxEnded)
 		}
 		if rows := tree.Table(); len(rows) > 2*rowsPerOrder {
-			t.Fatalf("%d rows, want at most %d", len(rows), 2*rowsPerOrder)
+			t.Fatalf("got %d rows, want at most %d", len(rows), 2*rowsPerOrder)
 		}
 	}
 }
 
-// The command line and the peak memory are read once, and again when they may have changed.
+// The command line and the peak memory are read once, and reread when they may have changed.
 func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 	f := newTableFixture(t, Options{Redact: func(args []string) []string {
 		if len(args) > 1 && args[1] == "--token" {
@@ -277,34 +278,34 @@ func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 
 	f.file(200, "cmdline", "other\x00")
 	f.file(200, "status", "VmHWM:\t   800 kB\n")
-	look("/bin/sh --token ***", 400, 4) // no sign that either has changed
+	look("/bin/sh --token ***", 400, 4) // nothing suggests a change of either
 
 	line.pages, line.threads = 150, 2
 	f.put(line)
-	look("/bin/sh --token ***", 800, 4) // it is larger than ever before
+	look("/bin/sh --token ***", 800, 4) // its resident size is above the last peak
 
 	line.comm = "python3"
 	f.put(line)
-	look("other", 800, 4) // it called exec
+	look("other", 800, 4) // it has called exec
 
 	line.faults = 2
 	f.put(line)
 	f.file(200, "status", "VmHWM:\t   900 kB\n")
-	look("other", 800, 4) // it has faulted pages in, but was read just now
+	look("other", 800, 4) // it had page faults, but its peak was read just now
 	f.table.living[0].peakReadAt -= inspectInterval
 	look("other", 900, 4)
 
 	for _, p := range f.Table() {
 		switch want := map[int]string{201: "[nameless]", 202: "[zombie]", 203: strings.Repeat("ä�", 40)}[p.PID]; {
 		case want != "" && p.Command != want:
-			t.Errorf("process %d: command %q, want %q", p.PID, p.Command, want)
+			t.Errorf("process %d: command = %q, want %q", p.PID, p.Command, want)
 		case len(p.Command) > maxCommand:
-			t.Errorf("process %d: command of %d bytes, want at most %d", p.PID, len(p.Command), maxCommand)
+			t.Errorf("process %d: command has %d bytes, want at most %d", p.PID, len(p.Command), maxCommand)
 		}
 	}
 }
 
-// The number of inspections per scan is limited; the others follow later.
+// The number of inspections per scan is limited; later scans inspect the rest.
 func TestTable_LimitsInspectionsPerScan(t *testing.T) {
 	f := newTableFixture(t, Options{})
 	f.proc(200, 100, 1000, 0)
@@ -323,6 +324,6 @@ func TestTable_LimitsInspectionsPerScan(t *testing.T) {
 		return known
 	}
 	if first, second := read(), read(); first != maxInspections-1 || second != n {
-		t.Errorf("commands after scan 1 and 2: %d, %d; want %d, %d", first, second, maxInspections-1, n)
+		t.Errorf("known commands after scans 1 and 2 = %d, %d; want %d, %d", first, second, maxInspections-1, n)
 	}
 }

@@ -26,20 +26,20 @@ const (
 
 // A Tree tracks the processes of a job. It is not safe for concurrent use.
 type Tree struct {
-	Next Request // to be set before each Read
+	Next Request // set by the caller before each Read
 
 	o   Options
 	dir procDir
 
 	all           []proc // of the newest scan, by ID
-	spare, next   []proc // memory of the next scan
-	unlisted      []proc // processes found during a scan that were not listed
+	spare, next   []proc // buffers for the next scan
+	unlisted      []proc // processes that a scan has found but not listed
 	jobProcs      []*proc
 	chain         []*proc // processes walked by follow
 	scans         int
-	lists         int // scans that listed the processes
+	lists         int // number of scans that listed all processes
 	seq           int64
-	newestPID     int64          // newest process or thread at the newest scan; 0 = unknown
+	newestPID     int64          // ID of the newest process or thread at the newest scan; 0 = unknown
 	prevNewestPID int64          // newestPID of the previous scan
 	begun         []int32        // processes that have started recently, see findBegun
 	incremental   bool           // the newest scan needed no list, because begun was known
@@ -48,24 +48,24 @@ type Tree struct {
 	clocks        bool           // the kernel has clocks for processes of the job
 	starts        map[int]uint64 // start times of Root and Members, when first found
 	ended         endedUsage
-	held          int // open stat files
+	held          int // number of open stat files
 	maxHeld       int
 	hiddenBy      error // why the newest hidden process is hidden
 
-	unread            failure   // stat files, in this scan
+	unread            failure   // unreadable stat files in this scan
 	use               TreeUsage // the last measurements
 	last              TreeUsage // the last result of Read: use with an estimate of the memory
 	failed            map[string]error
-	rssOnly           error         // why PSS is no longer measured; nil = it is
+	rssOnly           error         // why PSS is no longer measured; nil = PSS is measured
 	host              hostMemory    // at the newest Read that measured memory
 	swapped           float64       // the host's swap in use when PSS was last measured
 	measuredResidency residency     // of the processes when PSS was last measured
 	measured          time.Duration // when PSS was last measured
-	idleScanFor       time.Duration // how long that PSS is used while nothing changes
+	idleScanFor       time.Duration // how long the last PSS is used while nothing changes
 	byNeed            []*proc       // the order of the last pass
 	pass              []passEntry   // the results of the last pass
 	measuredPSS       float64       // the sum of smaps_rollup in the last pass
-	repeatPass        bool          // the last pass raced, and is to be repeated
+	repeatPass        bool          // the last pass raced and must be repeated
 	round             round
 	hugePages         func() bool // hasHugePages
 	mapped            float64     // bytes that the processes have mapped, as of the last pass
@@ -99,14 +99,14 @@ func now() clockReading {
 	return clockReading{procfile.Clock(unix.CLOCK_MONOTONIC), procfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID)}
 }
 
-// Read scans the processes, and measures their memory and storage I/O when due. After a scan that took the CPU time c
-// the next one is due c / 2 % later, so that scans take at most 2 % of a core; until then Read returns its last result.
-// The same holds for memory (0.5 %) and storage I/O (0.05 %), but these are deferred for at most 5 s. Memory is skipped
-// for up to a minute if nothing suggests that it changed by more than 1 %. Signs of a change are resident sizes, the
-// host's swap, the number of processes and, if there are several, their page faults. The very first scan reads every
-// process of the host, and defers nothing.
+// Read scans the processes, and measures their memory and storage I/O when due. After a scan that took CPU time c, the
+// next one is due c / 2 % later, so scans take at most 2 % of a core; until then, Read returns its last result. The
+// same rule applies to memory (0.5 %) and storage I/O (0.05 %), but these are deferred for at most 5 s. Memory is
+// skipped for up to a minute if nothing suggests that it changed by more than 1 %. Signs of a change are resident
+// sizes, the host's swap, the number of processes and, if there are several, their page faults. The first scan, which
+// reads every process of the host, does not defer the second.
 //
-// An error means that nothing can be read, because there is no procfs or no root.
+// Read returns an error if nothing can be read, because there is no procfs or no root.
 func (t *Tree) Read() (TreeUsage, error) {
 	runtime.LockOSThread() // for the thread's CPU clock
 	defer runtime.UnlockOSThread()
@@ -153,10 +153,10 @@ func (t *Tree) Read() (TreeUsage, error) {
 	return t.last, nil
 }
 
-// maxHeld is the most stat files that are kept open. Each costs the kernel about 4.5 KiB.
+// maxHeld is the maximum number of stat files that are kept open. Each costs the kernel about 4.5 KiB.
 const maxHeld = 8192
 
-// descriptors returns how many files may be kept open: a quarter of this process's limit, at most maxHeld.
+// descriptors returns the number of files that may be kept open: a quarter of this process's limit, at most maxHeld.
 func descriptors() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -174,14 +174,14 @@ func (t *Tree) Close() {
 	t.dir.closeKept()
 }
 
-// nextDue returns when an operation that ran from begin to end may be repeated, to take at most the share part of a
-// core.
+// nextDue returns when an operation that ran from begin to end may be repeated so that it takes at most the share part
+// of a core.
 func nextDue(begin, end clockReading, part float64) time.Duration {
 	return end.mono + time.Duration(float64(end.cpu-begin.cpu)/part)
 }
 
-// fail sets the reason why what failed, or clears it if err is nil. Callers keep the maps that they got, so a change
-// creates a new one.
+// fail sets err as the reason why what failed, or clears the reason if err is nil. Callers keep the maps that Read
+// returned, so a change creates a new map.
 func (t *Tree) fail(what string, err error) {
 	if old := t.failed[what]; err == nil && old == nil || err != nil && old != nil && err.Error() == old.Error() {
 		return
@@ -223,20 +223,21 @@ func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.User
 // rss returns the resident bytes.
 func (p *stat) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }
 
-// A failure counts the unreadable processes, and keeps the first error.
+// A failure counts the unreadable processes and keeps the first error.
 type failure struct {
 	n     int
 	first error
 }
 
-// note adds process pid: its file name could not be read.
+// note adds to f that the file name of process pid could not be read.
 func (t *Tree) note(f *failure, pid int32, name string, err error) {
 	if f.n++; f.n == 1 {
 		f.first = fmt.Errorf("%s/%d/%s: %w", t.o.Proc, pid, name, err)
 	}
 }
 
-// why returns the error to show, or nil if nothing failed. what was not readable, of the given number of processes.
+// why returns the error to show, or nil if nothing failed. what is the value that could not be read, and of is the
+// total number of processes.
 func (f *failure) why(what string, of int) error {
 	if f.n == 0 {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxSubtree is the most processes of a subtree that are read.
+// maxSubtree is the maximum number of processes of a subtree that are read.
 const maxSubtree = 32
 
-// A UsageReader reads the usage of single processes of this host. The zero value is ready.
+// A UsageReader reads the usage of single processes of this host. The zero value is ready to use.
 type UsageReader struct{ file procfile.Buffer }
 
 // Self returns the usage of this process.

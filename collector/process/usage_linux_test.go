@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestUsageReader_Self(t *testing.T) {
+func TestUsageReader_SelfIsThisProcess(t *testing.T) {
 	var r UsageReader
 	u := r.Self()
 	if u.Processes != 1 || u.Threads < 1 || u.Private <= 0 || u.Private > 1<<32 {
@@ -17,11 +17,11 @@ func TestUsageReader_Self(t *testing.T) {
 	}
 	treeBurn(50)
 	if again := r.Self(); again.CPUSeconds < u.CPUSeconds || again.CPUSeconds < 0.03 {
-		t.Errorf("usage %+v after 50 ms of work, want at least 0.03 s and no less than %+v", again, u)
+		t.Errorf("usage after 50 ms of work %+v, want at least 0.03 s and at least %+v", again, u)
 	}
 }
 
-// A subtree is a process and all its descendants, also while they wait.
+// A subtree is a process and all its descendants, even while they sleep.
 func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())); err != nil {
 		t.Skip("needs a kernel that lists children (CONFIG_PROC_CHILDREN)")
@@ -40,13 +40,13 @@ func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 		u = r.Subtree(cmd.Process.Pid)
 	}
 	if u.Processes != 3 || u.Threads != 3 || !(u.Private > 0) {
-		t.Errorf("usage of a shell and two children %+v, want 3 processes, 3 threads, memory", u)
+		t.Errorf("usage of a shell with two children %+v, want 3 processes, 3 threads and some memory", u)
 	}
 }
 
-func TestUsageReader_SubtreeOfNoProcessIsZero(t *testing.T) {
+func TestUsageReader_SubtreeOfMissingProcessIsZero(t *testing.T) {
 	var r UsageReader
 	if u := r.Subtree(1 << 30); u != (Usage{}) {
-		t.Errorf("usage of a process that does not exist %+v, want zero", u)
+		t.Errorf("usage of a missing process %+v, want zero", u)
 	}
 }

@@ -10,32 +10,32 @@ import (
 // Options configures a Tree.
 type Options struct {
 	Proc    string // the procfs; "" = /proc
-	Root    int    // the job is the descendants of this process; 0 = none
-	Members []int  // the job is these processes and their descendants; only without Root
-	// Ignore selects processes that are not part of the job, nor are their descendants. It is asked about the children
-	// of Root, or about all descendants of Members. nil selects none.
+	Root    int    // the descendants of this process are the job; 0 = none
+	Members []int  // these processes and their descendants are the job; used only if Root is 0
+	// Ignore selects processes that, like their descendants, are not part of the job. It is called for the children of
+	// Root, or for all descendants of Members. nil selects none.
 	Ignore func(pid int) bool
 
-	// The rest is for the table of processes.
+	// The remaining fields are for the table of processes.
 
-	// Running reports whether the job already runs at the first Read. The usage of its processes then counts from that
-	// Read on.
+	// Running reports whether the job is already running at the first Read. If so, the usage of its processes is
+	// counted from that Read.
 	Running bool
-	// Reaped returns the processes that Root has waited for since the last call; nil if Root is not this process.
+	// Reaped returns the processes that Root has waited for since the last call. It is nil if Root is not this process.
 	Reaped func() []ReapedProcess
-	// Command is the command of the job's main process, in case the process ends before it is seen.
+	// Command is the command of the job's main process, which is shown if the process ends before the first scan.
 	Command []string
 	// Redact removes secrets from the arguments of a command line; nil shows them unchanged.
 	Redact func(args []string) []string
 }
 
-// A Request selects what a Read measures. The zero value is all that is due.
+// A Request selects what a Read measures. The zero value selects everything that is due.
 type Request struct {
-	NoMemory bool // without memory, which is most of the cost
-	NoIO     bool // without storage I/O
-	Now      bool // CPU time and storage I/O are due, whatever the last Read cost
-	// NewestPID is the ID of the newest process or thread, the last number in /proc/loadavg, if it was just read; 0 =
-	// unknown.
+	NoMemory bool // do not measure memory, which is most of the cost
+	NoIO     bool // do not measure storage I/O
+	Now      bool // measure CPU time and storage I/O, whatever the last Read cost
+	// NewestPID is the ID of the newest process or thread, the last number in /proc/loadavg, if the caller has just
+	// read it; 0 = unknown.
 	NewestPID int64
 }
 
@@ -45,37 +45,38 @@ type TreeUsage struct {
 	// (utime, stime, cutime and cstime of /proc/PID/stat, each truncated to a multiple of 10 ms). It falls when Root
 	// reaps a process, so the caller must add the rusage of reaped processes, which it must read before it calls Read.
 	// With Members, CPUSeconds includes the last known usage of ended processes. A process is read after its parent, so
-	// time that moves from the process to its parent in between may be missing from one Read but is never counted
-	// twice.
+	// time that moves from the process to its parent between the two reads may be missing from one result but is never
+	// counted twice.
 	CPUSeconds float64
 	// Processes and Threads exclude zombies.
 	Processes, Threads float64
 	// Memory is the last measurement in bytes; NaN before the first. It is at most 5 s old, or a minute if nothing
-	// suggested a change, unless scans are deferred for longer. After the last process has ended it stays as it was. It
-	// includes Swap, the swapped-out part, huge pages, and files of tmpfs and memfd_create(2) that processes hold open
-	// but have not mapped.
+	// suggested a change, unless scans are deferred for longer. After the last process has ended, it keeps its last
+	// value. It includes Swap, the swapped-out part, huge pages, and files of tmpfs and memfd_create(2) that processes
+	// hold open but have not mapped.
 	Memory, Swap float64
 	// MemoryKind is "pss" (each shared page is divided among the processes that share it, from /proc/PID/smaps_rollup)
-	// or "rss" (each of some or all processes counts its shared pages in full); "" before the first measurement.
+	// or "rss" (some or all processes count their shared pages in full); "" before the first measurement.
 	MemoryKind string
-	// MemoryUpToDate reports that the processes have at least Memory: it was measured in this call, or has since not
-	// changed or only grown. MemoryLowerBound is the memory, in bytes, that the processes certainly have: the maximum
-	// of the largest process and of the sum of PSS, without resident sizes that replace PSS. 0 = unknown.
+	// MemoryUpToDate reports whether the processes have at least Memory: it was measured in this call, or has not
+	// shrunk since it was measured. MemoryLowerBound is the memory, in bytes, that the processes certainly have: the
+	// size of the largest process or, if larger, the sum of PSS without the resident sizes that replace PSS. 0 =
+	// unknown.
 	MemoryUpToDate   bool
 	MemoryLowerBound float64
-	// Unowned is by how many bytes the host's shared memory, including tmpfs, has grown since the Tree was created,
-	// less the highest amount that was part of Memory. It is NaN if it was not measured in this call.
+	// Unowned is the growth of the host's shared memory, including tmpfs, since the Tree was created, in bytes, minus
+	// the highest amount that was part of Memory. It is NaN if it was not measured in this call.
 	Unowned float64
-	// IO belongs to the processes in CPUSeconds, including their reaped children. It is the last measurement, at most 5
-	// s old unless scans are deferred for longer.
+	// IO is the last measured I/O of the processes in CPUSeconds, including their reaped children. It is at most 5 s
+	// old unless scans are deferred for longer.
 	IO
-	// Fresh reports that CPUSeconds, Processes and Threads were measured in this call, IOFresh that IO was, MemoryFresh
-	// that Memory was.
+	// Fresh reports whether CPUSeconds, Processes and Threads were measured in this call. IOFresh and MemoryFresh
+	// report the same for IO and Memory.
 	IOFresh, MemoryFresh, Fresh bool
-	// Skipped reports that the scan was deferred to limit its cost, so that all values are from the previous call.
+	// Skipped reports whether the scan was deferred to limit its cost; all values are then from the previous call.
 	Skipped bool
-	// Failed has the reason why some processes could not be read, and how many, by "stat", "memory" and "io". It is
-	// immutable. nil means that nothing failed.
+	// Failed maps "stat", "memory" and "io" to errors that give the number of unreadable processes and the reason. It
+	// is immutable. nil means that nothing failed.
 	Failed map[string]error
 }
 
@@ -94,7 +95,7 @@ func UnknownIO() IO {
 	return IO{ReadBytes: math.NaN(), WriteBytes: math.NaN(), ReadCalls: math.NaN(), WriteCalls: math.NaN()}
 }
 
-// With returns an IO with the results of f for each pair of numbers of io and o.
+// With returns an IO in which each number is the result of f for the corresponding numbers in io and o.
 func (io IO) With(o IO, f func(a, b float64) float64) IO {
 	return IO{
 		f(io.ReadBytes, o.ReadBytes), f(io.WriteBytes, o.WriteBytes),

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A process that waits for its children is no worker. One without children is, and so is one that uses CPU time while
-// its children run.
-func TestTree_WorkersLeavesOutWaitingParents(t *testing.T) {
+// A process that waits for its children is not a worker. A process without children is, and so is a process that uses
+// CPU time while its children run.
+func TestTree_WorkersExcludesWaitingParents(t *testing.T) {
 	p := treeFixture(t)
 	shell := treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{3, 0, 0, 0}}
 	p.put(shell)
@@ -19,7 +19,7 @@ func TestTree_WorkersLeavesOutWaitingParents(t *testing.T) {
 		t.Helper()
 		treeRead(t, tree)
 		if got := tree.Workers(); !slices.Equal(got, want) {
-			t.Errorf("workers %v, want %v", got, want)
+			t.Errorf("workers = %v, want %v", got, want)
 		}
 	}
 	treeRead(t, tree)

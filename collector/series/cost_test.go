@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// stream has perfagent's columns: 18, 5 of them percentages with a histogram, one of those with 4 thresholds.
+// stream has as many columns as perfagent: 18, including 5 percentages with a histogram, and 4 thresholds for one of
+// the percentages.
 type stream struct {
 	ring      *Ring
 	summaries []*Summary
@@ -25,7 +26,7 @@ func newStream() *stream {
 	return s
 }
 
-// add adds a sample like the Sampler.
+// add adds a sample in the same way as the Sampler.
 func (s *stream) add() {
 	row := s.rows[s.n%len(s.rows)]
 	s.n++
@@ -35,7 +36,7 @@ func (s *stream) add() {
 	}
 }
 
-func TestRing_SampleAllocatesNothing(t *testing.T) {
+func TestRing_AddDoesNotAllocate(t *testing.T) {
 	s := newStream()
 	many := func() {
 		for range 5000 { // fills the ring and halves it
@@ -43,18 +44,18 @@ func TestRing_SampleAllocatesNothing(t *testing.T) {
 		}
 	}
 
-	// One run of many, because AllocsPerRun rounds down fewer allocations than runs; and the minimum of several, because a
-	// garbage collection may allocate, too.
+	// AllocsPerRun rounds the average per run down, so measure a single run of many samples. Take the minimum of
+	// several tries, because a garbage collection may allocate, too.
 	fewest := math.Inf(1)
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, many))
 	}
 	if fewest != 0 {
-		t.Errorf("%v allocations in 5000 samples, want 0", fewest)
+		t.Errorf("got %v allocations for 5000 samples, want 0", fewest)
 	}
 }
 
-// The budget is 1 µs and no allocation for one sample.
+// The budget for one sample is 1 µs and no allocation.
 func BenchmarkSampleIntoRingAndSummaries(b *testing.B) {
 	s := newStream()
 	b.ReportAllocs()
@@ -72,7 +73,7 @@ func BenchmarkRingAdd(b *testing.B) {
 	}
 }
 
-// The rare sample that finds the ring full.
+// BenchmarkRingHalve measures the rare case of a sample for a full ring.
 func BenchmarkRingHalve(b *testing.B) {
 	s := newStream()
 	for range 1000 {

@@ -2,24 +2,24 @@ package series
 
 import "math"
 
-// This file is the only place that computes increases of counters. A device's counter wraps and is reset ([Delta]), a
-// port's is reset and never wraps ([ResetDelta]), an energy counter wraps at a range of its zone ([RangeDelta]), a
-// CPU's is corrected downwards ([CorrectedDelta]), a sum over processes dips when a process ends ([SumCounter]), and
-// all other counters only go up ([Counter]).
+// This file is the only place that computes increases of counters. The counter of a device may wrap or be reset
+// ([Delta]). The counter of a port may be reset but never wraps ([ResetDelta]). An energy counter wraps at the range of
+// its zone ([RangeDelta]). The counter of a CPU may be corrected downwards ([CorrectedDelta]). A sum over processes
+// dips when a process ends ([SumCounter]). All other counters only go up ([Counter]).
 
 const (
-	// wrapReach is how near to the end of its range a counter must have been before a fall, and how near to 0 it must be
-	// afterwards, if the fall is to be a wrap: 1 GiB. Any other fall comes from a device that was removed and came back;
-	// its traffic in between is unknown.
+	// wrapReach is the maximum distance, in bytes, from the end of the range before a fall, and from 0 after the fall,
+	// for the fall to be a wrap: 1 GiB. Any other fall means that a device was removed and added again; its traffic
+	// between the readings is unknown.
 	wrapReach = 1 << 30
-	// maxDelta is more than any device moves between two readings: 1 PiB. A larger jump comes from another device or a bad
-	// counter.
+	// maxDelta is more bytes than any device transfers between two readings: 1 PiB. A larger jump means a different
+	// device or a faulty counter.
 	maxDelta = 1 << 50
 )
 
-// Delta returns the increase of a device's byte counter between two readings, in counts of unit bytes; a unit of 0 is
-// taken as 1. It undoes wraps at 32 and at 64 bits. Any other fall, and a jump of more than 1 PiB, is a reset after an
-// unknown increase: it returns 0.
+// Delta returns the increase of a device's byte counter between two readings, in counts of unit bytes; a unit of 0
+// means 1. It accounts for wraps at 32 and at 64 bits. Any other fall, or a jump of more than 1 PiB, is a reset after
+// an unknown increase, for which it returns 0.
 func Delta(prev, cur, unit uint64) uint64 {
 	unit = max(unit, 1)
 	reach := uint64(wrapReach) / unit
@@ -36,7 +36,7 @@ func Delta(prev, cur, unit uint64) uint64 {
 	return 0
 }
 
-// ResetDelta is Delta for a counter that never wraps: a fall is a reset, and cur is the count since then.
+// ResetDelta is like Delta, for a counter that never wraps: a fall is a reset, and cur is the count since the reset.
 func ResetDelta(prev, cur, unit uint64) uint64 {
 	if cur < prev {
 		prev = 0
@@ -47,8 +47,8 @@ func ResetDelta(prev, cur, unit uint64) uint64 {
 	return cur - prev
 }
 
-// RangeDelta is Delta for a counter that starts again at 0 after span; a span of 0 means unknown. A fall that would
-// mean an increase of more than most is a reset after an unknown increase: it returns 0.
+// RangeDelta is like Delta, for a counter that wraps from span to 0; a span of 0 means unknown. A fall that would mean
+// an increase of more than most is a reset after an unknown increase, for which it returns 0.
 func RangeDelta(prev, cur, span, most uint64) uint64 {
 	switch {
 	case cur >= prev:
@@ -60,8 +60,9 @@ func RangeDelta(prev, cur, span, most uint64) uint64 {
 }
 
 // CorrectedDelta returns the increase of a counter that the kernel sometimes corrects downwards, such as a CPU's idle
-// time, and the highest value reached. A fall of at most slack is a correction: the counter's way back up does not
-// count again. A larger fall is a reset, and a rise of more than most is an error; both count nothing.
+// time, and the highest value reached. A fall of at most slack is a correction, and the following rise to the highest
+// value is not counted twice. A larger fall is a reset, and a rise of more than most is an error; for both, the
+// increase is 0.
 func CorrectedDelta(reached, cur, slack, most float64) (delta, nowReached float64) {
 	switch d := cur - reached; {
 	case d >= 0 && d <= most:
@@ -72,14 +73,15 @@ func CorrectedDelta(reached, cur, slack, most float64) (delta, nowReached float6
 	return 0, cur
 }
 
-// A Counter measures a counter that only goes up, relative to its first known reading. The zero value has no reading.
+// A Counter measures the increase, since its first known reading, of a counter that only goes up. The zero value has no
+// reading.
 type Counter struct {
 	base  float64
 	begun bool
 }
 
-// Increase takes a reading of the counter and returns the increase since the first reading: never negative, and unknown
-// if the reading is NaN.
+// Increase records the reading v and returns the increase since the first reading. The increase is never negative, and
+// unknown if v is NaN.
 func (c *Counter) Increase(v float64) Optional {
 	if !c.begun && !math.IsNaN(v) {
 		c.base, c.begun = v, true
@@ -90,8 +92,8 @@ func (c *Counter) Increase(v float64) Optional {
 	return Optional(max(0, v-c.base))
 }
 
-// Rebase switches to another counter with the present value v. What that counted before does not count. The increase so
-// far is kept.
+// Rebase switches to another counter with the current value v, and keeps the given increase so far. Only later
+// increases of the new counter are added.
 func (c *Counter) Rebase(increase Optional, v float64) {
 	if !increase.Known() {
 		increase = 0
@@ -99,9 +101,9 @@ func (c *Counter) Rebase(increase Optional, v float64) {
 	*c = Counter{base: v - float64(increase), begun: !math.IsNaN(v)}
 }
 
-// A SumCounter adds up the increase of a counter that is itself a sum over processes. It may fall: for a moment when a
-// process ends while the others are being read, and for good when the kernel drops the CPU time of a process because
-// its parent ignores SIGCHLD. A momentary fall is not counted again when the sum recovers.
+// A SumCounter adds up the increase of a counter that is itself a sum over processes. The counter may fall for a
+// moment, when a process ends while others are being read, or permanently, when the kernel drops the CPU time of a
+// process because its parent ignores SIGCHLD. After a momentary fall, the recovery is not counted as an increase.
 type SumCounter struct {
 	total, last float64
 	low         float64 // value of the last reading, if it fell
@@ -109,7 +111,7 @@ type SumCounter struct {
 	fallen      bool
 }
 
-// Add takes a reading of the counter; NaN changes nothing.
+// Add records the reading v of the counter; NaN changes nothing.
 func (c *SumCounter) Add(v float64) {
 	switch {
 	case math.IsNaN(v):
@@ -117,7 +119,7 @@ func (c *SumCounter) Add(v float64) {
 		c.last, c.begun = v, true
 	case v >= c.last:
 		c.total, c.last, c.fallen = c.total+v-c.last, v, false
-	case c.fallen: // for good: parents are read before their children, so this reading is complete
+	case c.fallen: // a second low reading: parents are read before their children, so it is complete
 		c.total, c.last, c.fallen = c.total+max(0, v-c.low), v, false
 	default:
 		c.low, c.fallen = v, true

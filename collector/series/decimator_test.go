@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The samples that perf.py's PerformanceMetricsCollector keeps, measured with its code.
-func TestDecimator_KeepsWhatPerfPyKeeps(t *testing.T) {
+// The expected samples were computed with PerformanceMetricsCollector of perf.py.
+func TestDecimator_KeepsSameSamplesAsPerfPy(t *testing.T) {
 	upto10 := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	for _, c := range []struct {
 		maxLength, n int
@@ -38,14 +38,15 @@ func TestDecimator_KeepsWhatPerfPyKeeps(t *testing.T) {
 			d.Add(i + 1)
 		}
 		if !slices.Equal(d.Items(), c.kept) || d.Freq() != c.freq {
-			t.Errorf("max_length %d, n %d: kept %v, freq %d; want %v, freq %d", c.maxLength, c.n, d.Items(), d.Freq(), c.kept,
+			t.Errorf("maxLength %d, %d samples: kept %v, freq %d; want %v, freq %d", c.maxLength, c.n, d.Items(), d.Freq(), c.kept,
 				c.freq)
 		}
 	}
 }
 
-// The rows at perf.py's default of 1000, up to a week, and its trimming points.
-func TestDecimator_KeepsWhatPerfPyKeepsInAWeek(t *testing.T) {
+// With perf.py's default length of 1000, a week of samples has the same rows as in perf.py, and is thinned at the same
+// samples.
+func TestDecimator_KeepsSameSamplesAsPerfPyForAWeek(t *testing.T) {
 	type state struct {
 		length, last int
 		freq         int64
@@ -70,20 +71,20 @@ func TestDecimator_KeepsWhatPerfPyKeepsInAWeek(t *testing.T) {
 		}
 		if w, ok := want[n]; ok {
 			if got := (state{len(d.Items()), d.Items()[len(d.Items())-1], d.Freq()}); got != w {
-				t.Errorf("after %d samples: %+v, want %+v", n, got, w)
+				t.Errorf("state after %d samples = %+v, want %+v", n, got, w)
 			}
 		}
 		if d.Items()[0] != 1 || len(d.Items()) > 1000 {
-			t.Fatalf("after %d samples: first %d, length %d; want 1, at most 1000", n, d.Items()[0], len(d.Items()))
+			t.Fatalf("after %d samples: first sample %d, length %d; want first sample 1, length at most 1000", n, d.Items()[0], len(d.Items()))
 		}
 	}
 
 	if !slices.Equal(trims, []int{1001, 2002, 4004, 8008, 16016, 32032, 64064, 128128, 256256, 512512}) {
-		t.Errorf("Freq doubled at samples %v, want 1001 times each power of 2 up to 512512", trims)
+		t.Errorf("Freq doubled at samples %v, want 1001 times the powers of 2 up to 512512", trims)
 	}
 }
 
-func TestDecimator_OfLengthZeroKeepsNothing(t *testing.T) {
+func TestDecimator_KeepsNothingWithLengthZero(t *testing.T) {
 	for _, maxLength := range []int{0, -1, -1000} {
 		d := NewDecimator[int](maxLength)
 		var doubled []int
@@ -95,12 +96,11 @@ func TestDecimator_OfLengthZeroKeepsNothing(t *testing.T) {
 			}
 		}
 		if len(d.Items()) != 0 || !slices.Equal(doubled, []int{1, 2, 4, 8, 16}) {
-			t.Errorf("max_length %d: kept %v, Freq doubled at %v; want none, [1 2 4 8 16]", maxLength, d.Items(), doubled)
+			t.Errorf("maxLength %d: kept %v, Freq doubled at %v; want no samples, [1 2 4 8 16]", maxLength, d.Items(), doubled)
 		}
 	}
 }
 
-// Dropped samples are not referenced.
 func TestDecimator_ReleasesDroppedSamples(t *testing.T) {
 	d := NewDecimator[*int](4)
 	for n := range 5 {
@@ -119,8 +119,8 @@ func TestDecimator_CloneIsIndependent(t *testing.T) {
 		d.Add(i)
 	}
 	c := d.Clone()
-	d.Add(4) // overflows, and moves items in place
+	d.Add(4) // overflows, so items move in place
 	if got := c.Items(); len(got) != 4 || got[1] != 1 || c.Freq() != 1 {
-		t.Errorf("the clone changed with the original: %v, freq %d; want [0 1 2 3], freq 1", got, c.Freq())
+		t.Errorf("clone after a change of the original: %v, freq %d; want [0 1 2 3], freq 1", got, c.Freq())
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A ring of four buckets after twenty samples: each stands for eight of them, and the one-sample peak is still there.
+// After twenty samples, each bucket of a ring with capacity four covers eight samples, and the peak of a single sample
+// is preserved.
 func ExampleRing() {
 	r := series.NewRing(4, 1)
 	for i := range 20 {
@@ -31,7 +32,7 @@ func ExampleRing() {
 	// from sample 16: shown 10, min 10, mean 10, max 10
 }
 
-// A journal writes the buckets; after a crash the ring continues from there.
+// A journal stores the buckets. After a crash, the ring is rebuilt from them and continues.
 func ExampleRestoreRing() {
 	r := series.NewRing(1000, 2)
 	r.Add([]float64{49.98, math.NaN()}, []float64{1.001, 1.001})
@@ -48,7 +49,7 @@ func ExampleRestoreRing() {
 func ExampleSummary() {
 	cpu := series.NewPercentSummary(80)
 	cpu.Add(10, 1)
-	cpu.Add(90, 2) // a late tick: it stands for two seconds
+	cpu.Add(90, 2) // a late tick covers two seconds
 	cpu.Add(50, 1)
 	cpu.Add(math.NaN(), 1) // not measured
 
@@ -75,7 +76,8 @@ func ExampleSummary_Merge() {
 	// merge summaries: thresholds [80] and [90] differ
 }
 
-// perf.py's thinning: the eleventh sample overflows ten, every other one is dropped, and it is lost itself.
+// The eleventh sample exceeds the length of ten, so every second sample is dropped, and the eleventh with them, as in
+// perf.py.
 func ExampleDecimator() {
 	d := series.NewDecimator[int](10)
 	for n := 1; n <= 15; n++ {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRing compares a ring with the naive oracle, over capacity, length, width, missing values, and the time at which
-// it is saved, restored and continued in parallel with the uninterrupted one.
+// FuzzRing compares a ring with the naive oracle. It varies the capacity, length, width and missing values, and the
+// sample at which a ring is saved and restored; the restored ring must stay equal to the original.
 func FuzzRing(f *testing.F) {
 	f.Add(uint16(2), uint16(5), byte(1), byte(0), uint16(3), uint64(1))
 	f.Add(uint16(1), uint16(17), byte(2), byte(10), uint16(16), uint64(2))
@@ -42,8 +42,8 @@ func reopened(t *testing.T, r *Ring) *Ring {
 	return back
 }
 
-// FuzzSummaryJSON reads any input. An accepted Summary must have numbers in range, survive writing and reading, accept
-// values and merge.
+// FuzzSummaryJSON reads arbitrary input. An accepted Summary must have numbers in range, must not change when it is
+// written and read back, and must accept values and merges.
 func FuzzSummaryJSON(f *testing.F) {
 	percent := NewPercentSummary(20, 40, 80, 99.95)
 	for _, s := range []*Summary{NewSummary(), NewSummary(1), percent} {
@@ -66,7 +66,7 @@ func FuzzSummaryJSON(f *testing.F) {
 		checkSane(t, &s)
 		checkReopens(t, &s)
 		before := s.Clone()
-		if s.Merge(before) == nil { // else it is out of range, and unchanged
+		if s.Merge(before) == nil { // otherwise the sum is out of range, and s must be unchanged
 			checkSane(t, &s)
 			checkReopens(t, &s)
 		} else if !sameSummary(&s, before) {
@@ -85,16 +85,16 @@ func checkReopens(t *testing.T, s *Summary) {
 	var back Summary
 	must(t, json.Unmarshal(data, &back))
 	if !sameSummary(s, &back) {
-		t.Fatalf("%s is read as %+v, want %+v", data, back, s)
+		t.Fatalf("read %s as %+v, want %+v", data, back, s)
 	}
 }
 
-// checkSane checks the promises of a Summary from any source.
+// checkSane checks the guarantees that hold for every Summary.
 func checkSane(t *testing.T, s *Summary) {
 	t.Helper()
 	mean, ok := s.Mean()
 	if ok != (s.Count() > 0) {
-		t.Fatalf("count %d, Mean() = %v, %v; want true if and only if the count is above 0", s.Count(), mean, ok)
+		t.Fatalf("Mean() = %v, %v for count %d; want true if and only if the count is above 0", mean, ok, s.Count())
 	}
 	if !ok {
 		return
@@ -103,7 +103,7 @@ func checkSane(t *testing.T, s *Summary) {
 	least, _ := s.Min()
 	most, _ := s.Max()
 	if !(least <= mean && mean <= most) {
-		t.Fatalf("mean %v, want it in %v..%v", mean, least, most)
+		t.Fatalf("mean = %v, want %v..%v", mean, least, most)
 	}
 
 	for _, threshold := range s.thresholds {
@@ -122,7 +122,8 @@ func checkSane(t *testing.T, s *Summary) {
 	}
 }
 
-// FuzzMerge splits a stream in two anywhere: the parts merged, in either order, are the whole.
+// FuzzMerge splits a stream into two parts at any sample. Merging the parts, in either order, must give the Summary of
+// the whole stream.
 func FuzzMerge(f *testing.F) {
 	f.Add(uint64(1), uint16(0), uint16(0), byte(0))
 	f.Add(uint64(2), uint16(100), uint16(50), byte(50))

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// sample is one row as made by a test, independent of the code under test.
+// sample is a row that a test generates, independent of the code under test.
 type sample struct{ values, weights []float64 }
 
-// samples returns n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN, long
-// gaps.
+// samples returns n reproducible rows. About missing of a hundred values are NaN, and some weights are unusual: 0, NaN,
+// or an hour.
 func samples(seed uint64, n, width, missing int) []sample {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]sample, n)
@@ -40,7 +40,7 @@ func samples(seed uint64, n, width, missing int) []sample {
 	return rows
 }
 
-// naive computes the Stat of one column over some rows in two passes, the slow and plain way.
+// naive computes the Stat of one column over some rows in two passes, in a slow but simple way.
 func naive(rows []sample, column int) Stat {
 	want := empty()
 	var plain float64
@@ -65,11 +65,11 @@ func naive(rows []sample, column int) Stat {
 	return want
 }
 
-// near compares two Stats: count, min and max exactly, sums to 1e-9 of their terms.
+// near returns an error unless two Stats are equal: count, min and max exactly, sums to 1e-9 of their terms.
 func near(got, want Stat) error {
 	if got.Count == 0 && want.Count == 0 && got.Sum == 0 && got.Weight == 0 {
 		if !math.IsNaN(got.Min) || !math.IsNaN(got.Max) || !math.IsNaN(got.Mean()) {
-			return fmt.Errorf("nothing was measured, yet %+v", got)
+			return fmt.Errorf("got %+v, want NaN because nothing was measured", got)
 		}
 		return nil
 	}
@@ -81,7 +81,7 @@ func near(got, want Stat) error {
 		math.Abs(got.Sum-want.Sum) > 1e-9*size:
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	case got.Mean() < got.Min || got.Mean() > got.Max:
-		return fmt.Errorf("mean %v outside %v..%v", got.Mean(), got.Min, got.Max)
+		return fmt.Errorf("mean %v is outside %v..%v", got.Mean(), got.Min, got.Max)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (o *oracle) stat(from, to, column int) Stat {
 	return st
 }
 
-// check compares a ring after the first n rows with the contract.
+// check returns an error if a ring with the first n rows breaks the contract of Ring.
 func (o *oracle) check(r *Ring, n int) error {
 	stride := 1
 	for (n+stride-1)/stride > r.Capacity() {
@@ -113,7 +113,7 @@ func (o *oracle) check(r *Ring, n int) error {
 	}
 	length := (n + stride - 1) / stride
 	if r.Count() != int64(n) || r.Stride() != int64(stride) || r.Len() != length {
-		return fmt.Errorf("after %d: count %d stride %d len %d, want stride %d len %d",
+		return fmt.Errorf("after %d samples: count %d, stride %d, len %d; want stride %d, len %d",
 			n, r.Count(), r.Stride(), r.Len(), stride, length)
 	}
 
@@ -121,17 +121,17 @@ func (o *oracle) check(r *Ring, n int) error {
 		b, from, to := r.Bucket(i), i*stride, min((i+1)*stride, n)
 		for c := range r.Width() {
 			if want := o.rows[from].values[c]; !sameFloat(b.Values[c], want) {
-				return fmt.Errorf("after %d: bucket %d column %d shows %v, want %v", n, i, c, b.Values[c], want)
+				return fmt.Errorf("after %d samples: bucket %d, column %d: value %v, want %v", n, i, c, b.Values[c], want)
 			}
 			if err := near(b.Stats[c], o.stat(from, to, c)); err != nil {
-				return fmt.Errorf("after %d: bucket %d column %d: %w", n, i, c, err)
+				return fmt.Errorf("after %d samples: bucket %d, column %d: %w", n, i, c, err)
 			}
 		}
 	}
 	return nil
 }
 
-// identical compares two rings bit for bit.
+// identical returns an error unless two rings are equal bit for bit.
 func identical(a, b *Ring) error {
 	if a.Capacity() != b.Capacity() || a.Width() != b.Width() || a.Count() != b.Count() ||
 		a.Stride() != b.Stride() || a.Len() != b.Len() {
@@ -158,7 +158,7 @@ func identicalBuckets(a, b Bucket) error {
 	return nil
 }
 
-// sameFloat compares bits, except that all NaNs are equal.
+// sameFloat reports whether a and b have the same bits, or are both NaN.
 func sameFloat(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }
@@ -168,7 +168,7 @@ func sameStat(a, b Stat) bool {
 		sameFloat(a.Sum, b.Sum) && sameFloat(a.Weight, b.Weight)
 }
 
-// sameSummary compares two Summaries bit for bit.
+// sameSummary reports whether two Summaries are equal bit for bit.
 func sameSummary(a, b *Summary) bool {
 	same := sameStat(a.all, b.all) && len(a.thresholds) == len(b.thresholds) && len(a.above) == len(b.above) &&
 		(a.bins == nil) == (b.bins == nil)
@@ -188,7 +188,7 @@ func sameSummary(a, b *Summary) bool {
 	return same
 }
 
-// saved returns copies of a ring's buckets, like a file.
+// saved returns copies of a ring's buckets, as a file would have them.
 func saved(r *Ring) []Bucket {
 	var out []Bucket
 	for i := range r.Len() {
@@ -198,7 +198,7 @@ func saved(r *Ring) []Bucket {
 	return out
 }
 
-// row returns a row with one value of one second in all columns.
+// row returns a row with the same value, of one second, in all columns.
 func row(width int, value float64) sample {
 	s := sample{make([]float64, width), make([]float64, width)}
 	for c := range width {
@@ -214,7 +214,7 @@ func panics(f func()) (did bool) {
 	return false
 }
 
-// must fails the test on an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -17,19 +17,19 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 			var back Summary
 			must(t, json.Unmarshal(data, &back))
 			if !sameSummary(s, &back) {
-				t.Fatalf("%s is read as a different Summary: %+v, want %+v", data, back, *s)
+				t.Fatalf("read %s as %+v, want %+v", data, back, *s)
 			}
 			var fields summaryJSON
 			must(t, json.Unmarshal(data, &fields))
 			if plain, err := json.Marshal(fields); err != nil || string(plain) != string(data) {
-				t.Fatalf("MarshalJSON gives %s, want encoding/json's %s (error %v)", data, plain, err)
+				t.Fatalf("MarshalJSON = %s, want %s as from encoding/json (error %v)", data, plain, err)
 			}
-			for _, r := range samples(seed+1, 100, 1, 10) { // continues like the one that was never saved
+			for _, r := range samples(seed+1, 100, 1, 10) { // the restored Summary continues like the original
 				s.Add(r.values[0], r.weights[0])
 				back.Add(r.values[0], r.weights[0])
 			}
 			if !sameSummary(s, &back) {
-				t.Fatalf("after more samples, the Summary that was read is %+v, want %+v", back, *s)
+				t.Fatalf("restored Summary after more samples = %+v, want %+v", back, *s)
 			}
 		}
 	}
@@ -97,10 +97,10 @@ func TestSummary_JSONRefusesImpossibleSummary(t *testing.T) {
 		s := NewSummary(7)
 		before := s.Clone()
 		if err := json.Unmarshal([]byte(data), s); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: want an error with %q, got %v", data, why, err)
+			t.Errorf("Unmarshal(%s): error %v, want one with %q", data, err, why)
 		}
 		if !sameSummary(s, before) {
-			t.Errorf("%s: Unmarshal returned an error but changed the Summary", data)
+			t.Errorf("Unmarshal(%s) returned an error but changed the Summary", data)
 		}
 	}
 

@@ -14,8 +14,8 @@ func Unknown() Optional { return Optional(math.NaN()) }
 // Known reports whether o holds a number.
 func (o Optional) Known() bool { return !math.IsNaN(float64(o)) }
 
-// IsZero reports whether the tag omitzero omits o from JSON: o is unknown or 0. Only fields that cannot be 0 have this
-// tag.
+// IsZero reports whether o is unknown or 0, so that the tag omitzero omits it from JSON. Only fields that cannot be 0
+// have this tag.
 func (o Optional) IsZero() bool { return !o.Known() || o == 0 }
 
 // MarshalJSON implements [json.Marshaler]. Infinities have no JSON form and are written as null, too.

@@ -6,35 +6,36 @@ import (
 )
 
 const (
-	// MaxCapacity is the largest capacity of a ring; NewRing reduces larger capacities. It guards against mistakes.
+	// MaxCapacity is the largest capacity of a ring; NewRing reduces larger capacities, which are probably mistakes.
 	MaxCapacity = 1 << 30
 	// MaxWidth is the largest number of columns of a ring.
 	MaxWidth = 1 << 12
 
-	// firstCells is the largest number of cells (buckets × columns) that a new ring allocates, 3 MB. Rings of ordinary
-	// size never need more, and a file with an absurd capacity does no harm.
+	// firstCells is the maximum number of cells (buckets × columns) that a new ring allocates: 3 MB. Rings of ordinary
+	// size never need more, and an absurd capacity in a file does no harm.
 	firstCells = 1 << 16
 )
 
 // Ring keeps at most Capacity buckets of a stream of samples of any length.
 //
-// After n Adds it holds one bucket for each index that is a multiple of Stride, the least power of two with ⌈n/Stride⌉
-// ≤ Capacity. Bucket i has the sample at index i·Stride unchanged, and per column a Stat over the samples i·Stride …
-// (i+1)·Stride−1 (as far as they have been added). So all buckets merged give the whole stream's count, min and max
-// exactly, and its mean up to rounding. Saving, restoring and cloning the ring preserves every bit.
+// After n Adds, it holds one bucket for each index that is a multiple of Stride, the least power of two with ⌈n/Stride⌉
+// ≤ Capacity. Bucket i holds the sample at index i·Stride unchanged and, per column, a Stat over the samples i·Stride …
+// (i+1)·Stride−1 that have been added. So merging all buckets gives the exact count, min and max of the whole stream,
+// and its mean up to rounding. Saving, restoring and cloning the ring preserves every bit.
 //
-// [NewRing] and [RestoreRing] make rings.
+// [NewRing] and [RestoreRing] create rings.
 type Ring struct {
 	capacity, width int
 	stride, count   int64
 	used            int // number of buckets
 
-	// The cells, in rows of width, one row per bucket. The slices span the storage; only the first used rows count.
+	// The cells, one row of width cells per bucket. The slices span all of the storage; only the first used rows are in
+	// use.
 	values []float64
 	stats  []Stat
 }
 
-// Bucket is one point of a ring: a sample, and statistics of all samples that it stands for.
+// Bucket is one point of a ring: a sample, and statistics of all samples in the bucket.
 type Bucket struct {
 	// Values is the sample at index i·Stride of the stream, with NaN for columns that were not measured.
 	Values []float64
@@ -55,10 +56,10 @@ func NewRing(capacity, width int) *Ring {
 	return r
 }
 
-// Capacity returns the largest number of buckets: the argument of NewRing, made even.
+// Capacity returns the maximum number of buckets: the argument of NewRing, rounded up to an even number.
 func (r *Ring) Capacity() int { return r.capacity }
 
-// Len returns the present number of buckets: ⌈Count/Stride⌉, 0 before the first Add.
+// Len returns the current number of buckets: ⌈Count/Stride⌉, or 0 before the first Add.
 func (r *Ring) Len() int { return r.used }
 
 // Stride returns the number of samples per bucket: 1, 2, 4, 8… The last bucket may have fewer.
@@ -70,11 +71,11 @@ func (r *Ring) Count() int64 { return r.count }
 // Width returns the number of columns of a sample.
 func (r *Ring) Width() int { return r.width }
 
-// Add adds a sample: one value per column and the seconds that each stands for. NaN is a value that was not measured. A
-// weight of NaN keeps a value out of the statistics, but not out of the bucket's Values. Add copies both slices, and
-// panics if their length is not Width.
+// Add adds a sample: one value per column, and as its weight the seconds that it covers. NaN is a value that was not
+// measured. A value with the weight NaN is left out of the statistics, but not of the bucket's Values. Add copies both
+// slices, and panics if their lengths are not Width.
 //
-// Add does not allocate, unless a ring of more than a few ten thousand cells is still growing.
+// Add does not allocate, except while a ring of more than 65,536 cells is still growing.
 func (r *Ring) Add(values, weights []float64) {
 	if len(values) != r.width || len(weights) != r.width {
 		panic(fmt.Sprintf("series: a sample of %d values and %d weights for a ring of %d columns",
@@ -101,12 +102,12 @@ func (r *Ring) AddStats(sample []Stat) {
 	}
 }
 
-// begin counts a sample. If the sample begins a bucket, value(i) is the bucket's value of column i.
+// begin counts a sample. If the sample begins a new bucket, value(i) becomes the bucket's value of column i.
 func (r *Ring) begin(value func(i int) float64) {
 	if r.count&(r.stride-1) == 0 {
 		if r.used == r.capacity {
-			// The index is capacity·stride and the capacity is even: it is a multiple of the new stride, too, and begins a
-			// bucket in either case.
+			// The sample's index is capacity·stride. The capacity is even, so the index is a multiple of the new
+			// stride, too, and the sample still begins a bucket.
 			r.halve()
 		}
 		r.open(value)
@@ -114,8 +115,8 @@ func (r *Ring) begin(value func(i int) float64) {
 	r.count++
 }
 
-// NewAligned returns a ring of width other columns for the same samples. The samples so far have no values in these
-// columns.
+// NewAligned returns a ring with width other columns for the same samples. The samples added so far have no values in
+// these columns.
 func (r *Ring) NewAligned(width int) *Ring {
 	other := NewRing(r.capacity, width)
 	other.stride, other.count = r.stride, r.count
@@ -126,7 +127,8 @@ func (r *Ring) NewAligned(width int) *Ring {
 	return other
 }
 
-// Bucket returns bucket i, 0 ≤ i < Len. Its slices are views into the ring: read-only, and valid until the next Add.
+// Bucket returns bucket i, 0 ≤ i < Len, and panics for any other i. Its slices are read-only views into the ring, valid
+// until the next Add.
 func (r *Ring) Bucket(i int) Bucket {
 	if i < 0 || i >= r.used {
 		panic(fmt.Sprintf("series: bucket %d of a ring of %d", i, r.used))
@@ -155,8 +157,8 @@ func (r *Ring) Halved() *Ring {
 	return c
 }
 
-// Widen adds columns at the end, up to width in all. Present buckets have no values in the new columns. A smaller width
-// changes nothing.
+// Widen adds columns at the end until there are width columns, at most MaxWidth. Existing buckets have no values in the
+// new columns. A smaller width changes nothing.
 func (r *Ring) Widen(width int) {
 	if width <= r.width {
 		return
@@ -175,7 +177,7 @@ func (r *Ring) Widen(width int) {
 	}
 }
 
-// row returns bucket i of the storage. The slices' capacities prevent appends to the next row.
+// row returns bucket i of the storage. The capacities of its slices keep an append from writing to the next row.
 func (r *Ring) row(i int) Bucket {
 	from, to := i*r.width, (i+1)*r.width
 	return Bucket{Values: r.values[from:to:to], Stats: r.stats[from:to:to]}
@@ -197,7 +199,8 @@ func (r *Ring) open(value func(i int) float64) {
 	}
 }
 
-// halve merges each pair of neighbours into one bucket. The last bucket of an odd number begins a pair and stays alone.
+// halve merges each pair of neighbouring buckets into one. If the number of buckets is odd, the last one remains
+// unmerged.
 func (r *Ring) halve() {
 	for i := range r.used / 2 {
 		to, a, b := r.row(i), r.row(2*i), r.row(2*i+1)
@@ -218,7 +221,7 @@ func (r *Ring) halve() {
 	r.stride *= 2
 }
 
-// resize moves the buckets to storage for the given number of them.
+// resize moves the cells to storage for the given number of buckets.
 func (r *Ring) resize(buckets int) {
 	values, stats := make([]float64, buckets*r.width), make([]Stat, buckets*r.width)
 	copy(values, r.values)
@@ -227,8 +230,8 @@ func (r *Ring) resize(buckets int) {
 }
 
 // RestoreRing rebuilds a ring from the results of Capacity, Width, Stride, Count and Bucket. It copies the buckets. The
-// restored ring continues exactly like the original, bit for bit. The arguments may come from a damaged or hostile
-// file: an impossible state is an error.
+// restored ring continues like the original, bit for bit. The arguments may come from a damaged or hostile file, so it
+// returns an error for an impossible state.
 func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*Ring, error) {
 	if err := checkShape(capacity, width, stride, count); err != nil {
 		return nil, fmt.Errorf("restore ring: %w", err)
@@ -248,7 +251,7 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 		r.open(func(i int) float64 { return b.Values[i] })
 		stats := r.row(i).Stats
 		for c, st := range b.Stats {
-			if st.Count > 0 { // else keep the NaNs
+			if st.Count > 0 { // otherwise keep the NaNs
 				stats[c] = st
 			}
 		}
@@ -257,7 +260,7 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 	return r, nil
 }
 
-// checkShape returns an error if no ring can have these numbers, which come from outside.
+// checkShape returns an error if no ring can have these numbers, which may come from a file.
 func checkShape(capacity, width int, stride, count int64) error {
 	switch {
 	case capacity < 2 || capacity > MaxCapacity || capacity%2 != 0:
@@ -276,7 +279,7 @@ func checkShape(capacity, width int, stride, count int64) error {
 	return nil
 }
 
-// check returns an error if a bucket from outside cannot stand for the given number of samples.
+// check returns an error if the bucket, which may come from a file, is impossible for the given number of samples.
 func (b Bucket) check(width int, samples int64) error {
 	if len(b.Values) != width || len(b.Stats) != width {
 		return fmt.Errorf("%d values and %d stats for %d columns", len(b.Values), len(b.Stats), width)
@@ -295,7 +298,7 @@ func (b Bucket) check(width int, samples int64) error {
 	return nil
 }
 
-// minStride returns the least power of two for which count samples fit: the contract of Ring.
+// minStride returns the least power of two with which count samples fit into a ring, as the contract of Ring requires.
 func minStride(capacity int, count int64) int64 {
 	stride := int64(1)
 	for ceilDiv(count, stride) > int64(capacity) {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Every n below 5000 at the capacities that reveal off-by-one errors.
+// The test checks each number of samples below 5000, at capacities that reveal off-by-one errors.
 func TestRing_MatchesContractAfterEverySample(t *testing.T) {
 	rows := samples(1, 5000, 1, 5)
 	if testing.Short() {
@@ -26,7 +26,7 @@ func TestRing_MatchesContractAfterEverySample(t *testing.T) {
 	}
 }
 
-// The kept sample numbers, by hand.
+// The expected sample numbers were computed by hand.
 func TestRing_KeepsFirstSampleOfEachBucket(t *testing.T) {
 	for _, c := range []struct {
 		capacity, n int
@@ -43,9 +43,9 @@ func TestRing_KeepsFirstSampleOfEachBucket(t *testing.T) {
 		{4, 9, 4, []float64{0, 4, 8}},
 		{4, 16, 4, []float64{0, 4, 8, 12}},
 		{4, 17, 8, []float64{0, 8, 16}},
-		{3, 5, 2, []float64{0, 2, 4}}, // 3 is made 4
-		{1, 3, 2, []float64{0, 2}},    // 1 is made 2
-		{-7, 5, 4, []float64{0, 4}},   // so is nonsense
+		{3, 5, 2, []float64{0, 2, 4}}, // 3 is rounded up to 4
+		{1, 3, 2, []float64{0, 2}},    // 1 is raised to 2
+		{-7, 5, 4, []float64{0, 4}},   // so is a negative capacity
 		{6, 13, 4, []float64{0, 4, 8, 12}},
 	} {
 		r := NewRing(c.capacity, 1)
@@ -57,12 +57,12 @@ func TestRing_KeepsFirstSampleOfEachBucket(t *testing.T) {
 			kept = append(kept, r.Bucket(i).Values[0])
 		}
 		if r.Stride() != c.stride || len(kept) != len(c.kept) {
-			t.Errorf("capacity %d, n %d: stride %d kept %v, want %d %v", c.capacity, c.n, r.Stride(), kept, c.stride, c.kept)
+			t.Errorf("capacity %d, %d samples: stride %d, kept %v; want %d, %v", c.capacity, c.n, r.Stride(), kept, c.stride, c.kept)
 			continue
 		}
 		for i := range kept {
 			if kept[i] != c.kept[i] {
-				t.Errorf("capacity %d, n %d: kept %v, want %v", c.capacity, c.n, kept, c.kept)
+				t.Errorf("capacity %d, %d samples: kept %v, want %v", c.capacity, c.n, kept, c.kept)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func TestRing_CapacityIsEven(t *testing.T) {
 	}
 }
 
-// A peak of one sample in a week is in exactly one bucket's max, and every bucket's mean is right.
+// A peak of one sample in a week is the max of exactly one bucket, and the mean of every bucket is correct.
 func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 	const week, peak = 604800, 301234
 	r := NewRing(1000, 1)
@@ -93,7 +93,7 @@ func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 	}
 
 	if r.Stride() != 1024 || r.Len() != 591 {
-		t.Fatalf("stride %d, len %d; want 1024, 591", r.Stride(), r.Len())
+		t.Fatalf("stride = %d, len = %d; want 1024, 591", r.Stride(), r.Len())
 	}
 
 	for i := range r.Len() {
@@ -102,12 +102,12 @@ func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 			max, mean = 100, 30+70.0/1024
 		}
 		if st.Max != max || math.Abs(st.Mean()-mean) > 1e-12 {
-			t.Errorf("bucket %d: max %v mean %v, want %v %v", i, st.Max, st.Mean(), max, mean)
+			t.Errorf("bucket %d: max %v, mean %v; want %v, %v", i, st.Max, st.Mean(), max, mean)
 		}
 	}
 }
 
-// All buckets merged give the whole stream at any capacity, and equal the Summaries of the same stream.
+// At any capacity, merging all buckets gives the same statistics as the Summaries of the whole stream.
 func TestRing_MergedBucketsEqualSummaries(t *testing.T) {
 	rows := samples(3, 30000, 4, 10)
 	for _, capacity := range []int{2, 10, 1000, 40000} {
@@ -137,22 +137,22 @@ func TestRing_MissingIsNeverZero(t *testing.T) {
 	b := r.Bucket(0)
 	for c, want := range []float64{nan, nan, 5, 5, 7} {
 		if !sameFloat(b.Values[c], want) {
-			t.Errorf("column %d shows %v, want %v", c, b.Values[c], want)
+			t.Errorf("column %d: value %v, want %v", c, b.Values[c], want)
 		}
 	}
 
 	for c, st := range b.Stats[:4] {
 		if st.Count != 0 || !math.IsNaN(st.Min) || !math.IsNaN(st.Max) || !math.IsNaN(st.Mean()) {
-			t.Errorf("column %d has %+v, want count 0 and NaN: nothing was measured", c, st)
+			t.Errorf("column %d: Stat %+v, want count 0 and NaN because nothing was measured", c, st)
 		}
 	}
 
 	if st := b.Stats[4]; st.Count != 1 || st.Min != 7 || st.Max != 7 || st.Mean() != 7 || st.Weight != 0 {
-		t.Errorf("a value 7 of weight 0 gives %+v, want count 1, min, max and mean 7, weight 0", st)
+		t.Errorf("Stat of a value 7 with weight 0 = %+v, want count 1, min, max and mean 7, weight 0", st)
 	}
 }
 
-// A ring saved at any time and continued has the same bits as one never saved.
+// A ring that was saved at any sample, restored and continued has the same bits as one that was never saved.
 func TestRing_RestoredContinuesBitForBit(t *testing.T) {
 	rows := samples(5, 400, 3, 20)
 	for _, capacity := range []int{2, 6, 10, 64, 500} {
@@ -185,7 +185,7 @@ func TestRing_CloneIsIndependent(t *testing.T) {
 		r.Add(s.values, s.weights)
 	}
 	if c.Count() != 1 || c.Bucket(0).Values[0] != 1 || c.Bucket(0).Stats[0].Max != 1 {
-		t.Errorf("the clone changed with the original: count %d, bucket 0 %+v; want count 1, value and max 1", c.Count(),
+		t.Errorf("clone after a change of the original: count %d, bucket 0 %+v; want count 1, value and max 1", c.Count(),
 			c.Bucket(0))
 	}
 }
@@ -197,14 +197,14 @@ func TestRing_AppendToBucketDoesNotReachNext(t *testing.T) {
 	b := r.Bucket(0)
 	_, _ = append(b.Values, 99), append(b.Stats, Stat{})
 	if next := r.Bucket(1); next.Values[0] != 2 || next.Stats[0].Count != 1 {
-		t.Errorf("append to bucket 0 made bucket 1 %+v, want value 2, count 1", next)
+		t.Errorf("bucket 1 after an append to bucket 0 = %+v, want value 2, count 1", next)
 	}
 }
 
 func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 	good := func() []Bucket {
 		r := NewRing(4, 1)
-		for i := range 5 { // stride 2, 3 buckets, the last of one sample
+		for i := range 5 { // stride 2 and 3 buckets; the last has one sample
 			r.Add([]float64{float64(i)}, []float64{1})
 		}
 		return saved(r)
@@ -253,7 +253,7 @@ func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 	} {
 		_, err := RestoreRing(c.capacity, c.width, c.stride, c.count, c.buckets)
 		if err == nil || !strings.Contains(err.Error(), c.why) {
-			t.Errorf("want an error with %q, got %v", c.why, err)
+			t.Errorf("error = %v, want one with %q", err, c.why)
 		}
 	}
 
@@ -263,17 +263,17 @@ func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 	r, err := RestoreRing(4, 1, 1, 1, zero)
 	must(t, err)
 	if !math.IsNaN(r.Bucket(0).Stats[0].Max) {
-		t.Errorf("a zero Stat is restored with Max %v, want NaN", r.Bucket(0).Stats[0].Max)
+		t.Errorf("Max of a restored zero Stat = %v, want NaN", r.Bucket(0).Stats[0].Max)
 	}
 }
 
-// A file with a vast capacity does not allocate memory for it, and a truly large ring grows as it fills.
+// A huge capacity from a file does not cause a huge allocation, and a large ring grows as it fills.
 func TestRing_GrowsAsItFills(t *testing.T) {
 	const width = 1000
 	r, err := RestoreRing(MaxCapacity, width, 1, 0, nil)
 	must(t, err)
 	if len(r.values) > firstCells {
-		t.Fatalf("an empty ring has %d cells, want at most %d", len(r.values), firstCells)
+		t.Fatalf("empty ring has %d cells, want at most %d", len(r.values), firstCells)
 	}
 	var rows []sample
 	for i := range 200 {
@@ -294,15 +294,15 @@ func TestRing_PanicsOnMisuse(t *testing.T) {
 		"short values":     func() { r.Add(s.values[:1], s.weights) },
 		"short weights":    func() { r.Add(s.values, s.weights[:1]) },
 		"bucket -1":        func() { r.Bucket(-1) },
-		"bucket Len":       func() { r.Bucket(1) }, // allocated, but not in use
+		"bucket Len":       func() { r.Bucket(1) }, // allocated but not in use
 	} {
 		if !panics(f) {
-			t.Errorf("%s: no panic, want one", name)
+			t.Errorf("%s: did not panic", name)
 		}
 	}
 
 	if r.Count() != 1 {
-		t.Errorf("Count is %d after misuse, want 1", r.Count())
+		t.Errorf("Count() after misuse = %d, want 1", r.Count())
 	}
 }
 
@@ -310,12 +310,11 @@ func TestRing_FitsItsMemoryBudget(t *testing.T) {
 	r := NewRing(1000, 18)
 	size := cap(r.values)*int(unsafe.Sizeof(r.values[0])) + cap(r.stats)*int(unsafe.Sizeof(r.stats[0]))
 	if size > 1_500_000 {
-		t.Errorf("1000×18 cells take %d bytes, want at most 1,500,000", size)
+		t.Errorf("size of 1000×18 cells = %d bytes, want at most 1,500,000", size)
 	}
 	t.Logf("1000×18 cells: %d bytes", size)
 }
 
-// Halved returns the ring that half the capacity would have given.
 func TestRing_HalvedEqualsRingOfHalfCapacity(t *testing.T) {
 	for _, capacity := range []int{2, 4, 6, 10, 100} {
 		for n := range 330 {
@@ -327,14 +326,14 @@ func TestRing_HalvedEqualsRingOfHalfCapacity(t *testing.T) {
 			}
 			got := whole.Halved()
 			if got.Capacity() != want.Capacity() || got.Stride() != want.Stride() || got.Len() != want.Len() || got.Count() != want.Count() {
-				t.Fatalf("%d samples, capacity %d: capacity %d, stride %d, %d buckets; want %d, %d, %d", n, capacity,
+				t.Fatalf("%d samples, half of capacity %d: capacity %d, stride %d, %d buckets; want %d, %d, %d", n, capacity,
 					got.Capacity(), got.Stride(), got.Len(), want.Capacity(), want.Stride(), want.Len())
 			}
 			for i := range got.Len() {
 				g, w := got.Bucket(i), want.Bucket(i)
 				if g.Values[0] != w.Values[0] || g.Stats[0].Count != w.Stats[0].Count || g.Stats[1].Min != w.Stats[1].Min ||
 					g.Stats[1].Max != w.Stats[1].Max || math.Abs(g.Stats[0].Sum-w.Stats[0].Sum) > 1e-9 {
-					t.Fatalf("%d samples, capacity %d, bucket %d: %+v, want %+v", n, capacity, i, g, w)
+					t.Fatalf("%d samples, half of capacity %d: bucket %d = %+v, want %+v", n, capacity, i, g, w)
 				}
 			}
 		}

@@ -2,7 +2,7 @@ package series
 
 import "strconv"
 
-// Round1 rounds x to one decimal exactly as Python's round(x, 1) does: from the exact value, not from a rounded
+// Round1 rounds x to one decimal exactly as Python's round(x, 1) does: it rounds the exact value, not a rounded
 // product.
 func Round1(x float64) float64 {
 	var buf [32]byte

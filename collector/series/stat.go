@@ -8,26 +8,26 @@ import (
 )
 
 // These bounds make overflow impossible without checks on the hot path: a product of a value and a weight stays below
-// 1e200, a sum of 2^53 of them below 1e250. No host reports such values.
+// 1e200, and a sum of 2^53 such products below 1e250. No host reports values near the bounds.
 const (
 	limit       = 1e100   // the largest value, and the largest weight of one value
 	weightLimit = 1e150   // the largest total weight in input and merges
-	countLimit  = 1 << 53 // the largest count in input and merges: exact as a float64, too
+	countLimit  = 1 << 53 // the largest count in input and merges, which a float64 can represent exactly
 )
 
-// isMeasured reports whether a value counts at this weight. It is false for NaN.
+// isMeasured reports whether a value with this weight counts. It returns false if either is NaN.
 func isMeasured(value, weight float64) bool {
 	return inRange(value) && weight >= 0 && weight <= limit
 }
 
-// inRange reports whether a value is a number within ±limit; false for NaN.
+// inRange reports whether a value is within ±limit. It returns false for NaN.
 func inRange(value float64) bool { return value >= -limit && value <= limit }
 
 // Stat summarizes one column over some samples. A Stat with Count 0, such as the zero value, has no measured value. In
-// a ring's buckets it has NaN in Min and Max, so that it is not mistaken for a measured 0.
+// the buckets of a ring, such a Stat has NaN in Min and Max, so that it is not mistaken for a measured 0.
 type Stat struct {
 	Min, Max float64 // smallest and largest measured value; NaN when nothing was measured
-	// Sum is Σ value·weight. While Weight is 0 it is Σ value instead.
+	// Sum is Σ value·weight, or Σ value while Weight is 0.
 	Sum    float64
 	Weight float64 // seconds of the measured values
 	Count  int64   // number of measured values
@@ -36,7 +36,8 @@ type Stat struct {
 // empty returns the Stat of a bucket's column without measured values.
 func empty() Stat { return Stat{Min: math.NaN(), Max: math.NaN()} }
 
-// Add adds a value that stands for weight seconds. It ignores unmeasured values, by the package's rules.
+// Add adds a value that covers weight seconds. It ignores values that were not measured according to the rules of the
+// package.
 func (s *Stat) Add(value, weight float64) {
 	if !isMeasured(value, weight) {
 		return
@@ -50,7 +51,7 @@ func (s *Stat) Add(value, weight float64) {
 	switch {
 	case weight > 0 && s.Weight > 0:
 		s.Sum += float64(value * weight)
-	case weight > 0: // first weight: values without one no longer count for the mean
+	case weight > 0: // first positive weight: values of weight 0 no longer count for the mean
 		s.Sum = float64(value * weight)
 	case s.Weight == 0:
 		s.Sum += value
@@ -99,7 +100,7 @@ func (s Stat) divisor() float64 {
 	return float64(s.Count)
 }
 
-// check returns an error if a Stat from outside is impossible. A valid Stat can be merged and written.
+// check returns an error if s, which may come from a file, is impossible. A valid Stat can be merged and written.
 func (s Stat) check() error {
 	if s.Count < 0 || s.Count > countLimit {
 		return fmt.Errorf("count %d is out of range", s.Count)
@@ -118,8 +119,8 @@ func (s Stat) check() error {
 		return fmt.Errorf("weight %v is out of range", s.Weight)
 	}
 
-	// The sum is between min and max times the weight, up to rounding. The margin is far more than the error of 2^53
-	// additions in any order; its last term is for products that underflow.
+	// The sum must be between min and max times the weight, up to rounding. The margin is far larger than the error of
+	// 2^53 additions in any order; its last term is for products that underflow.
 	total := s.divisor()
 	slack := 1e-6*max(math.Abs(s.Min), math.Abs(s.Max))*total + 1e-300
 	if !(s.Sum >= s.Min*total-slack && s.Sum <= s.Max*total+slack) {
@@ -128,7 +129,8 @@ func (s Stat) check() error {
 	return nil
 }
 
-// MarshalJSON writes the list of count, weight, sum, min and max, bit for bit; [] if nothing was measured.
+// MarshalJSON writes the list of count, weight, sum, min and max without loss of precision, or [] if nothing was
+// measured.
 func (s Stat) MarshalJSON() ([]byte, error) {
 	if s.Count == 0 {
 		return []byte("[]"), nil
@@ -136,7 +138,7 @@ func (s Stat) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]float64{float64(s.Count), s.Weight, s.Sum, s.Min, s.Max})
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. An impossible Stat is an error and leaves s unchanged.
+// UnmarshalJSON reads the output of MarshalJSON. It returns an error and leaves s unchanged if the Stat is impossible.
 func (s *Stat) UnmarshalJSON(data []byte) error {
 	var list []float64
 	if err := json.Unmarshal(data, &list); err != nil {

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// The histogram has a bin per 0.1 point from 0 to 100, both included. A value belongs to the nearest bin.
+// The histogram has one bin per 0.1 percentage points, from 0 to 100 inclusive. A value is counted in the nearest bin.
 const (
 	binsPerPoint = 10
 	lastBin      = 100 * binsPerPoint
 )
 
-// Summary describes one column over every sample, in fixed memory: count, weight (seconds), mean, min, max, the share
-// of time at or above some thresholds and, for percentages, quantiles to 0.1 point. The zero value is an empty Summary
-// without thresholds and quantiles, ready to use.
+// Summary describes one column over all samples in a fixed amount of memory: count, weight (seconds), mean, min, max,
+// the share of time at or above some thresholds and, for percentages, quantiles to 0.1 points. The zero value is an
+// empty Summary without thresholds and quantiles, ready to use.
 type Summary struct {
 	all        Stat
-	thresholds []float64 // ascending, never changed: shared by clones
+	thresholds []float64 // ascending; never changed, because clones share them
 	above      []float64 // per threshold: weight of the values at or above it
 
 	// bins holds the weight of the values in each bin; nil without a histogram. Like above and all.Sum, it counts each
@@ -26,8 +26,8 @@ type Summary struct {
 	bins *[lastBin + 1]float64
 }
 
-// NewSummary returns an empty Summary that counts the time at or above each of the thresholds, given in any order. It
-// drops thresholds that are not finite.
+// NewSummary returns an empty Summary that counts the time at or above each of the thresholds, which may be in any
+// order. It drops thresholds that are not finite or beyond ±1e100.
 func NewSummary(thresholds ...float64) *Summary {
 	kept := slices.DeleteFunc(slices.Clone(thresholds), func(t float64) bool { return !inRange(t) })
 	slices.Sort(kept)
@@ -35,8 +35,8 @@ func NewSummary(thresholds ...float64) *Summary {
 	return &Summary{thresholds: kept, above: make([]float64, len(kept))}
 }
 
-// NewPercentSummary returns a Summary with a histogram from 0 to 100 (8 KB), for quantiles. Values outside count in the
-// first or the last bin.
+// NewPercentSummary returns a Summary with a histogram from 0 to 100 (8 KB), for quantiles. Values outside this range
+// are counted in the first or the last bin.
 func NewPercentSummary(thresholds ...float64) *Summary {
 	s := NewSummary(thresholds...)
 	s.bins = new([lastBin + 1]float64)
@@ -46,8 +46,8 @@ func NewPercentSummary(thresholds ...float64) *Summary {
 // SummaryOf returns a Summary of the values of a Stat, without thresholds or quantiles.
 func SummaryOf(s Stat) *Summary { return &Summary{all: s} }
 
-// Add adds a value that stands for weight seconds. It ignores unmeasured values, by the package's rules, and does not
-// allocate.
+// Add adds a value that covers weight seconds. It ignores values that were not measured according to the rules of the
+// package, and does not allocate.
 func (s *Summary) Add(value, weight float64) {
 	if !isMeasured(value, weight) {
 		return
@@ -73,7 +73,7 @@ func (s *Summary) Add(value, weight float64) {
 	}
 }
 
-// forget drops the counts of values without a weight: from the first positive weight on, only time counts.
+// forget drops the counts of values of weight 0. Once a value has a positive weight, only time counts.
 func (s *Summary) forget() {
 	clear(s.above)
 	if s.bins != nil {
@@ -81,7 +81,7 @@ func (s *Summary) forget() {
 	}
 }
 
-// bin returns the bin nearest to a value in range. float64() makes the rounding the same on every machine.
+// bin returns the bin nearest to a value. The conversion float64() makes the rounding the same on every machine.
 func bin(value float64) int {
 	switch {
 	case value <= 0:
@@ -92,9 +92,9 @@ func bin(value float64) int {
 	return int(float64(value*binsPerPoint) + 0.5)
 }
 
-// Merge adds the samples of o, as if they had been added to s. It is commutative and associative (count, min and max
-// exactly, sums up to rounding). An empty Summary of the same kind, or nil, changes nothing. Different thresholds, a
-// histogram in only one of the two, and sums out of range are errors that leave s unchanged.
+// Merge adds the samples of o as if they had been added to s. It is commutative and associative (count, min and max
+// exactly, sums up to rounding). An empty Summary of the same kind, or nil, changes nothing. Merge returns an error and
+// leaves s unchanged if the thresholds differ, only one of the two has a histogram, or a sum is out of range.
 func (s *Summary) Merge(o *Summary) error {
 	if o == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *Summary) Merge(o *Summary) error {
 	}
 	s.all.Merge(o.all)
 	if into && !from {
-		return nil // o's values stand for no time: they count only in all.Count, Min and Max
+		return nil // o's values cover no time, so they count only for all.Count, Min and Max
 	}
 
 	for i, w := range o.above {
@@ -173,7 +173,7 @@ func (s *Summary) Min() (value float64, ok bool) { return s.measured(s.all.Min) 
 // Max returns the largest measured value. It returns false if nothing was measured.
 func (s *Summary) Max() (value float64, ok bool) { return s.measured(s.all.Max) }
 
-// measured returns v and whether anything was measured. If not, the number is NaN.
+// measured returns v and true, or NaN and false if nothing was measured.
 func (s *Summary) measured(v float64) (float64, bool) {
 	if s.all.Count == 0 {
 		return math.NaN(), false
@@ -182,20 +182,20 @@ func (s *Summary) measured(v float64) (float64, bool) {
 }
 
 // Share returns the percentage, 0 to 100, of the measured time in which the value was at or above a threshold. It
-// returns false if nothing was measured or the Summary does not have that threshold.
+// returns NaN and false if nothing was measured or the Summary has no such threshold.
 func (s *Summary) Share(threshold float64) (percent float64, ok bool) {
 	i, found := slices.BinarySearch(s.thresholds, threshold)
 	if !found {
 		return math.NaN(), false
 	}
-	// Never above 100: rounding keeps order, so a sum of fewer terms, in the same order, is not larger.
+	// The result is never above 100: a rounded sum of fewer terms in the same order is never larger.
 	return s.measured(s.above[i] / s.all.divisor() * 100)
 }
 
-// Quantile returns the least value, to 0.1 point, such that the value was at or below it for a share q (0 to 1) of the
-// measured time: 0.5 is the median, 0 the exact minimum and 1 the exact maximum. It is never outside Min..Max. Values
-// outside 0..100 have no bins: a quantile among them is the nearer of 0 and 100, clamped to Min..Max. It returns false
-// if nothing was measured, the Summary has no histogram, or q is not a share.
+// Quantile returns the least number, to 0.1 points, that the value did not exceed for the share q (0 to 1) of the
+// measured time: q = 0.5 gives the median, 0 the exact minimum and 1 the exact maximum. The result is never outside
+// Min..Max. Values outside 0..100 have no bins, so a quantile among them is 0 or 100, whichever is nearer, clamped to
+// Min..Max. It returns NaN and false if nothing was measured, the Summary has no histogram, or q is not from 0 to 1.
 func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 	if s.bins == nil || s.all.Count == 0 || !(q >= 0 && q <= 1) {
 		return math.NaN(), false
@@ -207,7 +207,7 @@ func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 		return s.all.Max, true
 	}
 
-	// Sum the total in the order of the bins, so that the search below reaches it in spite of rounding.
+	// Compute the total in the order of the bins, so that the search below reaches it in spite of rounding.
 	var total, sum float64
 	for _, w := range s.bins {
 		total += w

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// summaryJSON is the JSON form of a Summary. Floats have the shortest form that reads back to the same bits.
+// summaryJSON is the JSON form of a Summary. Floats have the shortest form that is read back as the same bits.
 type summaryJSON struct {
 	Count      int64      `json:"count"`
 	Weight     float64    `json:"weight"`
@@ -16,11 +16,11 @@ type summaryJSON struct {
 	Max        *float64   `json:"max,omitempty"`
 	Thresholds []float64  `json:"thresholds,omitempty"`
 	Above      []float64  `json:"above,omitempty"`
-	Histogram  *histogram `json:"histogram,omitempty"` // missing without one, [] if empty
+	Histogram  *histogram `json:"histogram,omitempty"` // missing if the Summary has no histogram, [] if all bins are 0
 }
 
-// histogram is the JSON form of a Summary's bins: a pair [bin, weight] for each bin that is not 0, ascending. Bin 500
-// is 50.0.
+// histogram is the JSON form of a Summary's bins: a pair [bin, weight] for each bin with a weight above 0, in ascending
+// order. Bin 500 is the value 50.0.
 type histogram [][]float64
 
 // MarshalJSON writes the whole state: {"count":2,"weight":2,"sum":3,"min":1,"max":2}, with "thresholds" and the weight
@@ -43,9 +43,9 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON, bit for bit. An impossible Summary (a negative count, a mean outside
-// min..max, a share above 100, unsorted thresholds or bins) is an error and leaves s unchanged. Unknown keys are
-// ignored.
+// UnmarshalJSON reads the output of MarshalJSON without loss of precision. It returns an error and leaves s unchanged
+// if the Summary is impossible: a negative count, a mean outside min..max, a share above 100, unsorted thresholds or
+// bins. It ignores unknown keys.
 func (s *Summary) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil // as encoding/json expects
@@ -94,8 +94,8 @@ func (w summaryJSON) summary() (*Summary, error) {
 	return s, nil
 }
 
-// checkThresholds returns an error if the thresholds are impossible. The weight above them only falls from one
-// threshold to the next, and never exceeds the total: floating-point additions keep that order.
+// checkThresholds returns an error if the thresholds are impossible. The weight at or above a threshold cannot exceed
+// the total or the weight for the previous threshold, because floating-point addition preserves this order.
 func (s *Summary) checkThresholds() error {
 	if len(s.above) != len(s.thresholds) {
 		return fmt.Errorf("%d thresholds with %d weights", len(s.thresholds), len(s.above))

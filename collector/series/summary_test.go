@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// golden is perf.py's vector of five CPU means with perf.py's results.
+// golden is a vector of five CPU means from perf.py, for which perf.py's results are known.
 var golden = []float64{10, 20, 40, 79.9, 100}
 
 func TestSummary_EqualsPerfPy(t *testing.T) {
@@ -17,7 +17,7 @@ func TestSummary_EqualsPerfPy(t *testing.T) {
 	}
 	mean, _ := s.Mean()
 	if math.Abs(mean-49.98) > 1e-9 {
-		t.Errorf("mean %v, want 49.98", mean)
+		t.Errorf("mean = %v, want 49.98", mean)
 	}
 
 	for threshold, want := range map[float64]float64{99.95: 20, 80: 20, 40: 60, 20: 80} {
@@ -36,11 +36,11 @@ func TestSummary_EqualsPerfPy(t *testing.T) {
 		t.Errorf("Quantile(0.5) = %v, %v; want 40, true", v, ok)
 	}
 	if s.Count() != 5 || s.Weight() != 5 {
-		t.Errorf("count %d, weight %v; want 5, 5", s.Count(), s.Weight())
+		t.Errorf("count = %d, weight = %v; want 5, 5", s.Count(), s.Weight())
 	}
 }
 
-func TestSummary_HasNoValuesWithoutMeasurements(t *testing.T) {
+func TestSummary_ReturnsNaNWithoutMeasurements(t *testing.T) {
 	for _, s := range []*Summary{NewSummary(50), NewPercentSummary(50), {}} {
 		s.Add(math.NaN(), 1)
 		s.Add(math.Inf(1), 1)
@@ -55,27 +55,27 @@ func TestSummary_HasNoValuesWithoutMeasurements(t *testing.T) {
 		}
 		for name, f := range checks {
 			if v, ok := f(); ok || !math.IsNaN(v) {
-				t.Errorf("%s without measurements is %v, %v; want NaN, false", name, v, ok)
+				t.Errorf("%s without measurements = %v, %v; want NaN, false", name, v, ok)
 			}
 		}
 		if s.Count() != 0 || s.Weight() != 0 {
-			t.Errorf("without measurements: count %d, weight %v; want 0, 0", s.Count(), s.Weight())
+			t.Errorf("without measurements: count = %d, weight = %v; want 0, 0", s.Count(), s.Weight())
 		}
 		must(t, near(s.Stat(), empty()))
 	}
 }
 
-func TestSummary_ReportsFalseForUnknownNumbers(t *testing.T) {
+func TestSummary_ReturnsFalseForUnknownNumbers(t *testing.T) {
 	s, p := NewSummary(50), NewPercentSummary()
 	s.Add(1, 1)
 	p.Add(1, 1)
 	if _, ok := s.Quantile(0.5); ok {
-		t.Error("Quantile(0.5) = true without a histogram, want false")
+		t.Error("Quantile(0.5) returned true without a histogram, want false")
 	}
 
 	for _, threshold := range []float64{49, 51, math.NaN()} {
 		if _, ok := s.Share(threshold); ok {
-			t.Errorf("Share(%v) = true, want false: it is not a threshold", threshold)
+			t.Errorf("Share(%v) returned true without that threshold, want false", threshold)
 		}
 	}
 
@@ -90,15 +90,16 @@ func TestNewSummary_SortsThresholds(t *testing.T) {
 	given := []float64{80, 20, math.NaN(), 80, math.Inf(1), 40}
 	s := NewSummary(given...)
 	if !slices.Equal(s.thresholds, []float64{20, 40, 80}) {
-		t.Errorf("thresholds %v, want [20 40 80]", s.thresholds)
+		t.Errorf("thresholds = %v, want [20 40 80]", s.thresholds)
 	}
 	if given[0] != 80 {
-		t.Errorf("the caller's slice became %v, want it unchanged", given)
+		t.Errorf("NewSummary changed the caller's slice to %v", given)
 	}
 }
 
-// Values of weight 0 count for count, min and max; for the rest only while there is nothing else, in any order.
-func TestSummary_WeightZeroCountsOnlyWithoutWeights(t *testing.T) {
+// Values of weight 0 count for count, min and max. For the other statistics they count only if there are no other
+// values, in whatever order values are added.
+func TestSummary_WeightZeroCountsOnlyWithoutPositiveWeights(t *testing.T) {
 	only := NewPercentSummary(50)
 	only.Add(40, 0)
 	only.Add(60, 0)
@@ -133,8 +134,8 @@ func TestSummary_WeightZeroCountsOnlyWithoutWeights(t *testing.T) {
 	}
 }
 
-// The mean of a constant is that constant, although 0.1+0.1+… is not a multiple of 0.1; and no share exceeds 100.
-func TestSummary_StaysInRangeUnderRounding(t *testing.T) {
+// The mean of a constant is that constant, although 0.1+0.1+… is not a multiple of 0.1, and no share exceeds 100.
+func TestSummary_StaysInRangeDespiteRounding(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	parts := []*Summary{NewPercentSummary(0.1), NewPercentSummary(0.1), NewPercentSummary(0.1)}
 	for range 100000 {
@@ -147,12 +148,12 @@ func TestSummary_StaysInRangeUnderRounding(t *testing.T) {
 		share, _ := s.Share(0.1)
 		p50, _ := s.Quantile(0.5)
 		if mean != 0.1 || share != 100 || p50 != 0.1 {
-			t.Errorf("a constant 0.1 has mean %v, share %v, p50 %v; want 0.1, 100, 0.1", mean, share, p50)
+			t.Errorf("constant 0.1: mean %v, share %v, p50 %v; want 0.1, 100, 0.1", mean, share, p50)
 		}
 	}
 }
 
-func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
+func TestSummary_MatchesNaiveComputation(t *testing.T) {
 	for seed := range uint64(20) {
 		rows := samples(seed, 3000, 1, int(seed))
 		s := NewPercentSummary(20, 40, 80, 99.95)
@@ -171,13 +172,13 @@ func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
 				}
 			}
 			if got, ok := s.Share(threshold); math.Abs(got-100*above/total) > 1e-9 || !ok {
-				t.Errorf("seed %d: share at %v is %v, want %v", seed, threshold, got, 100*above/total)
+				t.Errorf("seed %d: Share(%v) = %v, want %v", seed, threshold, got, 100*above/total)
 			}
 		}
 	}
 }
 
-// Every quantile is within half a bin of the one found by sorting. Weights are whole seconds, so that sums are exact.
+// Every quantile is within half a bin of the quantile found by sorting. Weights are whole seconds, so sums are exact.
 func TestSummary_QuantilesAreWithinATenth(t *testing.T) {
 	type pair struct{ v, w float64 }
 	for seed := range uint64(20) {
@@ -188,7 +189,7 @@ func TestSummary_QuantilesAreWithinATenth(t *testing.T) {
 		for range 1 + rng.IntN(2000) {
 			p := pair{rng.Float64() * 100, float64(1 + rng.IntN(5))}
 			if seed%2 == 0 {
-				p.v = 100 * math.Pow(p.v/100, 8) // most of it near 0
+				p.v = 100 * math.Pow(p.v/100, 8) // most values are near 0
 			}
 			pairs, total = append(pairs, p), total+p.w
 			s.Add(p.v, p.w)
@@ -208,7 +209,7 @@ func TestSummary_QuantilesAreWithinATenth(t *testing.T) {
 				}
 			}
 			if got, ok := s.Quantile(q); !ok || math.Abs(got-want) > 0.05+1e-9 {
-				t.Errorf("seed %d: quantile %v of %d is %v, want %v", seed, q, len(pairs), got, want)
+				t.Errorf("seed %d: Quantile(%v) of %d values = %v, want %v", seed, q, len(pairs), got, want)
 			}
 		}
 	}
@@ -224,7 +225,7 @@ func TestSummary_BinsHoldNearestTenth(t *testing.T) {
 		}
 	}
 
-	for i := range lastBin + 1 { // psutil's values have one decimal: each has its own bin
+	for i := range lastBin + 1 { // psutil's values have one decimal, so each has its own bin
 		if got := bin(float64(i) / 10); got != i {
 			t.Errorf("bin(%v) = %d, want %d", float64(i)/10, got, i)
 		}
@@ -233,22 +234,22 @@ func TestSummary_BinsHoldNearestTenth(t *testing.T) {
 	s := NewPercentSummary()
 	s.Add(49.98, 1)
 	if p, _ := s.Quantile(0.99); p != 49.98 {
-		t.Errorf("p99 of 49.98 is %v, want 49.98", p)
+		t.Errorf("p99 of 49.98 = %v, want 49.98", p)
 	}
 	s.Add(300, 1)
 	s.Add(-2, 1)
 	if lo, _ := s.Quantile(0); lo != -2 {
-		t.Errorf("quantile 0 is %v, want the minimum -2", lo)
+		t.Errorf("Quantile(0) = %v, want the minimum -2", lo)
 	}
 	if hi, _ := s.Quantile(1); hi != 300 {
-		t.Errorf("quantile 1 is %v, want the maximum 300", hi)
+		t.Errorf("Quantile(1) = %v, want the maximum 300", hi)
 	}
 	if p, _ := s.Quantile(0.99); p != 100 {
-		t.Errorf("p99 among values above 100 is %v, want 100", p)
+		t.Errorf("p99 of values above 100 = %v, want 100", p)
 	}
 }
 
-// alike compares Summaries by the laws of Merge: count, min and max exactly, sums up to rounding.
+// alike fails the test unless a and b are equal as Merge promises: count, min and max exactly, sums up to rounding.
 func alike(t *testing.T, law string, a, b *Summary) {
 	t.Helper()
 	if err := near(a.Stat(), b.Stat()); err != nil {
@@ -257,13 +258,13 @@ func alike(t *testing.T, law string, a, b *Summary) {
 
 	for i := range a.above {
 		if math.Abs(a.above[i]-b.above[i]) > 1e-9*b.all.divisor() {
-			t.Errorf("%s: weights above thresholds %v, want %v", law, a.above, b.above)
+			t.Errorf("merge law %s: weights above thresholds = %v, want %v", law, a.above, b.above)
 		}
 	}
 
 	for i := range a.bins {
 		if math.Abs(a.bins[i]-b.bins[i]) > 1e-9*b.all.divisor() {
-			t.Errorf("%s: bin %d has %v, want %v", law, i, a.bins[i], b.bins[i])
+			t.Errorf("merge law %s: bin %d has weight %v, want %v", law, i, a.bins[i], b.bins[i])
 		}
 	}
 }
@@ -287,7 +288,7 @@ func TestSummary_MergeIsCommutativeAndAssociative(t *testing.T) {
 			s := NewPercentSummary(20, 80)
 			for _, r := range samples(seed*10+uint64(part), rng.IntN(200), 1, 30) {
 				if rng.IntN(3) == part && seed%3 == 0 || seed%5 == uint64(part) {
-					r.weights[0] = 0 // parts that stand for no time
+					r.weights[0] = 0 // a value that covers no time
 				}
 				rows = append(rows, r)
 				s.Add(r.values[0], r.weights[0])
@@ -301,13 +302,13 @@ func TestSummary_MergeIsCommutativeAndAssociative(t *testing.T) {
 		alike(t, "associative", merged(t, merged(t, a, b), c), merged(t, a, merged(t, b, c)))
 		if !sameSummary(merged(t, a, NewPercentSummary(20, 80)), merged(t, NewPercentSummary(20, 80), a)) ||
 			!sameSummary(merged(t, a), a) {
-			t.Errorf("seed %d: a merge with an empty Summary changed %+v", seed, a.Stat())
+			t.Errorf("seed %d: merging %+v with an empty Summary changed it", seed, a.Stat())
 		}
 		must(t, near(all.Stat(), naive(rows, 0)))
 	}
 }
 
-func TestSummary_MergeRefusesOtherKinds(t *testing.T) {
+func TestSummary_MergeRefusesIncompatibleSummaries(t *testing.T) {
 	s := NewPercentSummary(20, 80)
 	s.Add(50, 1)
 	before := s.Clone()
@@ -316,11 +317,11 @@ func TestSummary_MergeRefusesOtherKinds(t *testing.T) {
 	big.all.Count = countLimit
 	bigger.all = Stat{Count: 1, Weight: 1.1e150}
 	for name, o := range map[string]*Summary{
-		"other threshold":   NewPercentSummary(20, 81),
-		"fewer thresholds":  NewPercentSummary(20),
-		"no histogram":      NewSummary(20, 80),
-		"count past sense":  big,
-		"weight past sense": bigger,
+		"other threshold":  NewPercentSummary(20, 81),
+		"fewer thresholds": NewPercentSummary(20),
+		"no histogram":     NewSummary(20, 80),
+		"count too large":  big,
+		"weight too large": bigger,
 	} {
 		if err := s.Merge(o); err == nil {
 			t.Errorf("%s: Merge returned nil, want an error", name)
@@ -333,7 +334,7 @@ func TestSummary_MergeRefusesOtherKinds(t *testing.T) {
 	}
 	must(t, s.Merge(s))
 	if mean, _ := s.Mean(); s.Count() != 2 || mean != 50 {
-		t.Errorf("merged with itself: count %d, mean %v; want 2, 50", s.Count(), mean)
+		t.Errorf("merged with itself: count = %d, mean = %v; want 2, 50", s.Count(), mean)
 	}
 }
 
@@ -345,12 +346,12 @@ func TestSummary_CloneIsIndependent(t *testing.T) {
 	s.Add(90, 1)
 	s.Add(10, 5)
 	if !sameSummary(c, before) {
-		t.Errorf("the clone changed with the original from %+v to %+v", before.Stat(), c.Stat())
+		t.Errorf("a change of the original changed the clone from %+v to %+v", before.Stat(), c.Stat())
 	}
 }
 
-// Samples of any size add up without overflow, and the result can be written and read.
-func TestSummary_ExtremesStayFinite(t *testing.T) {
+// Extreme values add up without overflow, and the result can be written and read back.
+func TestSummary_SumsOfExtremeValuesStayFinite(t *testing.T) {
 	s := NewPercentSummary(0)
 	r := NewRing(2, 1)
 	for i, v := range []float64{1e100, -1e100, 1e-300, 5e-324, 0, math.Copysign(0, -1), 1e100} {
@@ -362,7 +363,7 @@ func TestSummary_ExtremesStayFinite(t *testing.T) {
 			var back Summary
 			must(t, back.UnmarshalJSON(data))
 			if !sameSummary(s, &back) {
-				t.Fatalf("value %d: %s is read as a different Summary: %+v, want %+v", i, data, back.Stat(), s.Stat())
+				t.Fatalf("value %d: read %s as %+v, want %+v", i, data, back.Stat(), s.Stat())
 			}
 			_, err = RestoreRing(2, 1, r.Stride(), r.Count(), saved(r))
 			must(t, err)

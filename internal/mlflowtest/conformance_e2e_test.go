@@ -38,7 +38,7 @@ func TestE2E_Fake_IsAsStrictAsTheRealServers(t *testing.T) {
 	t.Logf("%d rows", len(rows))
 }
 
-// startAtOnce starts servers of the pool together, because each takes seconds.
+// startAtOnce starts servers of the pool concurrently, because starting a server takes seconds.
 func startAtOnce(t *testing.T, servers ...Options) {
 	t.Helper()
 	for _, o := range servers {
@@ -68,13 +68,13 @@ func compareRow(t *testing.T, r row, names []string, got []outcome) {
 		case other == "" && o.effect != got[0].effect:
 			t.Errorf("effects differ: %s:\n%s\n%s:\n%s", names[0], got[0].effect, names[i+1], o.effect)
 		case other != "" && r.why == "":
-			t.Errorf("%s responds %q, the fake %q: the row lacks the reason", names[i+1], other, r.want)
+			t.Errorf("%s responded %q, the fake %q: the row needs a reason in why", names[i+1], other, r.want)
 		case other != "" && o.answer != other:
 			t.Errorf("%s responded %q, want %q: %s", names[i+1], o.answer, other, o.effect)
 		}
 	}
 	if got[1].answer != got[2].answer {
-		t.Logf("3.x answers %q, 2.x %q", got[1].answer, got[2].answer)
+		t.Logf("3.x responded %q, 2.x responded %q", got[1].answer, got[2].answer)
 	} else if got[1].effect != got[2].effect {
 		t.Logf("3.x:\n%s\n2.x:\n%s", got[1].effect, got[2].effect)
 	}

@@ -15,24 +15,26 @@ import (
 )
 
 // A row is a request that must have the same outcome on the Fake and on the real servers. A request is "METHOD path
-// body". In it {run} is replaced by a new run, {gone} by a new deleted one, and {long:N} by N letters.
+// body". In a request, {run} is replaced with the ID of a new run, {gone} with the ID of a new run that is deleted, and
+// {long:N} with N letters.
 type row struct {
 	name    string
-	before  []string // earlier requests; their outcomes do not matter
+	before  []string // earlier requests; their outcomes are ignored
 	request string
-	kind    string // Content-Type; "": application/json, "-": none
+	kind    string // Content-Type; "" means application/json, "-" none
 	want    string // status and error code
-	// real3 and real2 are the responses of the real servers if they differ. why is the reason for the Fake's.
+	// real3 and real2 are the responses of the real servers if they differ from want. why is the reason for the
+	// difference.
 	real3, real2, why string
-	// cut allows the real servers to close the connection instead. Whether the client still reads the response is then
-	// random.
+	// cut allows the real servers to close the connection instead. In that case, the client may or may not read the
+	// response.
 	cut bool
 }
 
 // An outcome is the result of a request.
 type outcome struct {
 	answer string // status and error code
-	effect string // the response and the run after it, without random values
+	effect string // the response and the resulting run, without random values
 }
 
 // A client sends the requests of rows to one server.
@@ -40,7 +42,7 @@ type client struct {
 	t    *testing.T
 	url  string
 	http *http.Client
-	ids  map[string]string // run IDs and their names in an effect
+	ids  map[string]string // names of run IDs in an effect
 }
 
 func newClient(t *testing.T, url string) *client {
@@ -72,7 +74,7 @@ func (c *client) perform(r row) outcome {
 	}
 	status, body := c.send(fill(r.request), r.kind)
 	o := outcome{answer: answer(status, body)}
-	if status < 300 { // texts of errors are not compared
+	if status < 300 { // error messages are not compared
 		o.effect = c.normal(body)
 	}
 	if run != "" {
@@ -88,7 +90,7 @@ func answer(status int, body []byte) string {
 	var e struct {
 		Code string `json:"error_code"`
 	}
-	_ = json.Unmarshal(body, &e) // it may be HTML
+	_ = json.Unmarshal(body, &e) // the body may be HTML
 	return strings.TrimSpace(fmt.Sprint(status, " ", e.Code))
 }
 
@@ -149,7 +151,7 @@ func (c *client) state(run string) string {
 		}
 	}
 	_ = json.Unmarshal(body, &answer)
-	if m := answer.Run.Data.Metrics; len(m) < 20 { // not a thousand requests
+	if m := answer.Run.Data.Metrics; len(m) < 20 { // otherwise there would be a thousand requests
 		slices.SortFunc(m, func(a, b struct{ Key string }) int { return strings.Compare(a.Key, b.Key) })
 		for _, metric := range m {
 			_, body := c.send("GET metrics/get-history?max_results=1000&run_id="+run+"&metric_key="+url.QueryEscape(
@@ -160,7 +162,7 @@ func (c *client) state(run string) string {
 	return text
 }
 
-// chance has the keys with random values, and those that only one version has.
+// chance lists the keys with random values, and the keys that only one version has.
 var chance = []string{"creation_time", "last_update_time", "message", "run_uuid", "inputs", "outputs",
 	"trace_location", "workspace",
 	"next_page_token", "error_code", "effective_trace_archival_retention"}
@@ -246,42 +248,42 @@ const (
 	cAPI      = "/api/2.0/mlflow-artifacts/artifacts"
 	cUpload   = "POST /ajax-api/2.0/mlflow/upload-artifact?"
 	onWindows = "servers on Windows and before 2.16 refuse a colon"
-	silently  = "the real ones store a wrong point without a word"
-	unknown   = "servers in other languages refuse fields that they don't know"
-	whole     = "2.x has no pages here and answers with the whole history"
-	fileStore = "a store that keeps each key in a file fails"
+	silently  = "the real servers silently store a wrong point"
+	unknown   = "servers in other languages refuse unknown fields"
+	whole     = "2.x has no pages here and responds with the whole history"
+	fileStore = "a store that keeps each key in a file would fail"
 )
 
 var experimentRows = []row{
 	{name: "create an experiment", request: `POST experiments/create {"name":"one"}`, want: ok},
-	{name: "create it again", request: `POST experiments/create {"name":"one"}`, want: exists},
+	{name: "create an existing experiment", request: `POST experiments/create {"name":"one"}`, want: exists},
 	{name: "experiment without a name", request: `POST experiments/create {}`, want: badValue},
 	{name: "experiment with an empty name", request: `POST experiments/create {"name":""}`, want: badValue},
-	{name: "experiment name of 500", request: `POST experiments/create {"name":"{long:500}"}`, want: ok},
-	{name: "experiment name of 501", request: `POST experiments/create {"name":"{long:501}"}`, want: badValue},
-	{name: "experiment with any characters", request: `POST experiments/create {"name":"é (b)/%'\" ü"}`, want: ok},
-	{name: "by name", request: `GET experiments/get-by-name?experiment_name=one`, want: ok},
-	{name: "by a name that is not there", request: `GET experiments/get-by-name?experiment_name=two`, want: noSuch},
-	{name: "by no name", request: `GET experiments/get-by-name`, want: badValue},
-	{name: "experiment by id", request: `GET experiments/get?experiment_id=1`, want: ok},
-	{name: "experiment by an id that is not there", request: `GET experiments/get?experiment_id=999`, want: noSuch},
-	{name: "experiment by an id that is none", request: `GET experiments/get?experiment_id=x`, want: badValue,
-		real2: noSuch, why: "as 3.x"},
-	{name: "create one to delete", request: `POST experiments/create {"name":"deleted"}`, want: ok},
-	{name: "delete it", request: `POST experiments/delete {"experiment_id":"4"}`, want: ok},
-	{name: "delete it again", request: `POST experiments/delete {"experiment_id":"4"}`, want: noSuch},
-	{name: "deleted, by name", request: `GET experiments/get-by-name?experiment_name=deleted`, want: ok},
-	{name: "deleted, it owns its name", request: `POST experiments/create {"name":"deleted"}`, want: exists},
-	{name: "deleted, a run in it", request: `POST runs/create {"experiment_id":"4","run_name":"r"}`, want: badValue},
+	{name: "experiment name of 500 characters", request: `POST experiments/create {"name":"{long:500}"}`, want: ok},
+	{name: "experiment name of 501 characters", request: `POST experiments/create {"name":"{long:501}"}`, want: badValue},
+	{name: "experiment name with special characters", request: `POST experiments/create {"name":"é (b)/%'\" ü"}`, want: ok},
+	{name: "experiment by name", request: `GET experiments/get-by-name?experiment_name=one`, want: ok},
+	{name: "experiment by a name that does not exist", request: `GET experiments/get-by-name?experiment_name=two`, want: noSuch},
+	{name: "experiment by name without a name", request: `GET experiments/get-by-name`, want: badValue},
+	{name: "experiment by ID", request: `GET experiments/get?experiment_id=1`, want: ok},
+	{name: "experiment by an ID that does not exist", request: `GET experiments/get?experiment_id=999`, want: noSuch},
+	{name: "experiment by an invalid ID", request: `GET experiments/get?experiment_id=x`, want: badValue,
+		real2: noSuch, why: "like 3.x"},
+	{name: "create an experiment to delete", request: `POST experiments/create {"name":"deleted"}`, want: ok},
+	{name: "delete an experiment", request: `POST experiments/delete {"experiment_id":"4"}`, want: ok},
+	{name: "delete a deleted experiment", request: `POST experiments/delete {"experiment_id":"4"}`, want: noSuch},
+	{name: "deleted experiment by name", request: `GET experiments/get-by-name?experiment_name=deleted`, want: ok},
+	{name: "create an experiment with the name of a deleted one", request: `POST experiments/create {"name":"deleted"}`, want: exists},
+	{name: "run in a deleted experiment", request: `POST runs/create {"experiment_id":"4","run_name":"r"}`, want: badValue},
 	{name: "active experiments", request: `POST experiments/search {"max_results":10}`, want: ok},
-	{name: "restore it", request: `POST experiments/restore {"experiment_id":"4"}`, want: ok},
-	{name: "a page of experiments", request: `POST experiments/search {"max_results":2}`, want: ok},
-	{name: "experiments, the second page",
+	{name: "restore an experiment", request: `POST experiments/restore {"experiment_id":"4"}`, want: ok},
+	{name: "first page of experiments", request: `POST experiments/search {"max_results":2}`, want: ok},
+	{name: "second page of experiments",
 		request: `POST experiments/search {"max_results":9,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok},
-	{name: "experiments, a bad token", request: `POST experiments/search {"max_results":9,"page_token":"x"}`,
+	{name: "experiments with an invalid token", request: `POST experiments/search {"max_results":9,"page_token":"x"}`,
 		want: badValue},
-	{name: "experiments, no size of a page", request: `POST experiments/search {}`, want: badValue},
-	{name: "experiments, a page too large", request: `POST experiments/search {"max_results":50001}`,
+	{name: "experiments without a page size", request: `POST experiments/search {}`, want: badValue},
+	{name: "experiments with a page size that is too large", request: `POST experiments/search {"max_results":50001}`,
 		want: badValue},
 }
 
@@ -290,62 +292,62 @@ func runRows() []row {
 		{name: "create a run",
 			request: `POST runs/create {"experiment_id":"1","run_name":"n","user_id":"me",` +
 				`"start_time":1234567890123,"tags":[{"key":"k","value":"v"}]}`, want: ok},
-		{name: "run in no experiment", request: `POST runs/create {"run_name":"n"}`, want: "400 BAD_REQUEST"},
-		{name: "run in an experiment that is not there",
+		{name: "run without an experiment", request: `POST runs/create {"run_name":"n"}`, want: "400 BAD_REQUEST"},
+		{name: "run in an experiment that does not exist",
 			request: `POST runs/create {"experiment_id":"999","run_name":"n"}`, want: noSuch},
-		{name: "run in an experiment with a bad id",
+		{name: "run in an experiment with an invalid ID",
 			request: `POST runs/create {"experiment_id":"x","run_name":"n"}`,
 			want:    badValue,
 			real2:   noSuch,
-			why:     "as 3.x"},
-		{name: "run with a start in a string",
+			why:     "like 3.x"},
+		{name: "run with a start time in a string",
 			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":"77"}`, want: ok},
-		{name: "run with a start in fractions",
+		{name: "run with a fractional start time",
 			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":1.5}`,
 			want:    badValue,
 			real3:   ok,
 			real2:   ok,
 			why:     silently},
-		{name: "run with a field of its own",
+		{name: "run with an unknown field",
 			request: `POST runs/create {"experiment_id":"1","run_name":"n","color":"red"}`,
 			want:    badValue,
 			real3:   ok,
 			real2:   ok,
 			why:     unknown},
-		{name: "run with a bad tag",
+		{name: "run with an invalid tag",
 			request: `POST runs/create {"experiment_id":"1","run_name":"n","tags":[{"key":"a//b","value":"v"}]}`,
 			want:    badValue,
-			real3:   ok, real2: ok, why: "only SQL stores take any tag here, and cannot change it later"},
+			real3:   ok, real2: ok, why: "only SQL stores accept any tag here, and they cannot change it later"},
 		{name: "no content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`, kind: "-",
 			want: badValue},
-		{name: "another content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`,
+		{name: "wrong content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`,
 			kind: "text/plain", want: badValue},
 		{name: "content type with a charset", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`,
 			kind: "application/json; charset=utf-8", want: ok},
-		{name: "half of a body", request: `POST runs/create {"experiment_id":"1",`, want: badValue,
-			real3: "400 BAD_REQUEST", real2: "400 BAD_REQUEST", why: "they take it for an empty one"},
+		{name: "body cut off", request: `POST runs/create {"experiment_id":"1",`, want: badValue,
+			real3: "400 BAD_REQUEST", real2: "400 BAD_REQUEST", why: "they treat it as an empty body"},
 		{name: "get a run", request: `GET runs/get?run_id={run}`, want: ok},
 		{name: "get a deleted run", request: `GET runs/get?run_id={gone}`, want: ok},
-		{name: "get no run", request: `GET runs/get`, want: badValue},
-		{name: "get a run that is not there", request: `GET runs/get?run_id=0123456789abcdef0123456789abcdef`,
+		{name: "get a run without an ID", request: `GET runs/get`, want: badValue},
+		{name: "get a run that does not exist", request: `GET runs/get?run_id=0123456789abcdef0123456789abcdef`,
 			want: noSuch},
 		{name: "end a run", request: `POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`,
 			want: ok},
-		{name: "go on with a run",
+		{name: "resume a run",
 			before:  []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
 			request: `POST runs/update {"run_id":"{run}","status":"RUNNING"}`, want: ok},
-		{name: "update nothing", request: `POST runs/update {"run_id":"{run}"}`, want: ok},
-		{name: "end a run in a bad way", request: `POST runs/update {"run_id":"{run}","status":"DONE"}`,
-			want: badValue, real3: ok, real2: ok, why: "they overlook it"},
+		{name: "update a run without changes", request: `POST runs/update {"run_id":"{run}"}`, want: ok},
+		{name: "update a run with an invalid status", request: `POST runs/update {"run_id":"{run}","status":"DONE"}`,
+			want: badValue, real3: ok, real2: ok, why: "they ignore it"},
 		{name: "update a deleted run", request: `POST runs/update {"run_id":"{gone}","status":"FINISHED"}`,
 			want: badValue},
-		{name: "update no run", request: `POST runs/update {"status":"FINISHED"}`, want: badValue},
-		{name: "update a run that is not there",
+		{name: "update a run without an ID", request: `POST runs/update {"status":"FINISHED"}`, want: badValue},
+		{name: "update a run that does not exist",
 			request: `POST runs/update {"run_id":"0123456789abcdef0123456789abcdef","status":"FINISHED"}`,
 			want:    noSuch},
 		{name: "delete a run", request: `POST runs/delete {"run_id":"{run}"}`, want: ok},
 		{name: "delete a deleted run", request: `POST runs/delete {"run_id":"{gone}"}`, want: ok},
-		{name: "delete a run that is not there",
+		{name: "delete a run that does not exist",
 			request: `POST runs/delete {"run_id":"0123456789abcdef0123456789abcdef"}`, want: noSuch},
 	}
 	for _, status := range []string{"RUNNING", "SCHEDULED", "FAILED", "KILLED"} {
@@ -355,7 +357,7 @@ func runRows() []row {
 	return rows
 }
 
-// metrics and tags return n different ones.
+// metrics returns n different metrics, and tags n different tags.
 func metrics(n int) string {
 	return items(n, `{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,"step":1}`)
 }
@@ -399,12 +401,12 @@ func batchRows() []row {
 	return append(rows,
 		row{name: "key with a colon", request: log("a:b"), want: badValue, real3: ok, real2: ok, why: onWindows},
 		row{name: "key with a newline", request: log("a\n"), want: badValue, real3: ok, real2: ok,
-			why: "their expression overlooks a last newline"},
+			why: "their regular expression accepts a trailing newline"},
 		row{name: "an empty key", request: log(""), want: badValue},
-		knownRow("100 metrics of which the last is there", 100, 99),
-		knownRow("101 metrics of which the last is there", 101, 100),
-		knownRow("101 metrics of which the first is there", 101, 0),
-		knownRow("350 metrics of which one in the middle is there", 350, 201),
+		knownRow("100 metrics, the last already stored", 100, 99),
+		knownRow("101 metrics, the last already stored", 101, 100),
+		knownRow("101 metrics, the first already stored", 101, 0),
+		knownRow("350 metrics, one in the middle already stored", 350, 201),
 		row{name: "a metric in the folder of another",
 			request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b","value":1,"timestamp":1},` +
 				`{"key":"a/b/c","value":1,"timestamp":1}]}`,
@@ -420,7 +422,7 @@ func knownRow(name string, n, known int) row {
 			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,`+
 				`"step":1}]}`, known)}
 	if n > maxDeduplicated {
-		r.want, r.real3, r.why = "400 BAD_REQUEST", ok, "later 3.x sort out what they have"
+		r.want, r.real3, r.why = "400 BAD_REQUEST", ok, "later 3.x versions remove points that they have"
 	}
 	return r
 }
@@ -451,39 +453,39 @@ var pointRows = []row{
 	point("the largest value", ok, `"key":"m","value":1.7976931348623157e308,"timestamp":1`),
 	point("the smallest value", ok, `"key":"m","value":5e-324,"timestamp":1`),
 	point("zeros", ok, `"key":"m","value":0,"timestamp":0,"step":0`),
-	point("no key", badValue, `"value":1,"timestamp":1`),
-	point("no value", badValue, `"key":"m","timestamp":1`),
-	point("null for a value", badValue, `"key":"m","value":null,"timestamp":1`),
-	point("no timestamp", badValue, `"key":"m","value":1`),
+	point("point without a key", badValue, `"value":1,"timestamp":1`),
+	point("point without a value", badValue, `"key":"m","timestamp":1`),
+	point("point with a null value", badValue, `"key":"m","value":null,"timestamp":1`),
+	point("point without a timestamp", badValue, `"key":"m","value":1`),
 	point("a negative timestamp", badValue, `"key":"m","value":1,"timestamp":-1`),
-	wrong("a timestamp in fractions", `"key":"m","value":1,"timestamp":5.5`),
-	wrong("a step in fractions", `"key":"m","value":1,"timestamp":5,"step":1.5`),
+	wrong("a fractional timestamp", `"key":"m","value":1,"timestamp":5.5`),
+	wrong("a fractional step", `"key":"m","value":1,"timestamp":5,"step":1.5`),
 	wrong("a step beyond 64 bits", `"key":"m","value":1,"timestamp":5,"step":9223372036854775808`),
 	wrong("NaN", `"key":"m","value":NaN,"timestamp":5`),
 	wrong("Infinity", `"key":"m","value":Infinity,"timestamp":5`),
 	wrong("1e400", `"key":"m","value":1e400,"timestamp":5`),
 	wrong("NaN in a string", `"key":"m","value":"NaN","timestamp":5`),
 	wrong("Infinity in a string", `"key":"m","value":"Infinity","timestamp":5`),
-	wrong("a value of true", `"key":"m","value":true,"timestamp":5`),
-	wrong("a field of its own", `"key":"m","value":1,"timestamp":5,"color":"red"`),
-	{name: "the same point twice",
+	wrong("a boolean value", `"key":"m","value":true,"timestamp":5`),
+	wrong("an unknown field", `"key":"m","value":1,"timestamp":5,"color":"red"`),
+	{name: "a point that is already stored",
 		before: []string{
 			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1}]}`},
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},` +
 			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the same point twice in a batch",
+	{name: "the same point twice in one batch",
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},` +
 			`{"key":"m","value":1,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the latest by step",
+	{name: "latest point by step",
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},` +
 			`{"key":"m","value":2,"timestamp":1,"step":2}]}`, want: ok},
-	{name: "the latest by time",
+	{name: "latest point by time",
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},` +
 			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the latest by value",
+	{name: "latest point by value",
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":3,"timestamp":1,"step":1},` +
 			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the latest in two batches",
+	{name: "latest point of two batches",
 		before: []string{
 			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":5,"timestamp":5,"step":5}]}`},
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":4,"timestamp":4,"step":4}]}`,
@@ -491,43 +493,43 @@ var pointRows = []row{
 	{name: "a batch for a deleted run",
 		request: `POST runs/log-batch {"run_id":"{gone}","metrics":[{"key":"m","value":1,"timestamp":1}]}`,
 		want:    badValue},
-	{name: "a batch for no run", request: `POST runs/log-batch {"metrics":[{"key":"m","value":1,"timestamp":1}]}`,
+	{name: "a batch without a run ID", request: `POST runs/log-batch {"metrics":[{"key":"m","value":1,"timestamp":1}]}`,
 		want: badValue},
-	{name: "a batch for a run that is not there",
+	{name: "a batch for a run that does not exist",
 		request: `POST runs/log-batch {"run_id":"0123456789abcdef0123456789abcdef","metrics":[{"key":"m",` +
 			`"value":1,"timestamp":1}]}`, want: noSuch},
 	{name: "a batch for an ended run",
 		before:  []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1}]}`, want: ok},
 	{name: "a batch that is a list", request: `POST runs/log-batch []`, want: badValue, real3: "500", real2: "500",
-		why: "it is the client's mistake"},
-	{name: "half of a batch", request: `POST runs/log-batch {"run_id":"{run}","metrics":[`, want: badValue,
-		real3: "500", real2: "500", why: "a request that was cut off is the client's"},
+		why: "it is an error of the client"},
+	{name: "batch cut off", request: `POST runs/log-batch {"run_id":"{run}","metrics":[`, want: badValue,
+		real3: "500", real2: "500", why: "a request that is cut off is an error of the client"},
 }
 
 var tagRows = []row{
 	{name: "a tag", request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`, want: ok},
-	{name: "a tag, again", before: []string{`POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`},
+	{name: "a tag with a new value", before: []string{`POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`},
 		request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"w"}`, want: ok},
 	{name: "a tag without a value", request: `POST runs/set-tag {"run_id":"{run}","key":"k"}`, want: ok},
-	{name: "a tag has no key", request: `POST runs/set-tag {"run_id":"{run}","value":"v"}`, want: badValue},
-	{name: "a tag with a bad key", request: `POST runs/set-tag {"run_id":"{run}","key":"a//b","value":"v"}`,
+	{name: "a tag without a key", request: `POST runs/set-tag {"run_id":"{run}","value":"v"}`, want: badValue},
+	{name: "a tag with an invalid key", request: `POST runs/set-tag {"run_id":"{run}","key":"a//b","value":"v"}`,
 		want: badValue},
 	{name: "a tag of a deleted run", request: `POST runs/set-tag {"run_id":"{gone}","key":"k","value":"v"}`,
 		want: badValue},
-	{name: "a tag of no run", request: `POST runs/set-tag {"key":"k","value":"v"}`, want: badValue},
-	{name: "a tag of 8000",
+	{name: "a tag without a run ID", request: `POST runs/set-tag {"key":"k","value":"v"}`, want: badValue},
+	{name: "a tag value of 8000 characters",
 		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8000}"}]}`, want: ok},
-	{name: "a tag of 8001",
+	{name: "a tag value of 8001 characters",
 		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8001}"}]}`, want: ok},
-	{name: "a tag that is the name",
+	{name: "the tag with the run's name",
 		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"mlflow.runName","value":"new"}]}`, want: ok},
 	{name: "a tag twice in a batch",
 		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"v"},{"key":"k","value":"w"}]}`,
 		want:    ok},
 }
 
-// five creates a run with five points.
+// five holds requests that log five points to a run.
 var five = []string{
 	`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b.c","value":5,"timestamp":5,"step":1},` +
 		`{"key":"a/b.c","value":4,"timestamp":4,"step":2},` +
@@ -544,20 +546,20 @@ var historyRows = []row{
 		request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiAyfQ==", want: ok, real2: ok, why: whole},
 	{name: "the last page of a history", before: five,
 		request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiA0fQ==", want: ok, real2: ok, why: whole},
-	{name: "a page that is just full", before: five, request: historyOf + "&max_results=5", want: ok},
-	{name: "a history without a size", before: five, request: historyOf, want: ok, real3: ok, real2: ok,
-		why: "3.10 answers with no point and a token, others with all"},
-	{name: "a history with a bad token", before: five, request: historyOf + "&max_results=2&page_token=x",
+	{name: "a full page without a next page", before: five, request: historyOf + "&max_results=5", want: ok},
+	{name: "a history without a page size", before: five, request: historyOf, want: ok, real3: ok, real2: ok,
+		why: "3.10 responds with no points and a token, others with all points"},
+	{name: "a history with an invalid token", before: five, request: historyOf + "&max_results=2&page_token=x",
 		want: badValue, real2: ok, why: whole},
-	{name: "a history of less than nothing", before: five, request: historyOf + "&max_results=-1", want: badValue,
+	{name: "a history with a negative page size", before: five, request: historyOf + "&max_results=-1", want: badValue,
 		real2: ok, why: whole},
 	{name: "the history of another key", before: five,
 		request: "GET metrics/get-history?run_id={run}&metric_key=other&max_results=10", want: ok},
-	{name: "the history of no key", request: "GET metrics/get-history?run_id={run}&max_results=10", want: badValue},
+	{name: "a history without a key", request: "GET metrics/get-history?run_id={run}&max_results=10", want: badValue},
 	{name: "the history of a deleted run",
 		request: "GET metrics/get-history?run_id={gone}&metric_key=m&max_results=10", want: ok},
-	{name: "the history of no run", request: "GET metrics/get-history?metric_key=m&max_results=10", want: badValue},
-	{name: "the history of a run that is not there",
+	{name: "a history without a run ID", request: "GET metrics/get-history?metric_key=m&max_results=10", want: badValue},
+	{name: "the history of a run that does not exist",
 		request: "GET metrics/get-history?run_id=0123456789abcdef0123456789abcdef&metric_key=m&max_results=10",
 		want:    ok},
 }
@@ -579,45 +581,45 @@ var searchRows = []row{
 				`"tags":[{"key":"perfagent.run_id","value":"x"},{"key":"k","value":"it's"}]}`,
 			`POST runs/create {"experiment_id":"2","run_name":"two","start_time":200,` +
 				`"tags":[{"key":"perfagent.run_id","value":"y"}]}`}},
-	search("all", ok, "", ""),
-	search("all, upwards", ok, "", upwards),
+	search("all runs", ok, "", ""),
+	search("all runs, earliest first", ok, "", upwards),
 	search("a tag", ok, "tags.`perfagent.run_id` = 'x'", upwards),
-	search("a tag that is nowhere", ok, "tags.`nowhere` = 'x'", upwards),
+	search("a tag that no run has", ok, "tags.`nowhere` = 'x'", upwards),
 	search("a tag and a time", ok, "tags.`perfagent.run_id` = 'x' and attributes.start_time >= 200",
 		upwards),
 	search("a page of one", ok, "", upwards+`,"max_results":1`),
 	search("the next page", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAxfQ=="`),
 	{name: "the last page", request: `POST runs/search {"experiment_ids":["2"]` + upwards +
 		`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok,
-		real3: ok, why: "2.x gives a full page a token, which then leads to an empty one"},
-	search("the page after the last", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAzfQ=="`),
+		real3: ok, why: "2.x returns a token with a full page, even if the next page is empty"},
+	search("a page after the last", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAzfQ=="`),
 	search("a page of 0", badValue, "", upwards+`,"max_results":0`),
 	search("a page of 50000", ok, "", upwards+`,"max_results":50000`),
 	search("a page of 50001", badValue, "", upwards+`,"max_results":50001`),
-	search("a bad token", badValue, "", upwards+`,"page_token":"x"`),
-	{name: "search nowhere", request: `POST runs/search {}`, want: ok},
-	{name: "search what is not there", request: `POST runs/search {"experiment_ids":["999"]}`, want: ok},
-	{name: "search a bad id", request: `POST runs/search {"experiment_ids":["x"]}`, want: badValue, real2: ok,
-		why: "as 3.x"},
+	search("an invalid token", badValue, "", upwards+`,"page_token":"x"`),
+	{name: "search without experiments", request: `POST runs/search {}`, want: ok},
+	{name: "search an experiment that does not exist", request: `POST runs/search {"experiment_ids":["999"]}`, want: ok},
+	{name: "search an invalid experiment ID", request: `POST runs/search {"experiment_ids":["x"]}`, want: badValue, real2: ok,
+		why: "like 3.x"},
 }
 
 var artifactRows = []row{
 	{name: "a file", request: "PUT " + cAPI + "/1/{run}/artifacts/perfagent/node-0.json {}",
 		kind: "application/json", want: ok},
-	{name: "a file, again", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.json {}"},
+	{name: "a file that exists", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.json {}"},
 		request: "PUT " + cAPI + "/1/{run}/artifacts/a.json []    ", want: ok},
-	{name: "a file without anything", request: "PUT " + cAPI + "/1/{run}/artifacts/empty ", want: ok},
-	{name: "a file above", request: "PUT " + cAPI + "/1/{run}/../../x text", want: badValue},
-	{name: "a file above, hidden", request: "PUT " + cAPI + "/1/{run}/%2e%2e/%2e%2e/x text", want: badValue},
-	{name: "a file in a file", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a text"},
+	{name: "an empty file", request: "PUT " + cAPI + "/1/{run}/artifacts/empty ", want: ok},
+	{name: "a file outside the run's folder", request: "PUT " + cAPI + "/1/{run}/../../x text", want: badValue},
+	{name: "a file outside the run's folder, escaped", request: "PUT " + cAPI + "/1/{run}/%2e%2e/%2e%2e/x text", want: badValue},
+	{name: "a file below another file", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a text"},
 		request: "PUT " + cAPI + "/1/{run}/artifacts/a/b text", want: "500"},
 	{name: "an upload", request: cUpload + "run_uuid={run}&path=perfagent/a.html text", want: ok},
-	{name: "an upload of nothing", request: cUpload + "run_uuid={run}&path=a.html ", want: badValue},
-	{name: "an upload to nowhere", request: cUpload + "run_uuid={run} text", want: badValue},
-	{name: "an upload for no run", request: cUpload + "path=a.html text", want: badValue},
-	{name: "an upload for a run that is not there",
+	{name: "an empty upload", request: cUpload + "run_uuid={run}&path=a.html ", want: badValue},
+	{name: "an upload without a path", request: cUpload + "run_uuid={run} text", want: badValue},
+	{name: "an upload without a run ID", request: cUpload + "path=a.html text", want: badValue},
+	{name: "an upload for a run that does not exist",
 		request: cUpload + "run_uuid=0123456789abcdef0123456789abcdef&path=a.html text", want: noSuch},
-	{name: "an upload above", request: cUpload + "run_uuid={run}&path=../a.html text", want: badValue},
+	{name: "an upload outside the run's folder", request: cUpload + "run_uuid={run}&path=../a.html text", want: badValue},
 	{name: "an upload of 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485760}", want: ok},
 }
 
@@ -627,7 +629,7 @@ var otherRows = []row{
 	{name: "an unknown call", request: "POST runs/unknown {}", want: "404"},
 	{name: "an unknown path", request: "GET /api/2.0/preview/mlflow/experiments/list", want: "404"},
 	{name: "a wrong method", request: "GET runs/log-batch", want: "405"},
-	{name: "the browser's way", request: "GET /ajax-api/2.0/mlflow/runs/get?run_id={run}", want: ok},
+	{name: "a call of the browser's API", request: "GET /ajax-api/2.0/mlflow/runs/get?run_id={run}", want: ok},
 	{name: "an upload of more than 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485761}",
 		want: badValue, cut: true},
 }

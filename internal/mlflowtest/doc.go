@@ -1,3 +1,3 @@
-// Package mlflowtest provides MLflow servers for tests: real ones of two major versions, and a fake that is as strict
-// and can simulate failures.
+// Package mlflowtest provides MLflow servers for tests: real servers of two major versions, and a fake that is equally
+// strict and can simulate failures.
 package mlflowtest

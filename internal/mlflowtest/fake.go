@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// maxBody limits the bytes of a request's body that the Fake reads.
+// maxBody is the maximum size, in bytes, of a request body that the Fake reads.
 const maxBody = 64 << 20
 
-// A Fake is an MLflow server in memory that is as strict as all real servers together: it refuses a value that any of
-// them refuses or silently changes. The zero values of the fields are a server's defaults. Set the fields before the
-// first request.
+// A Fake is an in-memory MLflow server that is as strict as all real servers together: it refuses a value if any real
+// server refuses or silently changes it. The zero values of the fields are a server's defaults. Set the fields before
+// the first request.
 type Fake struct {
 	// FileStore keeps every point, even a repeated one, in the order of arrival, as servers with file stores do.
 	FileStore bool
-	// Version is the response to /version. "" means one of a 3.x.
+	// Version is the response to /version. "" means a 3.x version.
 	Version string
 
 	mu          sync.Mutex
@@ -48,7 +48,7 @@ type Request struct {
 // A Hook may respond to a request in place of the Fake. It reports whether it did.
 type Hook func(w http.ResponseWriter, r *http.Request) (handled bool)
 
-// NewFake returns a Fake that has only the experiment Default.
+// NewFake returns a Fake with only the experiment Default.
 func NewFake() *Fake {
 	return &Fake{
 		experiments: []*experiment{{id: "0", name: "Default", created: now()}},
@@ -63,7 +63,7 @@ func (f *Fake) SetBefore(h Hook) {
 	f.before = h
 }
 
-// Requests returns all requests so far, answered or not, in the order of arrival.
+// Requests returns all requests so far, with or without a response, in the order of arrival.
 func (f *Fake) Requests() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,8 +94,8 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, r, body)
 }
 
-// Applied returns a hook that executes the request and then responds with the fault then, so that the client cannot
-// know that the request was executed.
+// Applied returns a hook that executes the request and then calls then to respond with a fault, so that the client
+// cannot know that the request was executed.
 func (f *Fake) Applied(then Hook) Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		body, _ := io.ReadAll(r.Body) // the body is in memory
@@ -136,7 +136,7 @@ func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// call handles the documented call that is called name.
+// call handles the documented call with the given name.
 func (f *Fake) call(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	c, ok := calls[name]
 	if !ok {
@@ -174,7 +174,7 @@ func queryBody(r *http.Request) []byte {
 	return body
 }
 
-// wantJSON refuses a request that does not have the content type of JSON.
+// wantJSON refuses a request if its content type is not JSON.
 func wantJSON(r *http.Request) *apiError {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return invalid("Bad Request. Content-Type must be one of ['application/json'].")
@@ -188,17 +188,17 @@ type call struct {
 	handle  func(f *Fake, body []byte) (any, *apiError)
 }
 
-// get returns a GET call with handler h, a function of the decoded arguments.
+// get returns a GET call with handler h, which gets the decoded arguments.
 func get[T any](h func(*Fake, *T) (any, *apiError)) call {
 	return call{methods: []string{http.MethodGet}, handle: decoded(h)}
 }
 
-// post returns a POST call with handler h, a function of the decoded arguments.
+// post returns a POST call with handler h, which gets the decoded arguments.
 func post[T any](h func(*Fake, *T) (any, *apiError)) call {
 	return call{methods: []string{http.MethodPost}, handle: decoded(h)}
 }
 
-// decoded returns a handler that decodes and checks the arguments of h.
+// decoded returns a handler that decodes and checks the arguments before it calls h.
 func decoded[T any](h func(*Fake, *T) (any, *apiError)) func(*Fake, []byte) (any, *apiError) {
 	return func(f *Fake, body []byte) (any, *apiError) {
 		in := new(T)
@@ -234,7 +234,7 @@ func missing(name string) *apiError {
 		" See the API docs for more information about request parameters.", name)
 }
 
-// calls has the calls of the Fake, by the last part of the path.
+// calls holds the calls of the Fake, by the last part of the path.
 var calls = map[string]call{
 	"experiments/get-by-name": get((*Fake).experimentByName),
 	"experiments/get":         get((*Fake).getExperiment),

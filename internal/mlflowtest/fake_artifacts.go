@@ -35,7 +35,7 @@ func (f *Fake) uploadArtifact(w http.ResponseWriter, r *http.Request, body []byt
 		err.write(w)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json") // a response without a body
+	w.Header().Set("Content-Type", "application/json") // the response has no body
 }
 
 func (f *Fake) upload(id, name string, body []byte) *apiError {

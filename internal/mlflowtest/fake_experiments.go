@@ -88,7 +88,7 @@ func (f *Fake) createExperiment(in *newExperiment) (any, *apiError) {
 		return nil, invalid("'name' exceeds the maximum length of %d characters", maxName)
 	}
 	for _, e := range f.experiments {
-		if e.name == in.Name { // also a deleted one
+		if e.name == in.Name { // even if e was deleted
 			return nil, &apiError{
 				status:  http.StatusBadRequest,
 				code:    "RESOURCE_ALREADY_EXISTS",
@@ -129,7 +129,7 @@ func (f *Fake) setDeleted(id string, deleted bool) (any, *apiError) {
 
 type experimentSearch struct {
 	ViewType   string  `json:"view_type"`
-	MaxResults integer `json:"max_results" need:"yes"` // servers interpret a missing one as 0 and refuse that
+	MaxResults integer `json:"max_results" need:"yes"` // servers interpret a missing value as 0 and refuse it
 	PageToken  string  `json:"page_token"`
 }
 
@@ -152,13 +152,13 @@ func (f *Fake) searchExperiments(in *experimentSearch) (any, *apiError) {
 	return withToken(map[string]any{"experiments": list}, next), nil
 }
 
-// DeleteExperiment deletes the experiment called name, as a user does in the browser.
+// DeleteExperiment deletes the experiment with the given name, as a user does in the browser.
 func (f *Fake) DeleteExperiment(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.experiments {
 		if e.name == name {
-			_, _ = f.setDeleted(e.id, true) // fails if it is deleted already
+			_, _ = f.setDeleted(e.id, true) // fails if e was already deleted
 		}
 	}
 }

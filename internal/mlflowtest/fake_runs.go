@@ -94,7 +94,7 @@ func pairs(m map[string]string) []pair {
 	return out
 }
 
-// latest returns the point with the highest step. Among points with the same step, the time and then the value decide.
+// latest returns the point with the highest step. Points with the same step are compared by time and then by value.
 func latest(points []Point) Point {
 	return slices.MaxFunc(points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Timestamp, b.Timestamp),
@@ -215,7 +215,7 @@ func (f *Fake) DeleteRun(id string) {
 	_, _ = f.deleteRun(&runID{id}) // a missing run is ignored
 }
 
-// A metric is one point in a request. The pointers distinguish 0 from missing.
+// A metric is one point in a request. The pointers distinguish 0 from a missing value.
 type metric struct {
 	Key       string   `json:"key"`
 	Value     *float64 `json:"value"`
@@ -244,7 +244,7 @@ type batch struct {
 	Tags    []pair   `json:"tags"`
 }
 
-// check returns an error if the batch is invalid whatever the run.
+// check returns an error if the batch is invalid for any run.
 func (b *batch) check() *apiError {
 	for i := range b.Metrics {
 		if err := b.Metrics[i].check(); err != nil {
@@ -274,7 +274,7 @@ func atMost(max int, kind string, n int) *apiError {
 		" Please split up %s across multiple requests and try again.", max, kind, n, kind, kind)
 }
 
-// logBatch stores the whole batch or, if a part of it is invalid, nothing.
+// logBatch stores the whole batch, or nothing if a part of it is invalid.
 func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -326,12 +326,13 @@ func (r *run) checkMetrics(metrics []metric) *apiError {
 	return nil
 }
 
-// maxDeduplicated is the maximum size of a batch from which a 2.x with a database removes the points that it has.
+// maxDeduplicated is the maximum size of a batch from which a 2.x server with a database removes the points that it
+// has.
 const maxDeduplicated = 100
 
-// logKnown imitates a 2.x with a database that already has some points of a batch of more than maxDeduplicated. For
-// each hundred points it finds the known ones, and then logs all other points of the batch. It stops if one of these is
-// known, too. Logged points remain.
+// logKnown imitates a 2.x server with a database that already has some points of a batch larger than maxDeduplicated.
+// For each hundred points, the server finds the known points among them, and then logs all other points of the batch.
+// It stops if one of the other points is also known. Points logged before remain.
 func (r *run) logKnown(metrics []metric) *apiError {
 	for some := range slices.Chunk(metrics, maxDeduplicated) {
 		var others []metric
@@ -358,7 +359,7 @@ func (r *run) logKnown(metrics []metric) *apiError {
 	}
 }
 
-// hasAny reports whether the run has one of metrics.
+// hasAny reports whether the run has any of metrics.
 func (r *run) hasAny(metrics []metric) bool {
 	return slices.ContainsFunc(metrics, func(m metric) bool {
 		_, found := slices.BinarySearchFunc(r.metrics[m.Key], m.point(), comparePoints)
@@ -408,8 +409,8 @@ type historyQuery struct {
 	PageToken  string  `json:"page_token"`
 }
 
-// history handles a request for a history. Without max_results it responds like some 3.x, with no point and a token for
-// the same page. The history of a missing run is empty, as on servers with a database.
+// history handles a request for a history. Without max_results, it responds like some 3.x servers, with no points and a
+// token for the same page. The history of a missing run is empty, as on servers with a database.
 func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	var all []Point
 	if r, err := f.run(in.RunID); err == nil {

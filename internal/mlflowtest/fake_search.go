@@ -29,7 +29,7 @@ func parseFilter(text string) (func(*run) bool, *apiError) {
 	}, nil
 }
 
-// checkView refuses all views but the active ones.
+// checkView refuses all view types except the one for active runs or experiments.
 func checkView(name string) *apiError {
 	if name != "" && name != "ACTIVE_ONLY" {
 		return invalid("Invalid view type '%s'", name)
@@ -37,7 +37,7 @@ func checkView(name string) *apiError {
 	return nil
 }
 
-// page checks the size of a page and returns the offset that token stands for.
+// page checks the size of a page and returns the offset that token represents.
 func page(size integer, token string) (int, *apiError) {
 	if size <= 0 || size > maxPage {
 		return 0, invalid("Invalid value %d for parameter 'max_results' supplied."+
@@ -108,7 +108,7 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 	}
 
 	list, next := cutPage(found, from, size)
-	if next == "" && len(list) == int(size) { // like 2.x: the next page is empty
+	if next == "" && len(list) == int(size) { // as in 2.x, where the next page is then empty
 		next = pageToken(from + len(list))
 	}
 
@@ -123,7 +123,7 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 	return withToken(answer, next), nil
 }
 
-// findRuns returns all runs that match a search, in the order that it asks for.
+// findRuns returns all runs that match a search, in the requested order.
 func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
 	matches, err := parseFilter(in.Filter)
 	if err != nil {

@@ -24,7 +24,7 @@ func newFake(t *testing.T, f *Fake) (*client, string) {
 const onePoint = `"metrics":[{"key":"m","value":2,"timestamp":20,"step":2},{"key":"m","value":1,"timestamp":10,` +
 	`"step":1},{"key":"m","value":1,"timestamp":10,"step":1}]}`
 
-func TestFake_RemembersRunsAndRequests(t *testing.T) {
+func TestFake_RecordsRunsAndRequests(t *testing.T) {
 	f := NewFake()
 	c, run := newFake(t, f)
 	c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, "")
@@ -41,7 +41,7 @@ func TestFake_RemembersRunsAndRequests(t *testing.T) {
 	last := requests[len(requests)-1]
 	if last.Method != "PUT" || !strings.HasSuffix(last.Path, "/a/b.json") || string(last.Body) != "{}" ||
 		last.Header.Get("Content-Type") == "" || last.Time.IsZero() {
-		t.Errorf("the last request is %+v, want PUT of {} to a/b.json, with type and time", last)
+		t.Errorf("the last request is %+v, want PUT of {} to a/b.json, with a content type and a time", last)
 	}
 	f.DeleteRun(run)
 	if code, body := c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, ""); code != 400 ||
@@ -84,7 +84,7 @@ func TestFake_IsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-func TestHook_SimulatesItsFault(t *testing.T) {
+func TestHooks_SimulateTheirFaults(t *testing.T) {
 	f := NewFake()
 	url := Serve(t, f).URL
 	try := func(wait time.Duration) (int, http.Header, string, error) {

@@ -19,7 +19,7 @@ import (
 // quiet returns a logger that discards the messages of test servers.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// Status responds to every request with a status and a body.
+// Status responds to every request with the given status and body.
 func Status(code int, contentType, body string) Hook {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", contentType)
@@ -29,7 +29,7 @@ func Status(code int, contentType, body string) Hook {
 	}
 }
 
-// RetryAfter responds that there were too many requests, with a Retry-After of the given seconds.
+// RetryAfter responds with status 429 (too many requests) and a Retry-After header with the given number of seconds.
 func RetryAfter(seconds int) Hook {
 	status := Status(http.StatusTooManyRequests, "application/json",
 		`{"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Too many requests"}`)
@@ -67,7 +67,7 @@ func Slow() Hook {
 			if _, err := w.Write([]byte(" ")); err != nil {
 				return true
 			}
-			_ = http.NewResponseController(w).Flush() // the next write shows an error
+			_ = http.NewResponseController(w).Flush() // a failure shows up in the next write
 			select {
 			case <-r.Context().Done():
 				return true
@@ -87,7 +87,7 @@ func Drop() Hook {
 	}
 }
 
-// First calls h for the first n requests only.
+// First calls h only for the first n requests.
 func First(n int, h Hook) Hook {
 	var seen atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool {
@@ -144,7 +144,7 @@ func (l *Listener) Reopen() {
 
 	listener, err := net.Listen("tcp", l.address)
 	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; {
-		// A process that is just starting may still have the closed socket.
+		// A process that is just starting may still hold a copy of the closed socket.
 		time.Sleep(time.Millisecond)
 		listener, err = net.Listen("tcp", l.address)
 	}

@@ -21,7 +21,7 @@ const (
 	maxUploadSize = 10 << 20
 )
 
-// checkKey refuses invalid keys of metrics and tags. It refuses a colon, like servers on Windows and before
+// checkKey refuses invalid keys of metrics and tags. It refuses a colon, as servers do on Windows and before MLflow
 // 2.16.
 func checkKey(key string) *apiError {
 	for _, c := range key {
@@ -42,7 +42,7 @@ func checkKey(key string) *apiError {
 	return nil
 }
 
-// cut shortens value to max characters, as the servers silently do.
+// cut shortens value to max characters, as the servers do silently.
 func cut(value string, max int) string {
 	if r := []rune(value); len(r) > max {
 		return string(r[:max])
@@ -53,7 +53,7 @@ func cut(value string, max int) string {
 // collides returns an error if key is the folder of another key, or has another key as a folder. A store with a file
 // for each key would fail.
 func collides[V any](have map[string]V, key string) *apiError {
-	if _, known := have[key]; known { // and was checked when it was added
+	if _, known := have[key]; known { // the key was checked when it was added
 		return nil
 	}
 	for other := range have {
@@ -77,8 +77,8 @@ func isFolder(key string) *apiError {
 	}
 }
 
-// folders has the folders of a run's metrics in a file store. It exists because a run may have too many metrics to
-// compare each of them with every new one.
+// folders holds the folders of a run's metrics in a file store. It exists because a run may have too many metrics to
+// compare each of them with every new metric.
 type folders map[string]bool
 
 // add adds the folders of key.

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TLSProxy starts an HTTPS proxy for the server target. Only the file caPath has the certificate of the proxy's
+// TLSProxy starts an HTTPS proxy for the server target. Only the file at caPath contains the certificate of the proxy's
 // authority.
 func TLSProxy(tb testing.TB, target string) (address, caPath string) {
 	tb.Helper()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// maxIdle limits how many unused servers a Pool keeps running. Each takes half a gigabyte of memory.
+// maxIdle limits how many unused servers a Pool keeps running. Each server takes half a gigabyte of memory.
 const maxIdle = 2
 
 // A Pool shares servers among the tests of a package, because starting a server takes seconds. The zero Pool is ready
@@ -35,10 +35,10 @@ type entry struct {
 	running bool
 	failed  bool
 	users   int // number of tests that use the server; guarded by the Pool
-	used    int // time of the last request, by Pool.clock; guarded by the Pool
+	used    int // value of Pool.clock at the last take; guarded by the Pool
 }
 
-// Get returns a running server for use until the end of the test. It skips the test if Start would.
+// Get returns a running server for use until the end of the test. It skips the test in the same cases as Start.
 func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	if o.Version == 0 {
@@ -50,7 +50,7 @@ func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.failed {
-		tb.Fatal("this server did not start in another test")
+		tb.Fatal("this server failed to start in another test")
 	}
 	if !e.running {
 		p.makeRoom(e)
@@ -89,8 +89,8 @@ func (p *Pool) take(tb testing.TB, key string) *entry {
 	return e
 }
 
-// makeRoom stops servers that no test uses, the longest unused first, until there is room for the wanted one. The
-// stores of the stopped servers remain for the next use.
+// makeRoom stops servers that no test uses, the least recently used first, until there is room for wanted. The stores
+// of the stopped servers are kept for the next use.
 func (p *Pool) makeRoom(wanted *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

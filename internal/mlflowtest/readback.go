@@ -17,7 +17,7 @@ import (
 //go:embed testdata/readback.py
 var readback string
 
-// RunData has all data that a server has about a run.
+// RunData holds all data that a server has about a run.
 type RunData struct {
 	Info      RunInfo            `json:"info"`
 	Tags      map[string]string  `json:"tags"`
@@ -91,7 +91,7 @@ func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
 	return s.ask(tb, "--experiment", experiment)
 }
 
-// ask sends a query to the reader, which it starts at the first query. The reader keeps running, because importing
+// ask sends a query to the reader, and starts it for the first query. The reader keeps running, because importing
 // MLflow takes seconds.
 func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	tb.Helper()

@@ -20,7 +20,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// maxWait limits how long a server may take to start, and a script to run. It is generous, for busy machines.
+// maxWait limits how long a server may take to start, and how long a script may run. It is generous because machines
+// may be busy.
 const maxWait = 2 * time.Minute
 
 //go:embed testdata/guard.py
@@ -53,13 +54,13 @@ type Server struct {
 
 	mu      sync.Mutex
 	process *exec.Cmd // nil if the server is stopped
-	hold    io.Closer // closing it ends the process
+	hold    io.Closer // the process ends when hold is closed
 	ended   chan struct{}
 	reader  *reader
 }
 
-// Start starts a server that runs until the test ends. It skips the test under -short, and without MLflow; in CI, a
-// missing MLflow fails the test.
+// Start starts a server that runs until the test ends. It skips the test under -short, or if MLflow is missing. In CI,
+// a missing MLflow fails the test.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	s := newServer(tb, o, tb.TempDir())
@@ -82,7 +83,7 @@ func newServer(tb testing.TB, o Options, dir string) *Server {
 	return s
 }
 
-// python returns the interpreter that has the given major version of MLflow.
+// python returns the Python interpreter that has the given major version of MLflow.
 func python(tb testing.TB, version int) string {
 	tb.Helper()
 	testenv.SkipIfShort(tb, fmt.Sprintf("a server of MLflow %d", version))
@@ -98,7 +99,7 @@ func python(tb testing.TB, version int) string {
 	return ""
 }
 
-// start starts the server. It tries a few ports, because another process may take one first.
+// start starts the server. It tries several ports, because another process may take a port first.
 func (s *Server) start(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -122,7 +123,7 @@ func (s *Server) start(tb testing.TB) {
 		}
 	}
 
-	tb.Fatalf("no port for MLflow's server; its log ends with:\n%s", s.tail())
+	tb.Fatalf("no free port for MLflow's server; its log ends with:\n%s", s.tail())
 }
 
 // launch starts the process under the guard, which kills it when hold is closed.
@@ -145,7 +146,7 @@ func (s *Server) launch() error {
 
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // always fails: the process is killed
+		_ = cmd.Wait() // always fails, because the process is killed
 		close(ended)
 	}()
 	s.process, s.hold, s.ended = cmd, hold, ended
@@ -172,8 +173,8 @@ func (s *Server) args() []string {
 	return args
 }
 
-// ours matches the variables that the environment of servers and clients must not inherit: MLflow's, perfagent's, and
-// the one that would make each start of a server three times as slow.
+// ours matches the variables that the environment of servers and clients must not inherit, such as MLflow's,
+// perfagent's and Python's. PYTHONDONTWRITEBYTECODE would make each start of a server three times as slow.
 var ours = regexp.MustCompile(`^(MLFLOW_|_MLFLOW_|PERFAGENT_|PYTHONDONTWRITEBYTECODE=|PYTHONPATH=|PYTHONHOME=|` +
 	`GUNICORN_|HOME=|PATH=)`)
 
@@ -197,14 +198,14 @@ func (s *Server) serverEnv() []string {
 	return env
 }
 
-// authConfig writes the user into a file that both versions read, and returns its path.
+// authConfig writes the user to a file that both versions of MLflow read, and returns its path.
 func (s *Server) authConfig() string {
 	path := filepath.Join(s.Dir, "basic_auth.ini")
 	text := fmt.Sprintf("[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///%s\n"+
 		"admin_username = %s\nadmin_password = %s\n"+
 		"authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n",
 		filepath.Join(s.Dir, "basic_auth.db"), s.User, s.Password)
-	_ = os.WriteFile(path, []byte(text), 0o600) // without it the server fails to start, with an error
+	_ = os.WriteFile(path, []byte(text), 0o600) // without the file, the server fails to start
 	return path
 }
 
@@ -220,11 +221,11 @@ func (s *Server) healthy() error {
 		}
 		select {
 		case <-s.ended:
-			return fmt.Errorf("MLflow's server ended before it answered")
+			return fmt.Errorf("MLflow's server ended before it responded")
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("MLflow's server did not answer within %v", maxWait)
+	return fmt.Errorf("MLflow's server did not respond within %v", maxWait)
 }
 
 // kill ends the process and all its children.
@@ -286,12 +287,12 @@ func (s *Server) Run(tb testing.TB, script string, args ...string) string {
 	}
 
 	timer := time.AfterFunc(maxWait, func() {
-		tb.Errorf("a Python script is killed after %v", maxWait)
+		tb.Errorf("a Python script was killed after %v", maxWait)
 		hold.Close()
 	})
 	defer timer.Stop()
 	if err := cmd.Run(); err != nil {
-		tb.Fatalf("a Python script: %v; stderr:\n%s", err, stderr.String())
+		tb.Fatalf("a Python script failed: %v; stderr:\n%s", err, stderr.String())
 	}
 	return out.String()
 }

@@ -42,7 +42,7 @@ func status(t *testing.T, c *http.Client, url string) int {
 	return response.StatusCode
 }
 
-func TestPool_StopsServersThatWereUnusedLongest(t *testing.T) {
+func TestPool_StopsLeastRecentlyUsedServers(t *testing.T) {
 	old, middle, used, next := &entry{running: true, used: 1}, &entry{running: true, used: 2}, &entry{running: true,
 		used: 0, users: 1}, &entry{users: 1}
 	p := Pool{entries: map[string]*entry{"a": old, "b": middle, "c": used, "d": next}}
@@ -51,17 +51,17 @@ func TestPool_StopsServersThatWereUnusedLongest(t *testing.T) {
 	}
 	p.makeRoom(next)
 	if old.running || middle.running || !used.running {
-		t.Errorf("running: old %v, middle %v, used %v; want only the used one", old.running, middle.running, used.running)
+		t.Errorf("running: old %v, middle %v, used %v; want only used", old.running, middle.running, used.running)
 	}
 	old.running, middle.running, used.users, used.running = true, true, 0, false
 	p.makeRoom(next)
 	if old.running || !middle.running {
-		t.Errorf("running: old %v, middle %v; want only the one used last", old.running, middle.running)
+		t.Errorf("running: old %v, middle %v; want only middle", old.running, middle.running)
 	}
 }
 
-// All processes of a server end with the test binary, even if that is killed.
-func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
+// All processes of a server end with the test binary, even if the test binary is killed.
+func TestGuard_KillsAllProcessesWhenInputEnds(t *testing.T) {
 	cmd := exec.Command(testenv.Python(t), "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
 	hold, err := cmd.StdinPipe()
 	if err != nil {

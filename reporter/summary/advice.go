@@ -11,7 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// addFindings adds the findings: the first on the job's request or its end is the action, unless there is one.
+// addFindings adds the findings to c. If c has no action, the first finding on the job's request or its end becomes the
+// action.
 func (e *end) addFindings(c *Conclusion) {
 	own := c.Action != ""
 	failed := c.Outcome == Failed || c.Outcome == Stopped
@@ -46,13 +47,13 @@ func (e *end) addFindings(c *Conclusion) {
 	}
 }
 
-// heldUp is how many CPUs a job used at least that busy neighbours can have held up.
+// heldUp is the minimum CPU usage, in CPUs, of a job that busy neighbours can have slowed down.
 const heldUp = 0.5
 
-// maxConditions is more than there are; it bounds the cost of a hostile report.
+// maxConditions is greater than the number of conditions that exist. It bounds the cost of a hostile report.
 const maxConditions = 20
 
-// adviceFindings returns the findings of the nodes.
+// adviceFindings returns the findings of the nodes, after the first finding of killFinding, if there is one.
 func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	var out []diagnosis.MergedFinding
 	for name, n := range r.EachNode() {
@@ -70,18 +71,18 @@ func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	return out
 }
 
-// requestedAmounts returns the memory in MiB and the CPUs that a finding advises to ask for; 0 = none.
+// requestedAmounts returns the memory in MiB and the CPUs that a finding advises to request; 0 = none.
 func requestedAmounts(f reporter.Finding) (mb, cpus float64) {
 	v := reporter.Verdict{Evidence: f.Evidence}
 	return askable(v.Number("ask_mb")), askable(v.Number("ask_cpus"))
 }
 
-// resourceRequest is the most that the job needs on any node; 0 = unknown.
+// resourceRequest holds the greatest needs of the job on any node; 0 = unknown.
 type resourceRequest struct {
 	mb, cpus        float64
 	limit           float64 // CPUs that the job has
 	ranks           int     // on the node
-	memoryAdvised   bool    // a finding asks for mb
+	memoryAdvised   bool    // a finding advises to request mb
 	needsMoreMemory bool    // mb is more than the job has
 	gpus            int     // of the job, on the node
 	memoryUnknown   bool    // the memory need of some node is unknown
@@ -89,7 +90,7 @@ type resourceRequest struct {
 }
 
 // add adds the amounts that the findings of n advise. Without advice on CPUs, the job keeps its CPUs; without advice on
-// memory, it asks for at most twice the peak.
+// memory, the request is for at most twice the peak.
 func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	list := n.Findings
 	if f := killFinding(n, run); f != nil {
@@ -117,8 +118,8 @@ func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	a.ranks, a.gpus, a.memoryUnknown = max(a.ranks, len(n.Ranks)), max(a.gpus, gpus), a.memoryUnknown || mb == 0
 }
 
-// slurm returns the options for Slurm. Each rank is a task. The memory is requested per node, CPU or GPU, as it was
-// before: Slurm accepts only one of the three options.
+// slurm returns the options for Slurm. Each rank is a task. The memory is requested per node, CPU or GPU, as in the
+// run's own request, because Slurm accepts only one of the three options.
 func (a resourceRequest) slurm(memoryPer, size string) string {
 	ranks := float64(max(1, a.ranks))
 	perTask := math.Ceil(a.cpus / ranks)
@@ -133,7 +134,7 @@ func (a resourceRequest) slurm(memoryPer, size string) string {
 	return a.join(" ", "--cpus-per-task="+text.Fixed(perTask, 0), memory)
 }
 
-// join joins the parts with a known value.
+// join joins cpus, if the number of CPUs changes, and memory, if the amount is known.
 func (a resourceRequest) join(separator, cpus, memory string) string {
 	var words text.Parts
 	words.Add(a.cpusChanged, "%s", cpus)
@@ -141,15 +142,15 @@ func (a resourceRequest) join(separator, cpus, memory string) string {
 	return strings.Join(words, separator)
 }
 
-// conditionWords are conditions in words.
+// conditionWords describes conditions in words.
 var conditionWords = map[string]string{
 	diagnosis.ConditionThrottled: "held back by its CPU quota", diagnosis.ConditionMemoryStarved: "short of memory",
 	diagnosis.ConditionIOWait: "waiting for storage", diagnosis.ConditionSwapping: "the node was swapping",
 	diagnosis.ConditionGPUIdle: "its GPUs were idle",
 }
 
-// killFinding returns the finding that a job has that the kernel killed at its memory limit, if n lacks it because the
-// job ran too briefly for findings.
+// killFinding returns the finding on a kill at the memory limit if n lacks it because the job ran too briefly for
+// findings. It returns nil if n has the finding or there was no such kill.
 func killFinding(n *reporter.Node, run *reporter.Run) *reporter.Finding {
 	if slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight }) {
 		return nil
@@ -157,7 +158,7 @@ func killFinding(n *reporter.Node, run *reporter.Run) *reporter.Finding {
 	return diagnosis.MemoryKillFinding(n, run)
 }
 
-// askable returns v if it is an amount that can be asked for, and 0 otherwise.
+// askable returns v if it is an amount that can be requested, and 0 otherwise.
 func askable(v float64) float64 {
 	if v > 0 && v <= 1e12 {
 		return v
@@ -165,18 +166,18 @@ func askable(v float64) float64 {
 	return 0
 }
 
-// requestLine returns the line that requests what the job needs, in the syntax of the run's platform. It returns "" if
-// there is nothing to change, or no syntax is known.
+// requestLine returns the line that requests the resources that the job needs, in the syntax of the run's platform. It
+// returns "" if there is nothing to change, or if the platform has no known syntax.
 func requestLine(r *reporter.Report) string {
 	var all resourceRequest
 	for _, n := range r.EachNode() {
 		all.add(n, &r.Run)
 	}
 
-	if all.memoryUnknown && !all.needsMoreMemory { // less is advised, but only for other nodes
+	if all.memoryUnknown && !all.needsMoreMemory { // the advice to request less covers only other nodes
 		all.mb, all.memoryAdvised = 0, false
 	}
-	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // some node needs all it has
+	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // a node needs all it has
 		return ""
 	}
 	cpus := text.Fixed(math.Ceil(all.cpus), 0)

@@ -24,8 +24,8 @@ const (
 	BarDisk      = "disk_space"
 )
 
-// Bar is the share of a resource that the job used. CPU and GPU are means over the run, the others are peaks. Without a
-// job, as in a sidecar's report, the bars are the node's.
+// Bar is the share of a resource that the job used. The bars of CPU and GPU are means over the run, the others are
+// peaks. Without a job, as in a sidecar's report, the bars show the usage of the node.
 type Bar struct {
 	Key     string  // BarCPU, BarMemory, BarGPU, BarGPUMemory or BarDisk
 	Label   string  // "GPU mem"
@@ -34,10 +34,10 @@ type Bar struct {
 	Of      float64 // CPUs, MiB or GPUs; if the limit changed, its mean over time or its value at the peak
 
 	rule  string // the rule of --stop-if that set Of
-	of    string // in place of Of: all values of a limit that changed, "0.5 to 2", or the file system
+	of    string // text instead of Of: the range of a limit that changed, "0.5 to 2", or the file system
 	note  string // the nodes covered, if not all
-	nodes int    // nodes added
-	at    string // the last node added or, for memory, the fullest
+	nodes int    // number of nodes added
+	at    string // the last node added or, for memory, the fullest node
 }
 
 // Share formats the percentage: "36 %".
@@ -58,8 +58,8 @@ func (b Bar) CapacityText() string {
 // barCells is the width of a bar's picture.
 const barCells = 10
 
-// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full,
-// but not to nothing.
+// Picture draws the bar in ten cells, with a precision of an eighth of a cell. It rounds down, so that only a full bar
+// looks full, but draws at least an eighth of a cell for a nonzero percentage.
 func (b Bar) Picture() string {
 	const steps = 8
 	parts := [steps]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
@@ -73,8 +73,8 @@ func (b Bar) Picture() string {
 }
 
 // Bars returns the bars of a run: CPU, memory, GPU, GPU memory, and a full disk. A resource that was not measured, or
-// that the job does not have, has no bar. Over several nodes, CPUs, GPUs and GPU memories add up; memory is from the
-// fullest node, and the disk from the first with a full one.
+// that the job does not have, has no bar. Over several nodes, CPUs, GPUs and GPU memory are added up; memory is taken
+// from the fullest node, and the disk from the first node with a full disk.
 func Bars(r *reporter.Report) []Bar {
 	bars := []Bar{{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"}, {Key: BarGPU, Label: "GPU"},
 		{Key: BarGPUMemory, Label: "GPU mem"}, {Key: BarDisk, Label: "disk used"}}
@@ -120,8 +120,8 @@ func (b *Bar) add(used, of float64, node string) {
 	b.Used, b.Of = b.Used+used, b.Of+of
 }
 
-// cpuBar returns how many CPUs the job kept busy, and how many it may use. Without a job, it returns the node's busy
-// CPUs and all its CPUs.
+// cpuBar returns the number of CPUs that the job kept busy, and the number that it may use. Without a job, it returns
+// the numbers of the node's busy CPUs and of all its CPUs.
 func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if n.Host != nil {
 		of = float64(n.Host.CPUs)
@@ -135,7 +135,8 @@ func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	return jobCores(n, run), of
 }
 
-// cpusGiven returns how many CPUs the job was given: mayUse, unless the job bound itself to fewer.
+// cpusGiven returns the number of CPUs that the job was given. It equals mayUse, unless the job bound itself to fewer
+// CPUs.
 func cpusGiven(n *reporter.Node, mayUse float64) float64 {
 	if n.Limits != nil && n.Limits.GivenCPUs > mayUse {
 		return n.Limits.GivenCPUs
@@ -143,8 +144,8 @@ func cpusGiven(n *reporter.Node, mayUse float64) float64 {
 	return mayUse
 }
 
-// jobCores returns how many CPUs the job kept busy on average, or NaN if that is unknown. While the job runs, it is the
-// mean of the samples.
+// jobCores returns the mean number of CPUs that the job kept busy, or NaN if it is unknown. While the job runs, it is
+// the mean of the samples.
 func jobCores(n *reporter.Node, run *reporter.Run) float64 {
 	if v := n.Metric(reporter.MetricJobCores); !math.IsNaN(v) {
 		return v
@@ -158,8 +159,8 @@ func jobCores(n *reporter.Node, run *reporter.Run) float64 {
 	return math.NaN()
 }
 
-// limitAtPeak returns the memory limit in MiB when the job came closest to it, or 0 if there was none. If the limit
-// changed, it is derived from the job's peak and the share of the limit that was reached.
+// limitAtPeak returns the memory limit in MiB at the time when the job came closest to it, or 0 if there was no limit.
+// If the limit changed, it is derived from the job's peak and the share of the limit that was reached.
 func limitAtPeak(n *reporter.Node, peak float64) float64 {
 	l := n.Limits
 	if l == nil {
@@ -176,7 +177,7 @@ func limitAtPeak(n *reporter.Node, peak float64) float64 {
 	return max(limit, least)
 }
 
-// memoryBar returns the peak memory of the job in MiB, and its limit or else the node's memory.
+// memoryBar returns the peak memory of the job, and its limit or else the memory of the node, in MiB.
 func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if n.Host != nil {
 		of = n.Host.MemoryMB
@@ -203,8 +204,8 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	return used, of
 }
 
-// describe notes which nodes b covers, and how its limit changed. It makes b the share of the memory that a rule of
-// --stop-if allowed, if it stopped the only job.
+// describe adds to b the nodes that it covers and the range of a limit that changed. If a rule of --stop-if stopped the
+// only job, b becomes the share of the memory that the rule allowed.
 func (b *Bar) describe(r *reporter.Report) {
 	n, all := onlyNode(r), len(r.Nodes)
 	l, v := n.Limits, n.Verdict

@@ -26,7 +26,7 @@ func barNode() *reporter.Node {
 		n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, i)] = busy
 		n.Metrics[reporter.GPUMetricName(reporter.MetricGPUMemoryPeak, i)] = 76186
 	}
-	n.GPUs = append(n.GPUs, reporter.GPU{Index: 4, MemoryMB: 81920}) // another job's
+	n.GPUs = append(n.GPUs, reporter.GPU{Index: 4, MemoryMB: 81920}) // of another job
 	n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, 4)] = 100
 	return n
 }
@@ -59,11 +59,11 @@ func TestBars(t *testing.T) {
 		report *reporter.Report
 		want   string
 	}{
-		"a job, not the node": {barReport(barNode()),
+		"job on a larger node": {barReport(barNode()),
 			"cpu ███▌······ 36 % of 4 CPUs\nmemory ███▍······ 34 % of 8.0 GiB" + gpus},
-		"no memory limit: of the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = series.Unknown(), nil }),
+		"no memory limit": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = series.Unknown(), nil }),
 			"cpu ███▌······ 36 % of 4 CPUs\nmemory ▏········· 1 % of 256 GiB"},
-		"a limit above the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = 1<<30, nil }),
+		"memory limit above the node's memory": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = 1<<30, nil }),
 			"cpu ███▌······ 36 % of 4 CPUs\nmemory ▏········· 1 % of 256 GiB"},
 		"killed at the limit between two samples": {with(func(n *reporter.Node) {
 			n.GPUs = nil
@@ -75,22 +75,22 @@ func TestBars(t *testing.T) {
 			n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, 0)] = 0.2
 			n.GPUs[0].MemoryMB = series.Unknown()
 		}), "cpu ███▌······ 36 % of 4 CPUs\ngpu ▏········· <1 % of 1 GPU"},
-		"a sidecar has the node's": {&reporter.Report{Nodes: map[string]*reporter.Node{"0": {
+		"sidecar": {&reporter.Report{Nodes: map[string]*reporter.Node{"0": {
 			Host: &reporter.Host{CPUs: 1, MemoryMB: 1024}, Metrics: reporter.Values{
 				reporter.MetricCPUMean: 50, reporter.MetricMemoryPeak: 25},
 		}}}, "cpu █████····· 50 % of 1 CPU\nmemory ██▌······· 25 % of 1.0 GiB"},
-		"limits that changed": {with(func(n *reporter.Node) {
+		"changed limits": {with(func(n *reporter.Node) {
 			n.GPUs, n.Limits.CPUs, n.Limits.MemoryMB = nil, .5, 2048
 			n.Limits.CPUsRange = &reporter.LimitRange{Min: .5, Max: 4, Mean: 3.6, Changes: 1}
 			n.Limits.MemoryRange = &reporter.LimitRange{Min: 2048, Max: 4096, Changes: 1}
 			n.Metrics[reporter.MetricLimitMemory] = 68
 		}), "cpu ████······ 40 % of 0.5 to 4 CPUs\nmemory ██████▊··· 68 % of 2.0 GiB to 4.0 GiB"},
-		"a limit that went": {with(func(n *reporter.Node) {
+		"removed memory limit": {with(func(n *reporter.Node) {
 			n.GPUs, n.Limits.MemoryMB = nil, series.Unknown()
 			n.Limits.MemoryRange = &reporter.LimitRange{Min: 2785, Max: series.Unknown(), Changes: 1}
 			n.Metrics[reporter.MetricLimitMemory] = 100
 		}), "cpu ███▌······ 36 % of 4 CPUs\nmemory ██████████ 100 % of 2.7 GiB to no limit"},
-		"more than there is": {with(func(n *reporter.Node) {
+		"more than the capacity": {with(func(n *reporter.Node) {
 			n.Limits.CPUs, n.GPUs, n.Metrics[reporter.MetricJobMemoryPeak] = 1, nil, 0
 		}), "cpu ██████████ 144 % of 1 CPU"},
 		"two nodes": {barReport(barNode(), with(func(n *reporter.Node) {
@@ -107,8 +107,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// The bars have the numbers of the overview.
-func TestBars_HaveNumbersOfOverview(t *testing.T) {
+// The bars have the numbers that the overview shows.
+func TestBars_HaveNumbersForOverview(t *testing.T) {
 	t.Parallel()
 	bars := Bars(barReport(barNode(), barNode()))
 	if b := bars[0]; b.Used != 2.88 || b.Of != 8 || math.Abs(b.Percent-36) > 1e-9 {
@@ -129,7 +129,7 @@ func TestBars_HaveNumbersOfOverview(t *testing.T) {
 	}
 }
 
-// The colour of alarms marks full memory. In ASCII only the picture shows it.
+// The bar of full memory has the colour of alarms, even if it is drawn in ASCII.
 func TestWrite_ColorMarksFullMemory(t *testing.T) {
 	t.Parallel()
 	n := barNode()
@@ -141,7 +141,7 @@ func TestWrite_ColorMarksFullMemory(t *testing.T) {
 		"\x1b[34m######....\x1b[0m  58 %  of 4 GPUs (mean)\n",
 	} {
 		if !strings.Contains(words, want) {
-			t.Errorf("summary has no %q:\n%q", want, words)
+			t.Errorf("summary lacks %q:\n%q", want, words)
 		}
 	}
 }

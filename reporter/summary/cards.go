@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// JobCards returns the usage of the jobs of a run, and the unused rest of the CPUs and the memory that they were
-// allowed. Over several nodes, it has only the numbers that add up.
+// JobCards returns the usage of the jobs of a run, and the unused part of the CPUs and the memory that they were
+// allowed to use. For several nodes, it returns only numbers that can be added up.
 func JobCards(r *reporter.Report) []Highlight {
 	var sum jobUsage
 	for _, n := range r.EachNode() {
@@ -54,10 +54,10 @@ type jobUsage struct {
 	memory, memoryAllowed float64
 	split                 string
 	read, written         float64
-	processes, threads    float64 // the most on a node
+	processes, threads    float64 // the greatest numbers on any node
 }
 
-// add adds the job on n.
+// add adds the usage of the job on n.
 func (u *jobUsage) add(n *reporter.Node, run *reporter.Run) {
 	if n.Job == nil && len(run.Command) == 0 {
 		return
@@ -113,7 +113,7 @@ func memoryTime(v float64) string {
 	}
 }
 
-// addUnused adds the rest that was not used of all that was allowed, if that is known.
+// addUnused adds a highlight on rest, the unused part of the allowed amount all, if all is known.
 func (l *highlights) addUnused(label string, rest, all float64, format func(float64) string) {
 	rest = max(0, rest)
 	l.add(all > 0, label, format(rest), Bar{Percent: 100 * rest / all}.Share()+" of what was allowed")

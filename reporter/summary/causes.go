@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// outOfMemory concludes on a kill for lack of memory.
+// outOfMemory returns the conclusion on a kill for lack of memory.
 func (e *end) outOfMemory() Conclusion {
 	limit, why, because := e.verdict.Number("limit_mb"), "", ""
 	switch e.verdict.Cause {
@@ -47,7 +47,7 @@ func (e *end) outOfMemory() Conclusion {
 	return c
 }
 
-// askForMemory returns the advice after a kill at a limit in MiB, and a note if memory grew until then.
+// askForMemory returns the advice after a kill at a limit in MiB, and a note if memory was growing until the kill.
 func (e *end) askForMemory(f *reporter.Finding, limit float64) (action string, notes []string) {
 	ask, _ := requestedAmounts(*f)
 	action = diagnosis.AskFor(e.node, &e.Run) + text.TrimmedSizeText(ask) + " or more: "
@@ -61,7 +61,8 @@ func (e *end) askForMemory(f *reporter.Finding, limit float64) (action string, n
 	return action + "it was still growing, by " + diagnosis.GrowthText(rate) + ".", []string{more}
 }
 
-// kill returns which process the kernel killed, when, and which group has the limit.
+// kill returns a sentence on the process that the kernel killed, the time of the kill, and the group that sets the
+// limit.
 func (e *end) kill() string {
 	var words text.Parts
 	killed, heaviest := e.verdict.Number("pid"), e.verdict.Number("heaviest_pid")
@@ -86,7 +87,7 @@ func process(name string, pid float64) string {
 	return name + " (" + id + ")"
 }
 
-// groupName returns the path of a control group, or for Slurm's the last name and the job.
+// groupName returns the path of a control group or, for a group made by Slurm, the last name in the path and the job.
 func groupName(path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
@@ -100,7 +101,7 @@ func groupName(path string) string {
 	return text.ClipStart(path, 50)
 }
 
-// stoppedByRule concludes on a rule of --stop-if.
+// stoppedByRule returns the conclusion on a job that a rule of --stop-if stopped.
 func (e *end) stoppedByRule() Conclusion {
 	c := Conclusion{Outcome: Stopped,
 		Cause: capital(e.clause(" was ", "stopped by your rule '"+text.Clip(e.words("rule"), 200)+"'")) + e.after() + "."}
@@ -118,7 +119,7 @@ func (e *end) stoppedByRule() Conclusion {
 	return c
 }
 
-// timeLimit concludes on a job that had no time left.
+// timeLimit returns the conclusion on a job that reached its time limit.
 func (e *end) timeLimit() Conclusion {
 	by := "timeout"
 	if sender := e.words("sender"); sender != "" && sender != by {
@@ -131,7 +132,7 @@ func (e *end) timeLimit() Conclusion {
 		Cause: "Time limit: " + e.clause(" was ", "ended by "+by) + e.after() + "."}
 }
 
-// diskFull concludes on a full file system, which may or may not be why the job failed.
+// diskFull returns the conclusion on a full file system, which may or may not be the reason why the job failed.
 func (e *end) diskFull() Conclusion {
 	where, what := e.words("path"), "no room was left on "
 	if noInodes(e.verdict) {
@@ -142,10 +143,10 @@ func (e *end) diskFull() Conclusion {
 		Action: "Make room on " + where + ", or write elsewhere: its own output shows whether that was the reason."}
 }
 
-// noInodes reports whether a file system was full of files, not of data.
+// noInodes reports whether a file system had run out of inodes, and not of space.
 func noInodes(v *reporter.Verdict) bool { return v.Number("available_mb") >= 1 }
 
-// fullText returns what the share of a full disk is of.
+// fullText returns the text on a full file system that follows the percentage in its bar.
 func fullText(v *reporter.Verdict) string {
 	words, _ := v.Evidence["path"].(string)
 	if words = text.ClipStart(text.Printable(words), 40); noInodes(v) {
@@ -154,7 +155,7 @@ func fullText(v *reporter.Verdict) string {
 	return words
 }
 
-// sent returns who sent the signal that was to end the job, and when.
+// sent returns a sentence on the sender of the signal that was to end the job, and the time of the signal.
 func (e *end) sent() string {
 	name, signal := process(e.words("sender"), e.verdict.Number("sender_pid")), e.words("sent_signal")
 	if name == "" || signal == "" {
@@ -167,7 +168,7 @@ func (e *end) sent() string {
 	return sentence(words)
 }
 
-// killedBySignal concludes on a job that a signal ended, or that exited because of one.
+// killedBySignal returns the conclusion on a job that a signal killed, or that exited because of a signal.
 func (e *end) killedBySignal() Conclusion {
 	signal := cmp.Or(e.signalName(), e.words("signal"))
 	if signal == "" {
@@ -200,12 +201,12 @@ func (e *end) killedBySignal() Conclusion {
 	return c
 }
 
-// Stops reports whether a job that the named signal ended was stopped rather than killed.
+// Stops reports whether the named signal stops a job rather than kills it.
 func Stops(signal string) bool {
 	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal)
 }
 
-// notForMemory returns words, and that the kernel did not kill for lack of memory, as far as that is known.
+// notForMemory returns words as the end of a sentence. If no process was killed for lack of memory, it adds that fact.
 func (e *end) notForMemory(words string) string {
 	kills, host := e.node.Metric(reporter.MetricJobOOMKills), e.node.Metric(reporter.MetricHostOOMKills)
 	if kills > 0 || !(kills == 0 || host == 0) {
@@ -223,10 +224,11 @@ func (e *end) notForMemory(words string) string {
 	return words + none
 }
 
-// tightLimit is the share of the memory limit, in percent, from which on it counts as reached.
+// tightLimit is the share of the memory limit, in percent, at which the limit counts as reached.
 const tightLimit = 95
 
-// unknown concludes on a run without an exit code of the job; how is all that is known about its end.
+// unknown returns the conclusion on a run without an exit code of the job. how is a sentence with all that is known
+// about the end.
 func (e *end) unknown(how string) Conclusion {
 	job := e.node.Job
 	switch {
@@ -239,13 +241,13 @@ func (e *end) unknown(how string) Conclusion {
 	switch {
 	case e.verdict.Number("oom_kills") > 0:
 		c.Outcome, c.Subject = Failed, "memory"
-	case job != nil && job.Attached: // often only its parent knows the exit code
+	case job != nil && job.Attached: // often only the parent of the job gets the exit code
 		c.Outcome = Ended
 	}
 	return c
 }
 
-// succeeded concludes on exit code 0.
+// succeeded returns the conclusion on exit code 0.
 func (e *end) succeeded() Conclusion {
 	c := Conclusion{Outcome: Succeeded, Cause: "Succeeded" + e.after(), How: e.sent()}
 	if sent := strings.TrimSuffix(c.How, "."); sent != "" {
@@ -263,8 +265,8 @@ func (e *end) succeeded() Conclusion {
 	return c
 }
 
-// lateNode returns the node that ended long after the others, or has the rank that did, by how many seconds, and what
-// to call the node or rank; "" if none did.
+// lateNode returns the node that ended long after the others, or that has a rank which ended long after the others.
+// late is the delay in seconds, and who names the node or the rank. All results are zero if no node or rank was late.
 func lateNode(r *reporter.Report) (name string, late float64, who string) {
 	for name, n := range r.EachNode() {
 		for _, f := range n.Findings {
@@ -281,7 +283,7 @@ func lateNode(r *reporter.Report) (name string, late float64, who string) {
 	return "", 0, ""
 }
 
-// failed concludes on an exit code that nothing explains.
+// failed returns the conclusion on an exit code without a known reason.
 func (e *end) failed() Conclusion {
 	words := strings.TrimPrefix(e.clause(" ", e.failure()), "was ")
 	c := Conclusion{Outcome: Failed, Cause: capital(words) + e.after() + ".", How: e.sent()}
@@ -297,7 +299,7 @@ func (e *end) failed() Conclusion {
 
 const debug = "Read its own output, or run it in a debugger."
 
-// afterSignal is what to do after signals that no process sent.
+// afterSignal holds the advice for signals that no process sends.
 var afterSignal = map[string]string{
 	"SIGSEGV": debug, "SIGBUS": debug, "SIGABRT": debug, "SIGFPE": debug, "SIGILL": debug, "SIGSYS": debug,
 	"SIGTRAP": debug, "SIGXFSZ": "Raise ulimit -f, or write smaller files.", "SIGXCPU": "Raise ulimit -t.",

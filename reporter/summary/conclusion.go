@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// An Outcome is a kind of end.
+// An Outcome is the way in which a run ended.
 type Outcome int
 
 // The outcomes.
@@ -23,24 +23,25 @@ const (
 	Ended     Outcome = iota // nothing is known about the end, or there was no job
 	Succeeded                // green
 	Odd                      // succeeded, but something went wrong: amber
-	Stopped                  // something asked the job to end: amber
+	Stopped                  // the job was asked to end: amber
 	Failed                   // red
-	Running                  // or lost
+	Running                  // still running, or lost
 )
 
-// A Conclusion is how a run ended and what to do about it, the same in all outputs. All texts are printable.
+// A Conclusion describes how a run ended and what to do about it. It is the same in all outputs. All texts are
+// printable.
 type Conclusion struct {
 	Outcome Outcome
 	Cause   string   // a sentence: "Out of memory: killed at the limit of 256 MiB after 5.9 s."
 	Action  string   // what to do; the words before the first ":" are its lead; "" = nothing
 	Paste   string   // the line for the scheduler or the container; "" = none
-	How     string   // process, time, control group, the others' ends; "" = nothing to add
+	How     string   // details: process, time, control group, ends of other jobs; "" = none
 	Notes   []string // further findings that concern the end of the job or its request, in order
-	Other   []string // findings that do not
-	Subject string   // what explains the end: "memory", "disk_space", "disk", "gpu", "cpu" or ""
+	Other   []string // all other findings
+	Subject string   // the resource that explains the end: "memory", "disk_space", "disk", "gpu", "cpu" or ""
 }
 
-// Conclude returns the conclusion of a run or, if r has one of its nodes, of that node.
+// Conclude returns the conclusion on a run or, if r contains a single node, on that node.
 func Conclude(r *reporter.Report) Conclusion {
 	e := endOf(r)
 	c := e.conclusion()
@@ -53,7 +54,7 @@ func Conclude(r *reporter.Report) Conclusion {
 // maxHow bounds the length of Conclusion.How for a hostile report, in cells.
 const maxHow = 1000
 
-// end holds the facts on the end of a run: on the job that failed first, or else on all jobs.
+// end holds the facts about the end of a run: of the job that failed first, or else of all jobs.
 type end struct {
 	*reporter.Report
 	verdict *reporter.Verdict // never nil
@@ -91,7 +92,7 @@ func endOf(r *reporter.Report) *end {
 	return e
 }
 
-// findRank makes e the end of the rank that failed first. It returns false if none is known to have failed.
+// findRank makes e the end of the rank that failed first. It returns false if no rank is known to have failed.
 func (e *end) findRank() bool {
 	number, ok := EvidenceIndex(e.verdict, "rank")
 	if !ok {
@@ -120,7 +121,7 @@ func (e *end) findRank() bool {
 	return found
 }
 
-// findNode makes e the end of the one of several nodes that failed, if one did.
+// findNode makes e the end of the first failed node, if the report has several nodes and one of them failed.
 func (e *end) findNode() {
 	name, good := firstFailedNode(e.Report)
 	if name == "" || e.Run.Incomplete != "" {
@@ -159,12 +160,12 @@ func (e *end) conclusion() Conclusion {
 	case cause == diagnosis.CauseExited || cause == diagnosis.CauseUnknown:
 		return e.failed()
 	}
-	c := e.failed() // a cause of a later version
+	c := e.failed() // a cause that a later version added
 	c.Action, c.How = "", sentence(first)
 	return c
 }
 
-// clause returns a clause on the job: "killed …", or for one of several "rank 3 on node1 was killed …".
+// clause returns a clause on the job: "killed …", or, for one of several jobs, "rank 3 on node1 was killed …".
 func (e *end) clause(was, words string) string {
 	if e.who == "" {
 		return words
@@ -214,12 +215,12 @@ func (e *end) at(key string) string {
 	return " at " + t.UTC().Format("15:04:05") + " UTC"
 }
 
-// saidElsewhere are the beginnings of remarks in the text of a verdict that the conclusion has elsewhere.
+// saidElsewhere lists the beginnings of remarks in the text of a verdict that other parts of the conclusion contain.
 var saidElsewhere = []string{
 	"peak ", "the heaviest is ", "it was a limit of its control group", "the kernel does not say",
 }
 
-// remarks returns the remarks after the first clause of the verdict's text, and how many other jobs succeeded.
+// remarks returns the remarks after the first clause of the verdict's text, and a sentence on the other jobs.
 func (e *end) remarks() (out []string) {
 	for _, words := range strings.Split(text.Printable(e.verdict.Text), "; ")[1:] {
 		said := func(start string) bool { return strings.HasPrefix(words, start) }

@@ -13,15 +13,15 @@ type Delta struct {
 	Label   string // "time"
 	Text    string // "+16 %"
 	From    string // the median: "14.1 s"
-	Outside bool   // the number of this run is outside the range of the earlier runs
+	Outside bool   // this run is outside the range of the earlier runs
 }
 
-// minSpreadRuns is the least number of runs with a range that is worth comparing with.
+// minSpreadRuns is the minimum number of earlier runs for which a comparison with their range is useful.
 const minSpreadRuns = 3
 
-// Deltas returns how a run differs from earlier runs in time, CPU time and peak memory, and a note on these runs. Both
-// are empty without earlier runs, and for a run that failed or has several nodes. Tiny amounts, which are mostly noise,
-// are left out.
+// Deltas returns the differences of a run from earlier runs in time, CPU time and peak memory, and a note on these
+// runs. Both are empty if there are no earlier runs, or if the run failed, is incomplete or has several nodes. Tiny
+// amounts, which are mostly noise, are left out.
 func Deltas(r *reporter.Report) (list []Delta, note string) {
 	n := onlyNode(r)
 	if len(r.Nodes) != 1 || HasFailed(r) || r.Run.Incomplete != "" || n.Earlier == nil {

@@ -26,25 +26,25 @@ func TestDeltas(t *testing.T) {
 		{"within and outside the range", &four, 0, &reporter.Job{CPUSeconds: 22.8, PeakMemoryMB: 290.9},
 			"[{time +16 % 14.1 s true} {CPU time +22 % 18.7 s false} {peak memory +20 % 243 MiB true}] " +
 				"median of 4 runs"},
-		{"the same, and unknown", &four, 0, &reporter.Job{CPUSeconds: 18.74, CPUAtLeast: true, PeakMemoryMB: 242.7},
+		{"equal and unknown numbers", &four, 0, &reporter.Job{CPUSeconds: 18.74, CPUAtLeast: true, PeakMemoryMB: 242.7},
 			"[{time +16 % 14.1 s true} {peak memory ±0 % 243 MiB false}] " +
 				"median of 4 runs"},
 		{"tiny amounts", &reporter.Earlier{Runs: 4, WallSeconds: *spread(0.01, 0.01, 0.01), CPUSeconds: spread(0.01, 0.01, 0.01)}, 0,
 			&reporter.Job{CPUSeconds: 0.05}, "[{time >+999 % 10 ms true}] median of 4 runs"},
-		{"one run has no range", &one, 0, nil, "[{time -22 % 21.0 s false}] the previous run"},
-		{"a failed run did something else", &four, 3, nil, "[] "},
-		{"the first run", nil, 0, nil, "[] "},
-		{"not numbers of a run", &reporter.Earlier{Runs: 1}, 0, nil, "[] "},
+		{"single earlier run", &one, 0, nil, "[{time -22 % 21.0 s false}] the previous run"},
+		{"failed run", &four, 3, nil, "[] "},
+		{"no earlier run", nil, 0, nil, "[] "},
+		{"invalid earlier runs", &reporter.Earlier{Runs: 1}, 0, nil, "[] "},
 	} {
 		r := &reporter.Report{Run: reporter.Run{WallSeconds: 16.3, ExitCode: &c.code},
 			Nodes: map[string]*reporter.Node{"0": {Job: c.job, Earlier: c.earlier, Metrics: reporter.Values{}}}}
 		list, note := summary.Deltas(r)
 		if got := fmt.Sprint(list, " ", note); got != c.want {
-			t.Errorf("%s: %s\nwant %s", c.name, got, c.want)
+			t.Errorf("%s: deltas %s\nwant %s", c.name, got, c.want)
 		}
 	}
 
 	if list, note := summary.Deltas(&reporter.Report{Nodes: map[string]*reporter.Node{"0": nil}}); list != nil || note != "" {
-		t.Errorf("an empty node has the deltas %v (%s), want none", list, note)
+		t.Errorf("deltas of an empty node = %v (%s), want none", list, note)
 	}
 }

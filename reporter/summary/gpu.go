@@ -35,8 +35,8 @@ func gpuRows(n *reporter.Node) []numberRow {
 	return rows
 }
 
-// unseenGPUs returns the note that none of the listed GPUs is the job's. If a node has very many GPUs, the agent
-// samples only some (the report lists that under missing), and the job may have others.
+// unseenGPUs returns the note for a job that could see none of the listed GPUs. If a node has very many GPUs, perfagent
+// samples only some of them, which the report lists under missing. The job may then have used others.
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
 		if m.Code == gpu.NotFollowed && m.Total > int64(listed) {
@@ -103,7 +103,7 @@ func newGPUTotals(r *reporter.Report) gpuTotals {
 	return a
 }
 
-// rows returns the rows of all GPUs together; none without GPUs.
+// rows returns the rows on all GPUs together, or no rows if there are no GPUs.
 func (a *gpuTotals) rows() (rows numberRows) {
 	of, most := strconv.Itoa(a.listed), "the most memory used on one"
 	if a.measured > 0 && a.measured < a.listed {
@@ -119,7 +119,7 @@ func (a *gpuTotals) rows() (rows numberRows) {
 	return rows
 }
 
-// usedOf formats MiB used out of a capacity: "1.5 of 8.0 GiB". If the capacity is unknown, it leaves it out.
+// usedOf formats MiB used out of a capacity: "1.5 of 8.0 GiB". It omits an unknown capacity.
 func usedOf(used, of float64) string {
 	u, o := text.Size(used), text.Size(of)
 	switch {

@@ -12,7 +12,7 @@ import (
 // shortLines is the maximum number of lines of a short summary of one node.
 const shortLines = 14
 
-// The colours of an outcome, and of what a job used.
+// The colours of outcomes (amber and green), and of bars and curves (blue).
 const (
 	amber style = "1;33"
 	green style = "1;32"
@@ -36,10 +36,10 @@ func (p *terminalWriter) conclusion(c *Conclusion, long bool) {
 	for _, line := range p.indented(indent, c.Action, 3) {
 		line = line[min(len(line), len(name)):]
 		strong := min(left, len(line))
-		left -= min(left, strong+1) // the space at the end of the line is cut
+		left -= min(left, strong+1) // text.Wrap cut the space at the end of the line
 		p.spans(span{plain, indent}, span{bold, line[:strong]}, span{plain, line[strong:]})
 	}
-	if len(indent)+text.Width(c.Paste) > p.width { // in one line if it fits
+	if len(indent)+text.Width(c.Paste) > p.width { // without the indent, it may fit in one line
 		indent = ""
 	}
 	most := 2
@@ -63,7 +63,7 @@ func (p *terminalWriter) indented(label, words string, n int) []string {
 	return out
 }
 
-// short writes the summary of one node in at most shortLines lines, as far as the conclusion leaves room for the rows.
+// short writes the summary of one node in at most shortLines lines, if the conclusion leaves enough room for the rows.
 func (p *terminalWriter) short(r *reporter.Report, c *Conclusion, o Options) {
 	rows, last := jobRowsOf(r, c), 3
 	used := len(p.lines()) + 1 + len(rows) + last
@@ -109,7 +109,7 @@ func (p *terminalWriter) deltas(list []Delta, note string) {
 		span{look, text.Printable(words.String() + " (" + note + ")")})
 }
 
-// last writes where the page is, or else the report, and which command shows more.
+// last writes the path of the page, or else of the report, and the command that shows more.
 func (p *terminalWriter) last(r *reporter.Report, o Options) {
 	path := cmp.Or(o.Page, o.Path)
 	if path == "" {
@@ -120,7 +120,7 @@ func (p *terminalWriter) last(r *reporter.Report, o Options) {
 	p.path("details", showCommand(r, o))
 }
 
-// showCommand returns the command that shows the whole run, as it can be pasted into a shell.
+// showCommand returns the command that shows the whole run, in a form that can be pasted into a shell.
 func showCommand(r *reporter.Report, o Options) string {
 	command, dir := "perfagent show ", filepath.Dir(o.Path)
 	if len(r.Nodes) > 1 {

@@ -20,8 +20,8 @@ func Tags(r *reporter.Run) []string {
 	return out
 }
 
-// plainName returns the name of the node's host if it looks like a host name, and otherwise name, because some readers
-// show the conclusion as Markdown.
+// plainName returns the short host name of the node if it has only letters, digits and hyphens. Otherwise it returns a
+// text with name, because some programs show the conclusion as Markdown.
 func plainName(n *reporter.Node, name string) string {
 	host, _, _ := strings.Cut(n.HostName(), ".")
 	odd := func(c rune) bool {
@@ -33,8 +33,9 @@ func plainName(n *reporter.Node, name string) string {
 	return host
 }
 
-// firstFailedNode returns the one of several nodes that the run's verdict names, or else the first failed node,
-// preferably with the run's exit code; and how many nodes ended with exit code 0.
+// firstFailedNode returns one of several nodes: the failed node in the run's verdict, or else the first failed node,
+// preferably with the run's exit code. name is "" if no node failed. good is the number of nodes that ended with exit
+// code 0.
 func firstFailedNode(r *reporter.Report) (name string, good int) {
 	if len(r.Nodes) < 2 {
 		return "", 0

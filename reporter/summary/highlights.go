@@ -20,7 +20,7 @@ type Highlight struct {
 	Note  string // "mean of all CPUs, p95 100.0 %, peak 100.0 %"
 }
 
-// Highlights returns the usage of a whole node, with everything that ran there. wall is the length of the run in
+// Highlights returns the usage of a whole node, including everything that ran on it. wall is the length of the run in
 // seconds; 0 = unknown. Optional devices are included if the node has them.
 func Highlights(n *reporter.Node, wall float64) []Highlight {
 	percent := func(metric string) string { return text.Percentage(n.Metric(metric)).Normalize().String() }
@@ -44,8 +44,8 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	return append(out, Highlight{"disk used", percent(reporter.MetricDiskPeak), "at most"})
 }
 
-// highlight converts a row to a Highlight. A row without a label belongs to the one above. An unknown number has no
-// unit, because "– %" is not a value.
+// highlight converts a row to a Highlight. A row without a label continues the row above, and gets the label above. An
+// unknown number has no unit, because "– %" is not a value.
 func (r numberRow) highlight(above string) Highlight {
 	return Highlight{cmp.Or(r.label, above), r.value.Normalize().String(), strings.TrimRight(r.note+" "+r.of, " ")}
 }
@@ -208,10 +208,10 @@ func agentLine(a *reporter.Agent) string {
 	return words.String()
 }
 
-// highlights is a list of numbers.
+// highlights is a list to which known numbers are added.
 type highlights []Highlight
 
-// add adds a number if it is known.
+// add adds a highlight if its number is known.
 func (l *highlights) add(known bool, label, value, note string) {
 	if known {
 		*l = append(*l, Highlight{label, value, note})

@@ -32,8 +32,8 @@ func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	return rows
 }
 
-// jobMemoryRows returns the memory of the job, and below it memory that may also be the job's. If the job ended before
-// its memory was sampled, only the second row is left.
+// jobMemoryRows returns a row on the memory of the job, and below it a row on shared memory that may also be the job's.
+// If the job ended before its memory was sampled, only the second row is left.
 func jobMemoryRows(n *reporter.Node) (rows numberRows) {
 	peak, more := jobPeak(n), numberRow{label: "memory", value: text.Size(unowned(n)), note: unownedNote}
 	switch {
@@ -49,7 +49,7 @@ func jobMemoryRows(n *reporter.Node) (rows numberRows) {
 	return rows
 }
 
-// cpuOfJob returns the whole CPU time of the job, or NaN if it is unknown.
+// cpuOfJob returns the total CPU time of the job, or NaN if it is unknown.
 func cpuOfJob(n *reporter.Node) float64 {
 	if v := n.Metric(reporter.MetricJobCPU); !math.IsNaN(v) || n == nil || n.Job == nil || n.Job.CPUAtLeast {
 		return v
@@ -57,8 +57,8 @@ func cpuOfJob(n *reporter.Node) float64 {
 	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
 }
 
-// jobBusyRows returns the CPU time of the job, how many CPUs it kept busy and out of how many. All is in one row if it
-// fits in a long or a short form.
+// jobBusyRows returns the CPU time of the job, the number of CPUs that it kept busy, and the number that it was allowed
+// to use. It returns a single row if all of them fit into it, in a long or a short form.
 func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
 	split, busy, short := jobSplit(n), "", ""
 	if wall > 0 {
@@ -80,8 +80,8 @@ func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
 	return []numberRow{row, {label: "busy", note: busy}}
 }
 
-// jobIdleRows returns a row on the CPUs that the job was given and did not use. A run of less than a second is too
-// short for that.
+// jobIdleRows returns a row on the CPUs that the job was given and did not use. It returns nil for a run of less than a
+// second, which is too short to judge.
 func jobIdleRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	used, of := cpuBar(n, run)
 	of = cpusGiven(n, of)
@@ -112,8 +112,8 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// KillLimit returns the memory limit in MiB at which the kernel killed the job of n; 0 = it did not, or unknown. The
-// limit of one rank's group is not a limit of all ranks.
+// KillLimit returns the memory limit in MiB at which the kernel killed the job of n. It returns 0 if there was no such
+// kill or the limit is unknown. The limit of a single rank's group does not count as a limit of all ranks.
 func KillLimit(n *reporter.Node) float64 {
 	v := n.Verdict
 	if v == nil || v.Cause != diagnosis.CauseOOMCgroup {
@@ -127,7 +127,7 @@ func KillLimit(n *reporter.Node) float64 {
 }
 
 // jobPeak returns the peak memory of the whole job in MiB, or 0 if it is unknown. A job that the kernel killed at its
-// limit had reached it, whatever the samples contain.
+// limit had reached the limit, even if no sample shows it.
 func jobPeak(n *reporter.Node) float64 {
 	if limit := KillLimit(n); limit > 0 {
 		return limit
@@ -138,7 +138,8 @@ func jobPeak(n *reporter.Node) float64 {
 	return greatest(0, n.Metric(reporter.MetricJobMemoryPeak))
 }
 
-// jobMemoryNote returns how the peak was counted and, if it fits, the share of the largest process.
+// jobMemoryNote returns a note on how the peak was counted and, if it fits in width cells, the peak of the largest
+// process.
 func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 	note := "peak of the whole job"
 	j := n.Job
@@ -166,16 +167,16 @@ func jobSwapped(n *reporter.Node) float64 {
 	return greatest(0, n.Summaries[collector.JobMemorySwap.Key()].Max)
 }
 
-// The node's shared memory gets a row if it grew by at least both of these.
+// The node's shared memory gets a row if it grew by at least both of these amounts.
 const (
 	notableUnowned      = 16   // MiB
 	notableUnownedShare = 0.05 // of the job's peak
 )
 
-// unownedNote describes the memory shown next to the job's.
+// unownedNote describes shared memory that is shown next to the job's memory.
 const unownedNote = "in /dev/shm or a tmpfs, owner not known"
 
-// unowned returns by how many MiB the node's shared memory grew beyond the job's, or 0 if that is insignificant.
+// unowned returns the growth of the node's shared memory beyond the job's, in MiB, or 0 if it is insignificant.
 func unowned(n *reporter.Node) float64 {
 	if n.Job == nil || !(n.Job.UnownedMB >= max(notableUnowned, notableUnownedShare*jobPeak(n))) {
 		return 0
@@ -227,7 +228,8 @@ func shareText(v float64, word string) string {
 	return text.Percent(v) + word
 }
 
-// cpuLimitedBy returns what sets the CPU limit and, if a control group does and is known, the name of that group.
+// cpuLimitedBy returns a phrase on the source of the CPU limit and, for the quota of a known control group, the name of
+// the group.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
 	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs:
@@ -241,8 +243,8 @@ func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	return "by affinity", ""
 }
 
-// nodePressureRows returns what held up the node: swap, waiting tasks if the job's are unknown, and the hypervisor. It
-// omits insignificant numbers.
+// nodePressureRows returns rows on swap, on waiting tasks of the node if the job's waits are unknown, and on CPU time
+// taken by the hypervisor. It omits insignificant numbers.
 func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 	var rows numberRows
 	in, out, stolen := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut), n.Metric(reporter.MetricSteal)
@@ -254,7 +256,7 @@ func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 	return rows
 }
 
-// pressures are the resources that tasks wait for. Shorter waits than the least to report are normal.
+// pressures lists the resources that tasks wait for. Waits below the least value to report are normal.
 var pressures = []struct {
 	label, note string
 	job, node   string  // metrics
@@ -273,11 +275,12 @@ func (l *numberRows) addChange(r *reporter.LimitRange, moved string) {
 	}
 }
 
-// notableAfter is a length in seconds: in shorter runs tasks always wait for something.
+// notableAfter is the minimum length, in seconds, of a run with notable waits. In shorter runs, tasks always wait for
+// something.
 const notableAfter = 1
 
-// waitRows returns how long the job's tasks waited or, if ofJob is not set, how long the node's did for what is unknown
-// of the job's. It omits insignificant waits.
+// waitRows returns rows on the waits of the job's tasks. If ofJob is not set, it returns rows on the waits of the
+// node's tasks instead, for resources for which the job's waits are unknown. It omits insignificant waits.
 func waitRows(n *reporter.Node, wall float64, ofJob bool) (rows numberRows) {
 	for _, s := range pressures {
 		v := n.Metric(s.job)

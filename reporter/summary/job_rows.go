@@ -18,7 +18,7 @@ type jobRow struct {
 	label, words string
 	bar          *Bar
 	values       []float64
-	killed       bool // the row ends with the sign of a kill
+	killed       bool // the row ends with the sign for a kill
 }
 
 // maxCurve is the maximum width of a curve, in cells.
@@ -65,12 +65,13 @@ func barRows(r *reporter.Report, c *Conclusion) []jobRow {
 	return rows
 }
 
-// killed reports whether the job on n ended by a kill that is the reason of the conclusion.
+// killed reports whether the job on n failed because SIGKILL ended it.
 func (c *Conclusion) killed(n *reporter.Node) bool {
 	return c.Outcome == Failed && n.Job != nil && n.Job.Signal == "SIGKILL"
 }
 
-// rowText returns what the percentage of a bar is of: "of 2 CPUs (mean), 7.5 s of CPU time", "of 2 GiB, peak 291 MiB".
+// rowText returns the words after the percentage of a bar: "of 2 CPUs (mean), 7.5 s of CPU time", "of 2 GiB, peak 291
+// MiB".
 func (b Bar) rowText(r *reporter.Report) string {
 	if b.rule != "" {
 		return "of the " + text.TrimmedSizeText(b.Of) + " of your rule, " + text.SizeText(b.Used)
@@ -87,7 +88,7 @@ func (b Bar) rowText(r *reporter.Report) string {
 	case BarGPU:
 		return mean.String()
 	}
-	if math.Abs(b.Percent-100) < 0.5 { // the whole is enough
+	if math.Abs(b.Percent-100) < 0.5 { // the peak equals the capacity
 		return b.CapacityText() + " (peak)"
 	}
 	return b.CapacityText() + ", peak " + text.SizeText(b.Used)
@@ -111,7 +112,7 @@ func (row *jobRow) curveValues(n *reporter.Node, c *Conclusion) []float64 {
 	return values
 }
 
-// untilKill returns the greatest values of a column in each kept sample, until the kernel killed the job.
+// untilKill returns the greatest value of a column for each kept sample, up to the kill if the kernel killed the job.
 func untilKill(n *reporter.Node, c *Conclusion, column collector.Column) []float64 {
 	values := n.Samples.Column(column.Key())
 	if band, ok := n.Envelope[column.Key()]; ok {
@@ -188,8 +189,8 @@ func (row *jobRow) spans(ascii bool) []span {
 	return []span{label, {look, picture}, {plain, " " + text.PadLeft(row.bar.Share(), len("100 %")) + "  " + row.words}}
 }
 
-// wordRows returns the rows without a bar: on what the job read and wrote, if it did, and on the processes that the
-// samples saw.
+// wordRows returns the rows without a bar: on the bytes that the job read and wrote, if any, and on the processes in
+// the samples.
 func wordRows(n *reporter.Node, c *Conclusion) (rows []jobRow) {
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	var words text.Parts

@@ -38,9 +38,8 @@ func digits(values []float64, width int, lo, hi float64, _ bool) string {
 	return out
 }
 
-// The curve of a killed job goes on to the limit and ends with the sign of a kill. What was sampled after the kill is
-// not drawn.
-func TestWrite_CurveEndsWithTheKill(t *testing.T) {
+// The curve of a killed job rises to the limit and ends with the sign for a kill. Samples after the kill are not drawn.
+func TestWrite_CurveEndsAtKill(t *testing.T) {
 	t.Parallel()
 	words := summaryOf(t, grownReport(), Options{Curve: digits})
 	for _, want := range []string{
@@ -60,8 +59,7 @@ func TestWrite_CurveEndsWithTheKill(t *testing.T) {
 	}
 }
 
-// Under a rule of --stop-if the bar is the share of what the rule allowed.
-// The row of a full disk comes first, and names what is full.
+// The row of a full disk comes first, and names the file system.
 func TestWrite_FullDiskComesFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,10 +67,10 @@ func TestWrite_FullDiskComesFirst(t *testing.T) {
 		free float64
 		want string
 	}{
-		"no room":     {"/scratch", 0, "of /scratch (peak)"},
-		"no inodes":   {"/scratch", 9000, "of the files of /scratch (peak)"},
-		"a long path": {"/a" + strings.Repeat("/long", 20), 0, "of …" + strings.Repeat("/long", 20)[61:] + " (peak)"},
-		"hostile":     {"/\x1b[31m", 0, `of /\x1b[31m (peak)`},
+		"no space":     {"/scratch", 0, "of /scratch (peak)"},
+		"no inodes":    {"/scratch", 9000, "of the files of /scratch (peak)"},
+		"long path":    {"/a" + strings.Repeat("/long", 20), 0, "of …" + strings.Repeat("/long", 20)[61:] + " (peak)"},
+		"hostile path": {"/\x1b[31m", 0, `of /\x1b[31m (peak)`},
 	} {
 		r := endedReport(1, "", diagnosis.CauseDiskFull, "", map[string]any{"path": c.path, "available_mb": c.free})
 		n := r.Nodes["0"]
@@ -81,21 +79,22 @@ func TestWrite_FullDiskComesFirst(t *testing.T) {
 		words := summaryOf(t, r, Options{})
 		_, rows, _ := strings.Cut(words, "\n\n")
 		if !strings.HasPrefix(rows, "disk used  ██████████ 100 %  "+c.want+"\nCPU ") || !strings.Contains(rows, "\ndisk       40 MiB written\n") {
-			t.Errorf("%s: want the disk first, %q:\n%s", name, c.want, words)
+			t.Errorf("%s: want the row of the disk first, with %q:\n%s", name, c.want, words)
 		}
 		if o := NewOverview(r, "", ""); o.Memory != nil || o.CPU == nil {
-			t.Errorf("%s: the overview has memory %v and CPU %v, want the CPU alone", name, o.Memory, o.CPU)
+			t.Errorf("%s: overview with memory %v and CPU %v, want only CPU", name, o.Memory, o.CPU)
 		}
 		r.Nodes["1"] = &reporter.Node{Verdict: n.Verdict}
 		for _, b := range Bars(r) {
 			if b.Key == BarDisk && b.CapacityText() != strings.TrimSuffix(c.want, " (peak)")+" on node 0" {
-				t.Errorf("%s, of two nodes: %q", name, b.CapacityText())
+				t.Errorf("%s, two nodes: capacity %q, want the path and node 0", name, b.CapacityText())
 			}
 		}
 	}
 }
 
-func TestBars_ShareOfTheRule(t *testing.T) {
+// If a rule of --stop-if stopped the job, the bar shows the share of the memory that the rule allowed.
+func TestBars_ShowShareOfStopRule(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
 		"job_memory_mb > 200": "memory ██████████ 119 %", "job_memory_mb >= 400 for 5s": "memory █████▉···· 60 %",
@@ -111,7 +110,7 @@ func TestBars_ShareOfTheRule(t *testing.T) {
 	}
 }
 
-// A short summary keeps its length however many findings there are, and shows the color of the outcome.
+// A short summary stays short no matter how many findings there are, and begins in the colour of the outcome.
 func TestWrite_ShortSummaryStaysShort(t *testing.T) {
 	t.Parallel()
 	r := grownReport()
@@ -134,7 +133,8 @@ func TestWrite_ShortSummaryStaysShort(t *testing.T) {
 	}
 }
 
-// The command that shows more finds the run in its directory, unless that is the default one, or as it was named.
+// The command contains the directory of the run, unless it is the default directory, or the arguments that named the
+// run.
 func TestShowCommand(t *testing.T) {
 	t.Parallel()
 	one := endedReport(0, "", "", "", nil)
@@ -150,20 +150,20 @@ func TestShowCommand(t *testing.T) {
 		{two, Options{Path: "perfagent-out/r", Show: "--out o r@1"}, "--all --out o r@1"},
 	} {
 		if got := showCommand(c.r, c.o); got != "perfagent show "+c.want {
-			t.Errorf("%+v: %q, want perfagent show %s", c.o, got, c.want)
+			t.Errorf("%+v: command %q, want perfagent show %s", c.o, got, c.want)
 		}
 	}
 }
 
-// The limit of the group of one of several ranks is not the peak of the node.
-func TestJobPeak_OfRanksIsNotTheLimitOfOne(t *testing.T) {
+// The limit of a single rank's group is not the peak of a node with several ranks.
+func TestJobPeak_IgnoresLimitOfSingleRank(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ranks  int
 		limits *reporter.Limits
 		want   float64
 	}{
-		"one job":                   {0, nil, 256},
+		"no ranks":                  {0, nil, 256},
 		"ranks in their own groups": {2, nil, 2048},
 		"ranks in one group":        {2, &reporter.Limits{MemoryMB: 256}, 256},
 		"ranks below another limit": {2, &reporter.Limits{MemoryMB: 4096}, 2048},
@@ -174,7 +174,7 @@ func TestJobPeak_OfRanksIsNotTheLimitOfOne(t *testing.T) {
 			n.Ranks = map[string]*reporter.Rank{"0": {}, "1": {}}
 		}
 		if got := jobPeak(n); got != c.want {
-			t.Errorf("%s: peak %v MiB, want %v", name, got, c.want)
+			t.Errorf("%s: peak memory = %v MiB, want %v", name, got, c.want)
 		}
 	}
 }

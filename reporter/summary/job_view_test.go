@@ -17,8 +17,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// If there are more GPUs than are followed, the job may have others.
-func TestGPURows_SayThatJobMayHaveUnsampledGPUs(t *testing.T) {
+// If perfagent samples only some of the GPUs, the job may have used others.
+func TestGPURows_MentionUnsampledGPUs(t *testing.T) {
 	for want, m := range map[string]reporter.Missing{
 		"of 16 followed are the job's; the node has 20": {Code: gpu.NotFollowed, Why: "20 devices", Count: 4, Total: 20},
 		"of the node's 16 could be seen by the job":     {Code: gpu.NoValue, Why: "nvidia-smi printed [N/A]"},
@@ -45,7 +45,7 @@ func TestWrite_PlainJobIsShort(t *testing.T) {
 	}
 }
 
-// cardOf returns the card of a job with the given label, or its zero value.
+// cardOf returns the card of a job with the given label, or the zero Highlight.
 func cardOf(r *reporter.Report, label string) Highlight {
 	for _, h := range JobCards(r) {
 		if h.Label == label {
@@ -55,7 +55,7 @@ func cardOf(r *reporter.Report, label string) Highlight {
 	return Highlight{}
 }
 
-// The cards have the usage of the job and the unused rest, little of it in small units.
+// The cards show the usage of the job and the unused part, with small amounts in small units.
 func TestJobCards(t *testing.T) {
 	r := reportertest.Container(0, 200, 0)
 	n := r.Nodes["0"]
@@ -73,22 +73,23 @@ func TestJobCards(t *testing.T) {
 	}
 	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
 	if got := cardOf(r, "Processes").Note; got != "seen at once, with 1 thread" {
-		t.Errorf("a single thread is %q", got)
+		t.Errorf("note for a single thread = %q, want seen at once, with 1 thread", got)
 	}
 	n.Metrics[reporter.MetricJobCPU], n.Limits.CPUs = 100, 1
 	if got := cardOf(r, "CPU not used").Value; got != "100.0 CPU·s" {
-		t.Errorf("%q of 200 CPU·s were not used, want 100.0 CPU·s", got)
+		t.Errorf("unused CPU time = %q, want 100.0 CPU·s of 200 CPU·s", got)
 	}
 	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseOOMCgroup, Evidence: map[string]any{"limit_mb": 8192.0}}
 	if got, peak := cardOf(r, "Memory not used"), cardOf(r, "Peak memory"); got != (Highlight{"Memory not used", "0 MiB", "at the peak"}) || peak.Value != "" {
-		t.Errorf("of a job that was killed at its limit: %+v, peak %+v; want 0 MiB and no other peak", got, peak)
+		t.Errorf("job killed at its limit: unused memory %+v, peak memory %+v; want 0 MiB at the peak, and no card for the peak", got, peak)
 	}
 	if got := JobCards(&reporter.Report{Nodes: map[string]*reporter.Node{"0": {}}}); len(got) != 0 {
-		t.Errorf("cards without a job %+v, want none", got)
+		t.Errorf("cards of a node without a job = %+v, want none", got)
 	}
 }
 
-// Limits that changed, and fewer CPUs than the job was given, have separate lines. Idle CPUs count from the given ones.
+// Changed limits, and a binding to fewer CPUs than the job was given, have separate lines. Idle CPUs are counted out of
+// the given CPUs.
 func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 	n := reportertest.Container(0, 20, 0).Nodes["0"]
 	n.Limits = &reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 2, MemoryMB: 2048,
@@ -109,11 +110,12 @@ func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 
 	n.Limits.MemoryMB, n.Limits.MemoryRange.Max, n.Limits.GivenCPUs = 0, 0, 0
 	if rows := limitRows(n); len(rows) < 2 || rows[len(rows)-2].value.String() != "none" || !strings.HasPrefix(rows[len(rows)-1].note, "1.0 GiB to no limit, ") {
-		t.Errorf("rows of a limit that was removed %+v, want none and then 1.0 GiB to no limit", rows)
+		t.Errorf("rows of a removed limit %+v, want the value none, and then 1.0 GiB to no limit", rows)
 	}
 }
 
-// The summary of a thousand nodes with findings is short, and takes as many allocations per node as for a hundred.
+// The summary of a thousand nodes with findings is short, and takes about as many allocations per node as the summary
+// of a hundred nodes.
 func TestWrite_ThousandNodesAreShortAndCheap(t *testing.T) {
 	nodes := func(n int) *reporter.Report {
 		r := reportertest.Container(0, 5, 0)
@@ -125,7 +127,7 @@ func TestWrite_ThousandNodesAreShortAndCheap(t *testing.T) {
 	hundred, thousand := nodes(100), nodes(1000)
 	words := summaryOf(t, thousand, Options{})
 	if strings.Count(words, "Set the limit to 12 GiB or more") != 1 || !strings.Contains(words, "0 of 1000 nodes succeeded.") {
-		t.Errorf("summary of 1,000 nodes: want the advice once, and the nodes counted:\n%.3000s",
+		t.Errorf("summary of 1,000 nodes: want the advice once, and the number of nodes that succeeded:\n%.3000s",
 			words)
 	}
 	few := testing.AllocsPerRun(1, func() { summaryOf(t, hundred, Options{}) })
@@ -135,8 +137,7 @@ func TestWrite_ThousandNodesAreShortAndCheap(t *testing.T) {
 	}
 }
 
-// The GPUs of several nodes are summed up: only a job's GPUs, or all of a node without a job; the mean is over the
-// measured ones.
+// The rows cover the GPUs of jobs, or all GPUs of a node without a job. The mean is over the measured GPUs.
 func TestGPUTotals_Rows(t *testing.T) {
 	job := &reporter.Job{}
 	node := func(job *reporter.Job, m reporter.Values, of ...bool) *reporter.Node {
@@ -150,11 +151,11 @@ func TestGPUTotals_Rows(t *testing.T) {
 		nodes map[string]*reporter.Node
 		want  []numberRow
 	}{
-		"none":     {map[string]*reporter.Node{"0": node(job, nil), "1": nil}, nil},
-		"no job's": {map[string]*reporter.Node{"0": node(job, reporter.Values{"gpu_0_avg_utilization_pct": 50}, false), "1": node(job, nil)}, nil},
-		"unmeasured": {map[string]*reporter.Node{"0": node(job, nil, true), "1": node(job, nil)},
+		"no GPUs":           {map[string]*reporter.Node{"0": node(job, nil), "1": nil}, nil},
+		"no GPU of the job": {map[string]*reporter.Node{"0": node(job, reporter.Values{"gpu_0_avg_utilization_pct": 50}, false), "1": node(job, nil)}, nil},
+		"unmeasured GPU": {map[string]*reporter.Node{"0": node(job, nil, true), "1": node(job, nil)},
 			[]numberRow{{label: "GPUs", value: text.Percentage(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
-		"job, reportertest.Sidecar, a device of others, one unmeasured": {
+		"job, sidecar, GPU of another job, unmeasured GPU": {
 			map[string]*reporter.Node{
 				"0":  node(job, reporter.Values{"gpu_0_avg_utilization_pct": 90, "gpu_1_avg_utilization_pct": 1, "max_t_gpu_0_memory_used_mb": 512, "max_t_gpu_1_memory_used_mb": 1000}, true, false, true),
 				"10": node(nil, reporter.Values{"gpu_0_avg_utilization_pct": 30, "max_t_gpu_0_memory_used_mb": 100}, false),
@@ -170,16 +171,16 @@ func TestGPUTotals_Rows(t *testing.T) {
 }
 
 // Swapped memory and memory without a known owner are shown next to the job's memory.
-func TestJobRows_ShowSwappedAndUnownedMemoryApart(t *testing.T) {
+func TestJobRows_ShowSwappedAndUnownedMemorySeparately(t *testing.T) {
 	n := &reporter.Node{
 		Job:       &reporter.Job{PeakMemoryMB: 151, MemoryKind: host.MemoryGroup, UnownedMB: 300},
 		Limits:    &reporter.Limits{MemoryMB: 100},
 		Summaries: map[string]reporter.Summary{collector.JobMemorySwap.Key(): {Max: 51}},
 	}
-	rows := jobRows(n, &reporter.Run{})[1:] // the first has the CPU time
+	rows := jobRows(n, &reporter.Run{})[1:] // the first row has the CPU time
 	if len(rows) != 2 || rows[0].note != "peak of the whole job (cgroup), 51 MiB swapped out" ||
 		rows[1].note != "more in /dev/shm or a tmpfs, owner not known" || rows[1].value != text.Size(300) {
-		t.Errorf("memory rows %+v, want the job's with 51 MiB swapped out, and 300 MiB more without an owner", rows)
+		t.Errorf("memory rows %+v, want the job's memory with 51 MiB swapped out, and 300 MiB more without a known owner", rows)
 	}
 	more := Highlight{"Shared memory", "300 MiB", "in /dev/shm or a tmpfs, owner not known"}
 	if got := cardOf(&reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}, more.Label); got != more {
@@ -188,13 +189,13 @@ func TestJobRows_ShowSwappedAndUnownedMemoryApart(t *testing.T) {
 	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
 	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "memory" ||
 		rows[0].note != "in /dev/shm or a tmpfs, owner not known" || rows[0].value != text.Size(300) {
-		t.Errorf("job that ended before its memory was sampled: rows %+v, want only 300 MiB without an owner", rows)
+		t.Errorf("job that ended before its memory was sampled: rows %+v, want only 300 MiB without a known owner", rows)
 	}
 	if used, of := memoryBar(n, &reporter.Run{Command: []string{"x"}}); used != 100 || of != 100 {
 		t.Errorf("memory bar %v of %v MiB, want 100 of 100", used, of)
 	}
 	n.Job.UnownedMB = 5
 	if rows := jobRows(n, &reporter.Run{})[1:]; len(rows) != 1 {
-		t.Errorf("memory rows %+v, want one: the shared memory is insignificant", rows)
+		t.Errorf("memory rows %+v, want one, because the shared memory is insignificant", rows)
 	}
 }

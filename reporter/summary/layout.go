@@ -64,7 +64,7 @@ func (p *terminalWriter) spans(list ...span) {
 	for _, s := range list {
 		part := whole[:min(len(whole), len(s.words))]
 		whole = whole[len(part):]
-		if p.color && strings.HasPrefix(s.words, part) { // else it was cut
+		if p.color && strings.HasPrefix(s.words, part) { // otherwise it was cut
 			part = s.style.Color(part)
 		}
 		p.out.WriteString(part)
@@ -92,8 +92,8 @@ func (p *terminalWriter) table(label string, t *table.Table, gap int) {
 	}
 }
 
-// numberRow is a number for people: a label, the number with its unit, a note on its meaning, and the mean rate of an
-// amount ("" = none). A row without a label belongs to the one above.
+// numberRow is a row with a number: a label, the number with its unit, a note on its meaning, and the mean rate of an
+// amount ("" = none). A row without a label continues the row above.
 type numberRow struct {
 	label      string
 	value      text.Quantity
@@ -130,7 +130,7 @@ func (p *terminalWriter) sparklines(lines []string) {
 	p.gap()
 }
 
-// gap writes an empty line, unless the last one is empty.
+// gap writes an empty line, unless the last line is empty.
 func (p *terminalWriter) gap() {
 	if out := p.out.Bytes(); !bytes.HasSuffix(out, []byte("\n\n")) {
 		p.line(plain, "")
@@ -158,7 +158,7 @@ func (p *terminalWriter) path(label, path string) {
 // numberRows is a list of rows.
 type numberRows []numberRow
 
-// add adds r if it is known.
+// add adds r if its number is known.
 func (l *numberRows) add(known bool, r numberRow) {
 	if known {
 		*l = append(*l, r)
@@ -173,8 +173,8 @@ func wordsOf(line []span) (words string) {
 	return words
 }
 
-// listed writes the first most of the texts in list after label, each on at most lines lines, and where to find the
-// rest.
+// listed writes the first most texts of list after label, each on at most lines lines. If it omits texts, it adds their
+// number, followed by where.
 func (p *terminalWriter) listed(label string, list []string, most, lines int, where string) {
 	for _, words := range list[:min(len(list), most)] {
 		p.wrapped(plain, label, words, lines)

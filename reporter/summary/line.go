@@ -11,16 +11,16 @@ import (
 const MaxLine = 400
 
 // Line returns one line on a run for the log of a batch job, with its newline and at most MaxLine bytes: the cause and
-// the action of its conclusion, and then path, the file of the page or the report. write converts text to what the log
-// can show, such as ASCII; nil = no conversion.
+// the action of its conclusion, and then path, the file of the page or the report. write converts text to characters
+// that the log can show, such as ASCII; nil = no conversion.
 //
-// Line cuts the cause first and then the action. If the path leaves too little room for them, the command that shows
-// the report replaces it, or else the name of the run.
+// Line cuts the cause first and then the action. If the path leaves too little room for them, it is replaced with the
+// command that shows the report, with the directory or else the ID of the run.
 func Line(r *reporter.Report, path string, write func(string) string) string {
 	if write == nil {
 		write = func(s string) string { return s }
 	}
-	clip := func(s string, limit int) string { // between two characters
+	clip := func(s string, limit int) string { // cuts between two characters
 		if cut := write("…"); len(s) > limit {
 			return text.Prefix(s, max(0, limit-len(cut))) + cut
 		}
@@ -53,5 +53,6 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 	return "perfagent: " + words + action + path + "\n"
 }
 
-// minCauseBytes and minActionBytes are how many bytes of the cause and of the action must fit next to the path.
+// minCauseBytes and minActionBytes are the numbers of bytes of the cause and of the action that must fit next to the
+// path.
 const minCauseBytes, minActionBytes = 60, 30

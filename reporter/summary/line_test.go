@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// killedReport is the report of a job that the kernel killed at its limit within a second.
+// killedReport returns the report of a job that the kernel killed at its memory limit after 9.6 s.
 func killedReport() *reporter.Report {
 	n := barNode()
 	n.GPUs, n.Limits.MemoryMB = nil, 2048
@@ -55,7 +55,7 @@ func TestLine(t *testing.T) {
 	}{
 		"killed for memory": {killedReport(), "perfagent-out/4711/node-0.html", "perfagent: Out of memory: killed at the limit of 2 GiB after 9.6 s. " +
 			"Set the limit to 3 GiB or more: the job needed more. Page: perfagent-out/4711/node-0.html\n", true},
-		"a kill that it survived": {survived, "p", "perfagent: Succeeded after 2.0 s, although the kernel killed 1 process of it for lack of memory. " +
+		"survived kill": {survived, "p", "perfagent: Succeeded after 2.0 s, although the kernel killed 1 process of it for lack of memory. " +
 			"Set the limit to 12 GiB or more: the kernel killed 1 process at the memory limit of 8 GiB. Report: p\n", true},
 		"failed":     {failed, "p", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself. Report: p\n", true},
 		"18 minutes": {good(1080, true), "p.html", "perfagent: Succeeded after 18 min 00 s. Page: p.html\n", false},
@@ -68,7 +68,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// The cause is cut first, then the action; the path is never cut.
+// The cause is cut first, then the action. The path is never cut.
 func TestLine_CutsCauseThenActionButNotPath(t *testing.T) {
 	t.Parallel()
 	path := "perfagent-out/4711/node-0.html"
@@ -81,7 +81,7 @@ func TestLine_CutsCauseThenActionButNotPath(t *testing.T) {
 
 	far := strings.Repeat("d/", 140)
 	if got := Line(killedReport(), far, nil); !strings.HasSuffix(got, "… Report: "+far+"\n") {
-		t.Errorf("line with a long path %q, want the path whole", got)
+		t.Errorf("line with a long path %q, want the whole path", got)
 	}
 	for path, want := range map[string]string{
 		"perfagent-out/4711/" + strings.Repeat("h", 300) + ".json": "… More: perfagent show 4711\n",
@@ -89,7 +89,7 @@ func TestLine_CutsCauseThenActionButNotPath(t *testing.T) {
 		strings.Repeat("d/", 200) + "4711/node-0.json":             "… More: perfagent show 4711, with the same --out\n",
 	} {
 		if got := Line(long, path, nil); !strings.HasSuffix(got, want) {
-			t.Errorf("line with the path %s that is too long %q, want %q at the end", path, got, want)
+			t.Errorf("line for the overlong path %s is %q, want %q at the end", path, got, want)
 		}
 	}
 
@@ -99,7 +99,8 @@ func TestLine_CutsCauseThenActionButNotPath(t *testing.T) {
 	}
 }
 
-// For any report, the line is one line of printable text with a path that leads to the report.
+// FuzzLine checks that Line returns one line of printable text for any report, with the path of the report or the
+// command that shows it.
 func FuzzLine(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words, "out/node-0.html")
@@ -122,8 +123,9 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// Slurm's memory is requested per node, CPU or GPU as before, and not at all if their number is unknown.
-func TestAdvice_SlurmLineRequestsMemoryAsBefore(t *testing.T) {
+// The line for Slurm requests memory per node, CPU or GPU, as the run did. If the number of GPUs is unknown, it
+// requests none.
+func TestAdvice_SlurmLineKeepsUnitOfMemoryRequest(t *testing.T) {
 	t.Parallel()
 	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
 	less := reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
@@ -137,13 +139,13 @@ func TestAdvice_SlurmLineRequestsMemoryAsBefore(t *testing.T) {
 		nodes []*reporter.Node
 		want  string
 	}{
-		"per node":                   {"", []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem=6G"},
-		"per CPU":                    {reporter.MemoryPerCPU, []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem-per-cpu=3072M"},
-		"per CPU, as many":           {reporter.MemoryPerCPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-cpu=160M"},
-		"per GPU":                    {reporter.MemoryPerGPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-gpu=160M"},
-		"a program with its own":     {"", []*reporter.Node{with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
-		"one node's is not known":    {"", []*reporter.Node{with("x", fewer, less), with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
-		"per GPU that are not known": {reporter.MemoryPerGPU, []*reporter.Node{func() *reporter.Node { n := with("x", less); n.GPUs = nil; return n }()}, ""},
+		"per node":                        {"", []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem=6G"},
+		"per CPU":                         {reporter.MemoryPerCPU, []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem-per-cpu=3072M"},
+		"per CPU, same number of CPUs":    {reporter.MemoryPerCPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-cpu=160M"},
+		"per GPU":                         {reporter.MemoryPerGPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-gpu=160M"},
+		"memory option in the command":    {"", []*reporter.Node{with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
+		"unknown need of one node":        {"", []*reporter.Node{with("x", fewer, less), with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
+		"per GPU, unknown number of GPUs": {reporter.MemoryPerGPU, []*reporter.Node{func() *reporter.Node { n := with("x", less); n.GPUs = nil; return n }()}, ""},
 	} {
 		r := barReport(c.nodes...)
 		r.Run.Platform, r.Run.MemoryPer = reporter.PlatformSlurm, c.per
@@ -174,16 +176,16 @@ func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 		nodes []*reporter.Node
 		want  [3]string
 	}{
-		"nothing":                  {[]*reporter.Node{with()}, [3]string{}},
-		"fewer CPUs":               {[]*reporter.Node{with(fewer)}, [3]string{"#SBATCH --cpus-per-task=2 --mem=6G", `resources: {requests: {cpu: "2", memory: 6Gi}}`, "docker run --cpus=2 --memory=6g"}},
-		"less memory":              {[]*reporter.Node{with(less)}, [3]string{"#SBATCH --mem=640M", `resources: {requests: {memory: 640Mi}}`, "docker run --memory=640m"}},
-		"no limit":                 {[]*reporter.Node{unlimited}, [3]string{"#SBATCH --cpus-per-task=2 --mem=6G", `resources: {requests: {cpu: "2", memory: 6Gi}}`, "docker run --cpus=2 --memory=6g"}},
-		"memory is not known":      {[]*reporter.Node{unmeasured}, [3]string{"#SBATCH --cpus-per-task=2", `resources: {requests: {cpu: "2"}}`, "docker run --cpus=2"}},
-		"1.25 × the peak at least": {[]*reporter.Node{full}, [3]string{"#SBATCH --cpus-per-task=2 --mem=10G", `resources: {requests: {cpu: "2", memory: 10Gi}, limits: {memory: 10Gi}}`, "docker run --cpus=2 --memory=10g"}},
-		"what the fullest needs":   {[]*reporter.Node{with(fewer, less), with(), nil}, [3]string{"#SBATCH --mem=6G", `resources: {requests: {memory: 6Gi}}`, "docker run --memory=6g"}},
-		"one node needs its CPUs":  {[]*reporter.Node{with(fewer), with()}, [3]string{}},
-		"killed, however short":    {[]*reporter.Node{killedReport().Nodes["0"]}, [3]string{"#SBATCH --mem=3G", `resources: {requests: {memory: 3Gi}, limits: {memory: 3Gi}}`, "docker run --memory=3g"}},
-		"a finding without amount": {[]*reporter.Node{with(reporter.Finding{ID: "throttled", Text: "ask for more"})}, [3]string{}},
+		"no advice":                 {[]*reporter.Node{with()}, [3]string{}},
+		"fewer CPUs":                {[]*reporter.Node{with(fewer)}, [3]string{"#SBATCH --cpus-per-task=2 --mem=6G", `resources: {requests: {cpu: "2", memory: 6Gi}}`, "docker run --cpus=2 --memory=6g"}},
+		"less memory":               {[]*reporter.Node{with(less)}, [3]string{"#SBATCH --mem=640M", `resources: {requests: {memory: 640Mi}}`, "docker run --memory=640m"}},
+		"no limit":                  {[]*reporter.Node{unlimited}, [3]string{"#SBATCH --cpus-per-task=2 --mem=6G", `resources: {requests: {cpu: "2", memory: 6Gi}}`, "docker run --cpus=2 --memory=6g"}},
+		"unknown memory need":       {[]*reporter.Node{unmeasured}, [3]string{"#SBATCH --cpus-per-task=2", `resources: {requests: {cpu: "2"}}`, "docker run --cpus=2"}},
+		"at least 1.25 × the peak":  {[]*reporter.Node{full}, [3]string{"#SBATCH --cpus-per-task=2 --mem=10G", `resources: {requests: {cpu: "2", memory: 10Gi}, limits: {memory: 10Gi}}`, "docker run --cpus=2 --memory=10g"}},
+		"need of the fullest node":  {[]*reporter.Node{with(fewer, less), with(), nil}, [3]string{"#SBATCH --mem=6G", `resources: {requests: {memory: 6Gi}}`, "docker run --memory=6g"}},
+		"one node needs its CPUs":   {[]*reporter.Node{with(fewer), with()}, [3]string{}},
+		"killed in a short run":     {[]*reporter.Node{killedReport().Nodes["0"]}, [3]string{"#SBATCH --mem=3G", `resources: {requests: {memory: 3Gi}, limits: {memory: 3Gi}}`, "docker run --memory=3g"}},
+		"finding without an amount": {[]*reporter.Node{with(reporter.Finding{ID: "throttled", Text: "ask for more"})}, [3]string{}},
 	} {
 		for i, platform := range []string{reporter.PlatformSlurm, reporter.PlatformKubernetes, reporter.PlatformPodman} {
 			r := barReport(c.nodes...)
@@ -199,7 +201,7 @@ func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 	}
 }
 
-// For several nodes the first line names the one that failed, and each node has its command.
+// For several nodes, the first line names the failed node, and the summary has the command of each node.
 func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 	t.Parallel()
 	var inputs []reporter.SourceReport
@@ -218,15 +220,15 @@ func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 	words := summaryOf(t, r, whole)
 	if first, _, _ := strings.Cut(words, "\n"); first != "perfagent: Node 1 failed (exit 5) after 2.0 s." ||
 		!strings.Contains(words, "2 of 3 nodes succeeded.") {
-		t.Errorf("summary does not begin with the failed node, or lacks that 2 of 3 succeeded:\n%s", words)
+		t.Errorf("summary does not begin with the failed node, or lacks the count of 2 of 3 nodes:\n%s", words)
 	}
 	for _, words := range []string{words, showMarkdown(t, r)} {
 		if !strings.Contains(words, "command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n") {
-			t.Errorf("summary does not have the command of each node:\n%s", words)
+			t.Errorf("summary lacks the command of each node:\n%s", words)
 		}
 	}
 	again, err := diagnosis.Merge([]reporter.SourceReport{{Path: "a", Report: r}, inputs[1]})
 	if err != nil || summaryOf(t, again, whole) != words {
-		t.Errorf("merging again (error %v) changes the summary:\n%s", err, words)
+		t.Errorf("merging the report with its input (error %v) changes the summary:\n%s", err, words)
 	}
 }

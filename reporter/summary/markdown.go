@@ -13,11 +13,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The limits of a Markdown summary. GitHub Actions accepts 1 MiB for the summary of a step. These limits keep it below
-// half of that, whatever its characters are.
+// The limits of a Markdown summary. GitHub Actions accepts 1 MiB for the summary of a step. These limits keep a summary
+// below half of that size, no matter which characters it contains.
 const (
 	markdownNodes = 50 // rows of the table of nodes
-	// markdownPhases are the rows of the table of phases.
+	// markdownPhases is the maximum number of rows of the table of phases.
 	markdownPhases = 50
 	markdownLines  = 60   // lines of a block
 	markdownAbout  = 2000 // cells of a line about the run: a command may be long
@@ -26,8 +26,8 @@ const (
 )
 
 // WriteMarkdown writes how a run ended and what it used for the job summary of a CI system, an issue or a page: the
-// conclusion, the most important numbers, the sparklines, missing metrics, and all metrics with their units, folded up.
-// Several nodes get a row each, up to 50. Of o it uses the sparklines.
+// conclusion, the most important numbers, the sparklines, missing metrics, and a collapsed table of all metrics with
+// their units. Up to 50 nodes get a row each. Of the options, only the sparklines are used.
 //
 // The output is GitHub's Markdown and loads nothing. Text from the report is escaped, or in fenced blocks and code
 // spans, so that it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: cut texts end in
@@ -75,7 +75,7 @@ func (m *markdownWriter) line(words string) { m.out.WriteString(words + "\n") }
 // paragraph writes words as a line, with an empty line after it.
 func (m *markdownWriter) paragraph(words string) { m.line(words + "\n") }
 
-// head writes how the run ended, what to do about it, and how much it used of its capacity.
+// head writes how the run ended, what to do about it, and how much of its capacity it used.
 func (m *markdownWriter) head(r *reporter.Report) {
 	c := Conclude(r)
 	m.paragraph("### perfagent: " + m.prose(c.Cause))
@@ -116,7 +116,7 @@ func (m *markdownWriter) prose(words string) string {
 	return words
 }
 
-// further lists the findings that the action does not have.
+// further lists the findings that are not in the action.
 func (m *markdownWriter) further(c *Conclusion) {
 	list := slices.Concat(c.Notes, c.Other)
 	for _, words := range list[:min(len(list), furtherShown)] {
@@ -130,7 +130,7 @@ func (m *markdownWriter) further(c *Conclusion) {
 	}
 }
 
-// numbers writes rows as a table, if there are any. A row without a label belongs to the one above.
+// numbers writes rows as a table, if there are any. A row without a label continues the row above.
 func (m *markdownWriter) numbers(head string, rows []numberRow) {
 	t := &table.Table{Columns: []table.Column{{Head: head}, {Head: "value", Right: true}, {}}}
 	for _, r := range rows {
@@ -191,8 +191,8 @@ func (m *markdownWriter) missing(r *reporter.Report) {
 	}
 }
 
-// metrics writes all metrics in values, folded up, the job's first. Numbers are rounded. Known metrics have their
-// meaning, unknown ones only their name.
+// metrics writes all metrics in values as a collapsed table, with the metrics of the job first. Numbers are rounded.
+// Known metrics have their meaning, unknown ones only their name.
 func (m *markdownWriter) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return
@@ -225,8 +225,8 @@ func (m *markdownWriter) metrics(values reporter.Values) {
 	m.paragraph("</details>")
 }
 
-// fence writes lines of any text as a block that they cannot end, and the number of omitted lines. It cuts each line to
-// width cells.
+// fence writes lines of any text as a block that the text cannot end, and the number of omitted lines. It cuts each
+// line to width cells.
 func (m *markdownWriter) fence(lines []string, width int) {
 	if len(lines) == 0 {
 		return

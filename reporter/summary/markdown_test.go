@@ -40,16 +40,16 @@ func TestWriteMarkdown_MatchesGoldenFiles(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "hostile.md"), []byte(showMarkdown(t, reportertest.HostileReport("`|</script><b>@octocat *x* `"))), *update)
 }
 
-// showMarkdownForm reports lines of a summary that perfagent does not write: text from a report must be escaped,
+// showMarkdownForm checks that a summary has only lines in perfagent's own format. Text from a report must be escaped,
 // in a fenced block or in a code span.
 func showMarkdownForm(t testing.TB, name, words string) {
 	t.Helper()
 	if len(words) >= 512<<10 || !strings.HasSuffix(words, "\n") || strings.Contains(words, "\n\n\n") {
-		t.Errorf("%s: %d bytes, want less than 512 KiB, a newline at the end, and no two empty lines together", name,
+		t.Errorf("%s: %d bytes, want less than 512 KiB, a newline at the end, and no consecutive empty lines", name,
 			len(words))
 	}
 	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
-	const prose = "(`[^`]+`|\\\\[^ ]|[^\\\\<>@|#&!*_{}\\[\\]~$`])*" // every sign is escaped, or in code
+	const prose = "(`[^`]+`|\\\\[^ ]|[^\\\\<>@|#&!*_{}\\[\\]~$`])*" // every special character is escaped or in code
 	ours := regexp.MustCompile(`^(### perfagent: ` + prose + `|\|(` + cell + `\|)+|\|[-:|]+\||\| (job|node) \| value \| \||` +
 		`(\*\*` + prose + `\*\*:)?` + prose + `|- ` + prose + `|<details><summary>All metrics</summary>|</details>|And \x60[^\x60]+\x60\.)$`)
 	marks, headings, details := "", 0, 0
@@ -90,7 +90,7 @@ func TestWriteMarkdown_IsWellFormedForEveryReport(t *testing.T) {
 	}
 }
 
-// However much there is, a summary stays below GitHub's limit, and counts its omissions.
+// No matter how much data a report has, its summary stays below GitHub's limit, and counts the omitted lines.
 func TestWriteMarkdown_StaysSmall(t *testing.T) {
 	long := strings.Repeat("\U0001d4b3", 1<<13) // four bytes in one cell
 	r := reportertest.HostileReport(long)
@@ -135,8 +135,8 @@ func TestWriteMarkdown_ReturnsWriteErrors(t *testing.T) {
 	}
 }
 
-// For any texts in a report, its summary keeps its form. The seeds are hostile texts in every place where a report has
-// text.
+// FuzzWriteMarkdown checks that a summary is well-formed for any text in the report. The seeds are hostile texts, used
+// wherever a report can have text.
 func FuzzWriteMarkdown(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words)
@@ -150,11 +150,11 @@ func FuzzWriteMarkdown(f *testing.F) {
 	})
 }
 
-// GitHub's own parser finds only the intended headings, tables and blocks in the summaries, and every text from the
-// report as text.
+// GitHub's own parser finds only the intended headings, tables and blocks in the summaries, and shows every text from
+// the report as plain text.
 func TestWriteMarkdown_GitHubShowsReportAsText(t *testing.T) {
 	parser := gitHubParser(t)
-	blank := func(words string) bool { return strings.TrimSpace(words) == "" } // has no action
+	blank := func(words string) bool { return strings.TrimSpace(words) == "" } // a blank text results in no action
 	texts := append(slices.DeleteFunc(slices.Clone(reportertest.HostileTexts), blank), "plain")
 	var names, pages []string
 	for i, words := range texts {
@@ -163,22 +163,23 @@ func TestWriteMarkdown_GitHubShowsReportAsText(t *testing.T) {
 			names, pages = append(names, fmt.Sprintf("%d %s", i, name)), append(pages, page)
 		}
 	}
-	plain := make(map[string]string) // tags of the reports of the text "plain", by kind
+	plain := make(map[string]string) // tags on the pages with the text "plain", by kind of report
 	rendered := showGitHub(t, parser, pages)
 	tags := regexp.MustCompile(`<[^>]*>`)
 	for i, page := range slices.Backward(rendered) {
 		_, kind, _ := strings.Cut(names[i], " ")
-		// Nodes sort by their names, an address becomes code, and an action with a colon has a lead.
+		// Three differences are expected: nodes are sorted by name, an address becomes code, and an action with a colon
+		// has a bold lead.
 		found := slices.DeleteFunc(tags.FindAllString(page, -1), func(tag string) bool {
 			return strings.HasSuffix(tag, "code>") || strings.HasSuffix(tag, "strong>")
 		})
 		slices.Sort(found)
 		shape := strings.Join(found, "")
-		if plain[kind] == "" { // the last text
+		if plain[kind] == "" { // the text "plain" comes first
 			plain[kind] = shape
 		}
 		if shape != plain[kind] {
-			t.Errorf("%s: %q changes the page:\n%s\nwant:\n%s", names[i], texts[i/3], shape, plain[kind])
+			t.Errorf("%s: %q changes the tags on the page:\n%s\nwant:\n%s", names[i], texts[i/3], shape, plain[kind])
 		}
 		words := texts[i/3]
 		if shown := html.UnescapeString(tags.ReplaceAllString(page, "")); len(words) < 200 && !strings.Contains(shown, text.Printable(words)) {
@@ -187,7 +188,7 @@ func TestWriteMarkdown_GitHubShowsReportAsText(t *testing.T) {
 	}
 }
 
-// gitHubParser returns the path of a Python with cmark-gfm, GitHub's parser.
+// gitHubParser returns the path of a Python interpreter with cmarkgfm, GitHub's parser.
 func gitHubParser(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -200,7 +201,7 @@ func gitHubParser(t *testing.T) string {
 	return path
 }
 
-// showGitHub renders pages without a filter.
+// showGitHub renders pages with GitHub's parser, without filtering tags.
 func showGitHub(t *testing.T, parser string, pages []string) []string {
 	t.Helper()
 	const script = `import json, sys, cmarkgfm

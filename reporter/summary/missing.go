@@ -18,7 +18,7 @@ func (p *terminalWriter) missing(r *reporter.Report) {
 	}
 }
 
-// missingGroup is a reason with everything that is missing because of it, and on which nodes.
+// missingGroup is a reason, with everything that is missing for this reason, and the nodes.
 type missingGroup struct {
 	what    []string
 	why     string
@@ -27,8 +27,8 @@ type missingGroup struct {
 	seen    map[string]bool
 }
 
-// missingGroups groups missing metrics by reason: many may be missing because of one source. It omits metrics that the
-// run was too short for.
+// missingGroups groups missing metrics by reason, because one failed source may affect many metrics. It omits metrics
+// that are missing because the run was too short.
 func missingGroups(r *reporter.Report) []missingGroup {
 	g := missingGrouper{byReason: make(map[reason]int), list: missingNodes(r)}
 	short := r.Run.WallSeconds > 0 && r.Run.WallSeconds < notableAfter
@@ -67,15 +67,15 @@ type missingGrouper struct {
 	ofNode   map[reason]int // of the current node, by code and source; "" = any
 }
 
-// reason is a code with its text, without the number of readings that lacked a source.
+// reason is a code with its text, without the number of failed readings.
 type reason struct {
 	code reporter.Code
 	why  string
 }
 
 // add adds m, an entry of node, to the group with the same reason. A metric with a text other than its source's, such
-// as "the number of CPUs is unknown: open /proc/stat", joins the group of the source. Columns missing from a file of
-// perf.py do not, because they have no common source.
+// as "the number of CPUs is unknown: open /proc/stat", joins the group of the source. Columns that are missing from a
+// file of perf.py do not join a group, because they have no common source.
 func (g *missingGrouper) add(m reporter.Missing, node string) {
 	why := reason{m.Code, reporter.CauseOf(m)}
 	source, isSource := reporter.SourceOf(m.What)
@@ -104,7 +104,7 @@ func (g *missingGrouper) add(m reporter.Missing, node string) {
 
 // add adds a source of node, or an entry without a source.
 func (a *missingGroup) add(source string, isSource bool, node string) {
-	if len(a.nodes) == 0 || a.nodes[len(a.nodes)-1] != node { // node after node
+	if len(a.nodes) == 0 || a.nodes[len(a.nodes)-1] != node { // the nodes come one after the other
 		a.nodes = append(a.nodes, node)
 	}
 	if a.seen[source] {

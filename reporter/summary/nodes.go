@@ -30,7 +30,7 @@ func nodeTable(rows []nodeRow, all *nodeRow) *table.Table {
 	return t
 }
 
-// endTable returns a line for each node: its host, its ranks, what it used and how it ended.
+// endTable returns a table with a line for each node: its host, its ranks, its usage and its end.
 func endTable(r *reporter.Report) *table.Table {
 	right := func(head string) table.Column { return table.Column{Head: head, Right: true} }
 	t := &table.Table{HeadStyle: dim, Columns: []table.Column{right(""), {Head: "host", Max: 16},
@@ -107,7 +107,7 @@ type nodeRow struct {
 	failed                       bool
 }
 
-// nodes writes a line for each node or, if o.Whole is set, also all that is known of each.
+// nodes writes the summary of several nodes: a line for each node and, if o.Whole is set, all numbers of each node.
 func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
 	p.jobRows(jobRowsOf(r, c), o)
@@ -153,14 +153,14 @@ func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 		rows = append(rows, newNodeRow(name, r.Nodes[name], &r.Run))
 		all.add(rows[len(rows)-1])
 	}
-	if len(perfpyNodes(r)) > 0 { // perf.py's bytes are since boot, all others since the start
+	if len(perfpyNodes(r)) > 0 { // perf.py counts bytes since boot, perfagent since the start
 		all.read, all.write, all.recv, all.sent = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
 	all.mean = 100 * (1 - all.unused/all.hours)
 	return rows, all
 }
 
-// allRows returns rows with the numbers of all nodes together for which the table has no column: the jobs' CPU time and
+// allRows returns rows on all nodes together, with the numbers that have no column in the table: the jobs' CPU time and
 // unused CPUs or, if there are no jobs, the nodes' idle CPUs, and the GPUs.
 func allRows(r *reporter.Report, all *nodeRow) (rows []numberRow) {
 	gpus := newGPUTotals(r)
@@ -226,8 +226,8 @@ func shortHost(name string) string {
 	return text.ClipStart(name, 10)
 }
 
-// add adds a node: the maximum of the peaks, the sum of the amounts. A sum that lacks a node is unknown, because
-// readers would take it for the total.
+// add adds a node: the maximum of the peaks, the sum of the amounts. If an amount is unknown for a node, the sum is
+// unknown, because readers would take a partial sum for the total.
 func (a *nodeRow) add(b nodeRow) {
 	a.peak, a.mem, a.jobMemory = greatest(a.peak, b.peak), greatest(a.mem, b.mem), greatest(a.jobMemory, b.jobMemory)
 	for _, sum := range []struct{ to, from *float64 }{
@@ -240,7 +240,7 @@ func (a *nodeRow) add(b nodeRow) {
 	}
 }
 
-// greatest returns the larger of two numbers; NaN is less than any.
+// greatest returns the larger of two numbers. NaN is less than any number.
 func greatest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -248,7 +248,7 @@ func greatest(a, b float64) float64 {
 	return a
 }
 
-// cells returns the row of the table.
+// cells returns a as a row of the table, with name in the first cell.
 func (a *nodeRow) cells(name table.Cell) table.Row {
 	return table.Row{Cells: []table.Cell{
 		name, table.Untrusted(a.host), table.Number(text.Duration(a.wall)),

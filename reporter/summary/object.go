@@ -41,7 +41,7 @@ type Overview struct {
 	Command     []string          `json:"command,omitempty"`
 	Tags        map[string]string `json:"tags"`
 	Nodes       int               `json:"nodes"`
-	Ranks       int               `json:"ranks"` // 0 unless a launcher started several on a node
+	Ranks       int               `json:"ranks"` // 0 unless a launcher started several ranks on a node
 	FailedNodes []int             `json:"failed_nodes"`
 	FailedRanks []int             `json:"failed_ranks"`
 
@@ -51,7 +51,7 @@ type Overview struct {
 	GPUMemory *Usage `json:"gpu_memory,omitempty"` // peak
 
 	// MaxRSSAtMostMB bounds the memory of the largest process of a job that ended before its memory was sampled. Memory
-	// is then absent. It is only a bound because the kernel also counts perfagent's memory at the fork.
+	// is then absent. The number is only a bound, because the kernel also counts perfagent's memory at the fork.
 	MaxRSSAtMostMB float64 `json:"max_rss_at_most_mb,omitzero"`
 
 	// Dir, Report and Page are absolute paths: the run's directory, and the report and page of its first failed node,
@@ -85,8 +85,8 @@ func (b Bar) usage() *Usage {
 	return &Usage{UsedMB: &used, OfMB: &of, Percent: percent}
 }
 
-// NewOverview returns the overview of a run with its report and page at the given paths; "" = none. A report without an
-// end is StateIncomplete: it does not show whether the run is still running.
+// NewOverview returns the overview of a run with its report and page at the given paths; "" = none. The state of a
+// report without an end is StateIncomplete, because the report does not show whether the run is still running.
 func NewOverview(r *reporter.Report, report, page string) Overview {
 	o := Overview{
 		Schema: OverviewSchema, RunID: r.Run.ID, State: StateEnded,
@@ -163,13 +163,13 @@ func HasFailed(r *reporter.Report) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(r.Nodes)), nodeFailed)
 }
 
-// shortRun is the time in seconds below which a run that did not fail gets no page, unless one is asked for.
+// shortRun is the time in seconds below which a run that did not fail gets no page, unless a page is requested.
 const shortRun = 2
 
-// WorthPage reports whether a run gets a page without being asked for one.
+// WorthPage reports whether a run gets a page even if none is requested.
 func WorthPage(r *reporter.Report) bool { return r.Run.WallSeconds >= shortRun || HasFailed(r) }
 
-// FailedNodes returns the names of the failed nodes. A recording without an end proves no failure.
+// FailedNodes returns the names of the failed nodes. A node that merely lacks an end does not count as failed.
 func FailedNodes(r *reporter.Report) []string {
 	var out []string
 	for name, n := range r.EachNode() {
@@ -182,8 +182,8 @@ func FailedNodes(r *reporter.Report) []string {
 }
 
 // nodeFailed reports whether the job of n failed: it did not end with exit code 0, or the kernel killed one of its
-// processes, even if the job then ended well. An unknown end of an attached job is not a failure: often only its parent
-// knows the exit code.
+// processes, even if the job then succeeded. An unknown end of an attached job is not a failure: often only its parent
+// gets the exit code.
 func nodeFailed(n *reporter.Node) bool {
 	if n == nil {
 		return false
@@ -198,7 +198,7 @@ func nodeFailed(n *reporter.Node) bool {
 	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
 }
 
-// knowsNothing reports whether v contains nothing but an unknown end.
+// knowsNothing reports whether v contains no information except that the end is unknown.
 func knowsNothing(v *reporter.Verdict) bool {
 	known := func(key string) bool {
 		return !slices.Contains([]string{"rank", "node", "host", "others_alike", "others_lost"}, key)

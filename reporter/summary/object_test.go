@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// ended returns a node with a job that ended with a code.
+// ended returns a node with a job that ended with the given exit code, and with the given push state.
 func ended(code int, push string) *reporter.Node {
 	return &reporter.Node{
 		Job:     &reporter.Job{ExitCode: &code},
@@ -42,7 +42,7 @@ func TestNewOverview_NamesFailedNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, absent := range []string{`"page"`, `"signal"`, `"start"`, `"end"`} { // unknown
+	for _, absent := range []string{`"page"`, `"signal"`, `"start"`, `"end"`} { // their values are unknown
 		if strings.Contains(string(data), absent) {
 			t.Errorf("JSON has %s, want it absent: %s", absent, data)
 		}
@@ -54,7 +54,7 @@ func TestNewOverview_NamesFailedNode(t *testing.T) {
 	}
 }
 
-func TestNewOverview_WithoutEndIsIncomplete(t *testing.T) {
+func TestNewOverview_RunWithoutEndIsIncomplete(t *testing.T) {
 	t.Parallel()
 	r := &reporter.Report{
 		Run:   reporter.Run{ID: "x", Incomplete: "the run is still going on, or was lost"},
@@ -65,34 +65,35 @@ func TestNewOverview_WithoutEndIsIncomplete(t *testing.T) {
 	}
 }
 
-// If only a bound of the memory is known, the overview has the bound and no memory.
-func TestNewOverview_BoundOfMemoryIsNotMemory(t *testing.T) {
+// If only a bound on the memory is known, the overview has the bound and no memory.
+func TestNewOverview_ReportsMemoryBoundSeparately(t *testing.T) {
 	t.Parallel()
 	job := func(mb float64) *reporter.Node {
 		return &reporter.Node{Host: &reporter.Host{MemoryMB: 8192}, Job: &reporter.Job{MaxRSSMB: mb, MaxRSSAtMost: true}}
 	}
 	r := &reporter.Report{Run: reporter.Run{Command: []string{"true"}}, Nodes: map[string]*reporter.Node{"0": job(11.5), "1": job(12.25), "2": nil}}
 	if o := summary.NewOverview(r, "", ""); o.Memory != nil || o.MaxRSSAtMostMB != 12.25 {
-		t.Errorf("memory %+v, at most %v MiB; want none, 12.25", o.Memory, o.MaxRSSAtMostMB)
+		t.Errorf("memory %+v, bound %v MiB; want no memory, bound 12.25", o.Memory, o.MaxRSSAtMostMB)
 	}
 	r.Nodes["1"].Job.PeakMemoryMB = 3
 	if o := summary.NewOverview(r, "", ""); o.Memory == nil || *o.Memory.UsedMB != 3 || o.MaxRSSAtMostMB != 0 {
-		t.Errorf("memory %+v, at most %v MiB; want 3 MiB used, no bound", o.Memory, o.MaxRSSAtMostMB)
+		t.Errorf("memory %+v, bound %v MiB; want 3 MiB used, no bound", o.Memory, o.MaxRSSAtMostMB)
 	}
 }
 
-// A job that ended well although the kernel killed one of its processes has failed, in the line and in the list.
-func TestNewOverview_SurvivedKillIsFailure(t *testing.T) {
+// A job counts as failed if the kernel killed one of its processes, even if the job itself succeeded.
+func TestNewOverview_SurvivedKillCountsAsFailure(t *testing.T) {
 	t.Parallel()
 	code, n := 0, ended(0, reporter.PushOff)
 	n.Verdict.Evidence["oom_kills"] = 1.0
 	r := &reporter.Report{Run: reporter.Run{ExitCode: &code}, Nodes: map[string]*reporter.Node{"0": n}}
 	if o := summary.NewOverview(r, "", ""); !summary.HasFailed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("failed %v, nodes %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
+		t.Errorf("failed = %v, failed nodes = %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
 	}
 }
 
-// An unknown end of an attached job is no failure, unless the kernel killed: only its parent knows the exit code.
+// An unknown end of an attached job is not a failure, because only its parent gets the exit code. It is a failure if
+// the kernel killed a process of the job.
 func TestNewOverview_UnknownEndOfAttachedJobIsNotFailure(t *testing.T) {
 	t.Parallel()
 	n := &reporter.Node{
@@ -103,14 +104,14 @@ func TestNewOverview_UnknownEndOfAttachedJobIsNotFailure(t *testing.T) {
 		Run: reporter.Run{WallSeconds: 2, Verdict: n.Verdict}, Nodes: map[string]*reporter.Node{"0": n, "1": ended(0, reporter.PushOff)},
 	}
 	if o := summary.NewOverview(r, "", ""); summary.HasFailed(r) || len(o.FailedNodes) != 0 {
-		t.Errorf("failed %v, nodes %v; want false, none", summary.HasFailed(r), o.FailedNodes)
+		t.Errorf("failed = %v, failed nodes = %v; want false, none", summary.HasFailed(r), o.FailedNodes)
 	}
 	if line := summary.Line(r, "x.html", nil); line != "perfagent: Ended after 2.0 s; how is not known. Page: x.html\n" {
-		t.Errorf("line %q, want that the job ended after 2.0 s", line)
+		t.Errorf("line %q, want the line of a job that ended after 2.0 s", line)
 	}
 
 	n.Verdict.Evidence["oom_kills"] = 1.0
 	if o := summary.NewOverview(r, "", ""); !summary.HasFailed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("after a kill: failed %v, nodes %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
+		t.Errorf("after a kill: failed = %v, failed nodes = %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
 	}
 }

@@ -26,8 +26,8 @@ func (p *terminalWriter) operations(r *reporter.Report) {
 	p.operationProblems(r, ops)
 }
 
-// table returns series of the section: the name, numbers, and a note. A name that does not fit next to its numbers gets
-// a separate line.
+// table returns a table of the given series of the section, with their names, numbers and notes. A name that does not
+// fit next to its numbers gets a separate line.
 func (p *operationSection) table(ops *reporter.Operations, series []string) *table.Table {
 	t := &table.Table{Columns: []table.Column{{LongHead: p.kind.Noun(), Fit: true}}}
 	for _, name := range series {
@@ -51,8 +51,8 @@ func (p *operationSection) table(ops *reporter.Operations, series []string) *tab
 	return t
 }
 
-// operations writes the job's operations as a table, its other series as a second one, and their losses. Names are from
-// the report.
+// operations writes the job's operations as a table, its other series as a second table, and their losses. Names are
+// from the report.
 func (m *markdownWriter) operations(r *reporter.Report) {
 	ops := r.PooledOperations()
 	if ops == nil {

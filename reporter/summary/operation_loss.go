@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// operationProblems writes what was dropped, and the sources that failed or received nothing.
+// operationProblems writes the amounts of dropped data, and the sources that failed or received nothing.
 func (p *terminalWriter) operationProblems(r *reporter.Report, ops *reporter.Operations) {
 	if words := droppedWords(ops.Dropped); words != "" {
 		p.text(plain, "dropped", words)
@@ -19,7 +19,7 @@ func (p *terminalWriter) operationProblems(r *reporter.Report, ops *reporter.Ope
 	p.listed("sources", textsOf(sourceProblems(r), r), maxMissing, 2, seeOperations)
 }
 
-// droppedWords returns how much was dropped, and the consequence; "" if nothing was dropped.
+// droppedWords returns the amounts of dropped data, and the consequence; "" if nothing was dropped.
 func droppedWords(d aggregate.Dropped) string {
 	var words text.Parts
 	for _, reason := range d.Reasons() {
@@ -33,7 +33,7 @@ func droppedWords(d aggregate.Dropped) string {
 	return all
 }
 
-// sourceProblems returns the problems of sources, a group for each.
+// sourceProblems returns the problems of sources, with a group for each problem.
 func sourceProblems(r *reporter.Report) []missingGroup {
 	var list []missingGroup
 	fromSocket := func(s aggregate.Source) bool { return s.Scrapes == nil && s.Events > 0 }
@@ -60,8 +60,8 @@ func sourceProblems(r *reporter.Report) []missingGroup {
 	return list
 }
 
-// sourceProblem returns how a source failed, or that it received nothing; "" if all is well. A job uses one of the two
-// ports: if one of them received events (received is set), the other one need not.
+// sourceProblem returns the problem of a source that failed or received nothing; "" if there is none. A job uses only
+// one of the two ports, so a port without events is no problem if the other received events (received is set).
 func sourceProblem(s *aggregate.Source, received bool) string {
 	switch {
 	case s.Scrapes != nil && *s.Scrapes == 0:
@@ -84,7 +84,7 @@ func sourceProblem(s *aggregate.Source, received bool) string {
 	return "nothing came"
 }
 
-// droppedReasons are reasons for dropping in words, if these differ from their names.
+// droppedReasons describes the reasons for dropping in words, where the words differ from the name.
 var droppedReasons = map[string]string{
 	"kernel": "datagrams by the kernel", "rate": "datagrams beyond the share of CPU",
 	"series": "beyond the number of series", "keys": "beyond the number of keys",

@@ -13,9 +13,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// WriteOperations writes all operations and transfers of the job as tables, and what was dropped. The numbers of
-// several nodes are pooled by [reporter.Report.PooledOperations]. No name is cut, and none can make it write control
-// characters.
+// WriteOperations writes all operations and transfers of the job, and the amounts of dropped data, as tables. The
+// numbers of several nodes are pooled by [reporter.Report.PooledOperations]. No name is cut, and none can make it write
+// control characters.
 func WriteOperations(w io.Writer, r *reporter.Report) error {
 	ops := r.PooledOperations()
 	if ops == nil {
@@ -54,8 +54,8 @@ func WriteOperations(w io.Writer, r *reporter.Report) error {
 	return write(w, out.Bytes(), "operations")
 }
 
-// WriteOperationKey writes the numbers of each operation for the given key. The table is empty if no operation had that
-// key.
+// WriteOperationKey writes a table of the numbers of each operation for the given key. The table is empty if no
+// operation had that key.
 func WriteOperationKey(w io.Writer, r *reporter.Report, key string) error {
 	t := seriesTable("operation", "calls", "avg ms", "min ms", "max ms", "size B")
 	for i := range t.Columns {
@@ -100,7 +100,7 @@ func textTable(heads ...string) *table.Table {
 	return t
 }
 
-// addRow adds a row to t: texts from the report, and numbers.
+// addRow adds a row of numbers and of texts from the report to t.
 func addRow(t *table.Table, cells ...string) {
 	row := make([]table.Cell, len(cells))
 	for i, cell := range cells {
@@ -109,7 +109,7 @@ func addRow(t *table.Table, cells ...string) {
 	t.Add(row...)
 }
 
-// operationRemarks returns remarks needed to read the numbers.
+// operationRemarks returns remarks that are needed to interpret the numbers.
 func operationRemarks(ops *reporter.Operations) []string {
 	var out text.Parts
 	out.Add(ops.Dropped.Datagrams() > 0, "dropped %s", droppedWords(ops.Dropped))
@@ -149,7 +149,7 @@ func nonzeroOrDash[N int | int64 | float64](n N) string {
 	return text.Number(float64(n))
 }
 
-// kindTable returns all numbers of the series of the given kind.
+// kindTable returns a table of all numbers of the series of the given kind.
 func kindTable(ops *reporter.Operations, kind reporter.OperationKind) *table.Table {
 	heads, rows := ops.Table(kind, 0)
 	t := seriesTable(heads...)
@@ -169,7 +169,7 @@ func kindTable(ops *reporter.Operations, kind reporter.OperationKind) *table.Tab
 	return t
 }
 
-// otherTables returns the sets, the attributes, what was dropped and how often, and examples of that.
+// otherTables returns tables of the sets, the attributes, the amounts of dropped data, and examples of dropped data.
 func otherTables(ops *reporter.Operations) (sets, attributes, dropped, examples *table.Table) {
 	sets, attributes = seriesTable("set", "members"), textTable("attribute", "value")
 	for _, series := range slices.Sorted(maps.Keys(ops.Sets)) {
@@ -219,7 +219,7 @@ func transferTables(ops *reporter.Operations) []*table.Table {
 	return all
 }
 
-// sourceTable returns the sources of all nodes.
+// sourceTable returns a table of the sources of all nodes.
 func sourceTable(r *reporter.Report) *table.Table {
 	t := textTable("source", "kind", "node", "events", "datagrams", "scrapes", "failures", "s before end", "last failure")
 	for node, n := range r.EachNode() {

@@ -55,8 +55,8 @@ func (r *operationRow) value() table.Cell {
 	return r.note
 }
 
-// row returns the text of one series, with its known numbers. For an operation of several nodes it names the slowest
-// node.
+// row returns the text of one series, with its known numbers. For an operation on several nodes, the note names the
+// slowest node.
 func (p *operationSection) row(ops *reporter.Operations, series string) operationRow {
 	if p.kind == reporter.TransferKind {
 		return p.transferRow(ops, series)
@@ -90,8 +90,8 @@ func (p *operationSection) numbers() []reporter.OperationNumber {
 		func(n reporter.OperationNumber) bool { return n.SummaryFormat == "" })
 }
 
-// numberWords returns n as text, or "" if it is unknown. A quantile is an upper bound for several nodes, and has a
-// tilde if it was estimated from the buckets of a histogram.
+// numberWords returns n as text, or "" if it is unknown. For several nodes, a quantile is an upper bound. Otherwise it
+// has a tilde if it was estimated from the buckets of a histogram.
 func numberWords(n *reporter.OperationNumber, ops *reporter.Operations, series string) string {
 	v, estimated := n.Value(ops, series)
 	if v == nil || n.PerNode && ops.Nodes > 1 {
@@ -111,7 +111,7 @@ func numberWords(n *reporter.OperationNumber, ops *reporter.Operations, series s
 	return strings.Replace(n.SummaryFormat, "%s", words, 1)
 }
 
-// transferRow returns the text of the transfers of one name, with commas.
+// transferRow returns the text of the transfers of one name, separated by commas.
 func (p *operationSection) transferRow(ops *reporter.Operations, series string) operationRow {
 	t := ops.Transfers[series]
 	n := t.Summary.Transfers
@@ -129,7 +129,7 @@ func (p *operationSection) transferRow(ops *reporter.Operations, series string) 
 }
 
 // transferRate returns the rate from the first transfer to the last or, if that is unknown, the rate during transfers;
-// "" if neither is known. A MB is a MiB here, as in vLLM.
+// "" if neither is known. As in vLLM, MB means MiB here.
 func transferRate(t *aggregate.Transfer) string {
 	rate, when := t.Summary.Throughput, " MB/s while transferring"
 	if t.WallThroughput != nil {

@@ -68,7 +68,7 @@ func TestWrite_ShowsFirstSeriesOfEachKind(t *testing.T) {
 	for form, words := range map[string]string{"text": summaryOf(t, r, whole), "Markdown": showMarkdown(t, r)} {
 		for _, want := range []string{"s29", "s22", "22 more operations, see perfagent show --ops", "26 more counters, see", "26 more gauges, see"} {
 			if !strings.Contains(words, want) {
-				t.Errorf("%s: no %q in\n%s", form, want, words)
+				t.Errorf("%s: summary lacks %q:\n%s", form, want, words)
 			}
 		}
 		if strings.Contains(words, "s21") || strings.Count(words, "s03") != 2 || strings.Contains(words, "s04") {
@@ -130,8 +130,8 @@ func TestSourceProblems(t *testing.T) {
 	}
 }
 
-// For several nodes the line names the nodes.
-func TestSourceProblems_NameTheNodes(t *testing.T) {
+// For several nodes, the line of a problem names the nodes.
+func TestSourceProblems_NameNodes(t *testing.T) {
 	r := reportertest.ThreeNodes()
 	for _, name := range []string{"0", "2"} {
 		r.Nodes[name].Operations = &aggregate.Operations{Sources: []aggregate.Source{{Kind: "statsd", Address: "127.0.0.1:" + name}}}
@@ -141,7 +141,7 @@ func TestSourceProblems_NameTheNodes(t *testing.T) {
 	}
 }
 
-// No name that a job gives affects a terminal or a page.
+// FuzzWork checks that no name from a job has an effect on a terminal or a page.
 func FuzzWork(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words)
@@ -169,17 +169,19 @@ func TestWriteOperations_Golden(t *testing.T) {
 	}
 }
 
-// A port in use, or a journal that ends before the first state, leaves nothing to show. The output is a sentence.
-func TestWriteOperations_SaysThatNothingWasReceived(t *testing.T) {
+// If a port was in use, or the journal ends before the first state, there is nothing to show. The output then consists
+// of one sentence.
+func TestWriteOperations_ReportsThatNothingWasReceived(t *testing.T) {
 	r := reportertest.ShortJob()
 	r.Nodes["0"].Operations = &aggregate.Operations{}
 	var out bytes.Buffer
 	if err := WriteOperations(&out, r); err != nil || out.String() != "nothing was received\n" {
-		t.Errorf("wrote %q (error %v), want: nothing was received", out.String(), err)
+		t.Errorf("wrote %q (error %v), want \"nothing was received\"", out.String(), err)
 	}
 }
 
-// A key has its operations, in the same columns for all reports, and an unknown one has none.
+// The table for a key lists its operations, with the same columns for all reports. The table for an unknown key is
+// empty.
 func TestWriteOperationKey(t *testing.T) {
 	for key, want := range map[string]string{
 		"k1":      "operation  calls  avg ms  min ms  max ms  size B\nstore.get  1,000     0.6     0.1       3     219\n",
@@ -193,7 +195,7 @@ func TestWriteOperationKey(t *testing.T) {
 	}
 }
 
-// wantPrintable checks that the tables of a report have no characters that a terminal acts on.
+// wantPrintable checks that the tables of a report have only printable characters.
 func wantPrintable(t *testing.T, r *reporter.Report, key string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -202,11 +204,11 @@ func wantPrintable(t *testing.T, r *reporter.Report, key string) {
 	}
 	for line := range strings.SplitSeq(out.String(), "\n") {
 		if line != text.Printable(line) {
-			t.Errorf("line has characters that a terminal acts on: %q", line)
+			t.Errorf("line has unprintable characters: %q", line)
 		}
 	}
 	if strings.Count(out.String(), text.Printable(key)) < 8 {
-		t.Errorf("key %q is %d times in the tables, want at least 8:\n%s", key, strings.Count(out.String(),
+		t.Errorf("key %q occurs %d times in the tables, want at least 8:\n%s", key, strings.Count(out.String(),
 			text.Printable(key)), out.String())
 	}
 }
@@ -215,6 +217,6 @@ func TestWriteOperations_ReturnsWriteErrors(t *testing.T) {
 	r := workReports()["work"]
 	if err := errors.Join(WriteOperations(brokenWriter{}, r), WriteOperationKey(brokenWriter{}, r, "k1")); err == nil ||
 		strings.Count(err.Error(), "write operations: pipe is gone") != 2 {
-		t.Errorf("errors %v, want twice: write operations: pipe is gone", err)
+		t.Errorf("errors %v, want \"write operations: pipe is gone\" twice", err)
 	}
 }

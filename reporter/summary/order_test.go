@@ -8,7 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// In any report, all of the jobs comes before the nodes, in the words of the rows above, and overhead and paths are last.
+// In any summary, the numbers of jobs come before the numbers of nodes, with the labels of the rows above, and overhead
+// and paths come last.
 func TestWrite_JobComesBeforeNode(t *testing.T) {
 	o := Options{
 		Long: true, Whole: true,
@@ -29,7 +30,7 @@ func TestWrite_JobComesBeforeNode(t *testing.T) {
 			case ofJob && node != "" && r.Run.Command != nil:
 				t.Errorf("%s: line %q of the node is before line %q of the job", name, node, line)
 			case strings.HasPrefix(label, "job ") || strings.HasPrefix(label, "mem "):
-				t.Errorf("%s: line %q has another label than the rows above", name, line)
+				t.Errorf("%s: the label of line %q differs from the rows above", name, line)
 			case label == "overhead" || label == "report" || label == "data":
 				last = line
 			case last != "":
@@ -39,8 +40,8 @@ func TestWrite_JobComesBeforeNode(t *testing.T) {
 	}
 }
 
-// The summary of a job of milliseconds has only its CPU time.
-func TestWrite_ShortJobHasOnlyItsCPUTime(t *testing.T) {
+// The summary of a job that ran for milliseconds has only its CPU time.
+func TestWrite_ShortJobHasOnlyCPUTime(t *testing.T) {
 	words := summaryOf(t, reportertest.Golden()["short"], Options{Path: "r.json", Page: "r.html"})
 	if n := strings.Count(words, "\n"); n > 8 || strings.Contains(words, "–") {
 		t.Errorf("summary of a short job has %d lines, want at most 8, and no unknown values:\n%s", n, words)

@@ -17,9 +17,9 @@ import (
 const phasesShown = 8
 
 // Phases returns the phases of a report by their first start, each in words: its name, the number of times it began ("3
-// ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = unknown. Over several nodes
-// in a phase, the length and the number of beginnings are the greatest, and the other values are combined like their
-// metrics.
+// ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = unknown. For a phase on
+// several nodes, the length and the number of times are the greatest on any node, and the other values are combined
+// like their metrics.
 func Phases(r *reporter.Report) [][]string {
 	var rows [][]string
 	for _, p := range phasesOf(r) {
@@ -139,7 +139,7 @@ func phaseTable(r *reporter.Report, limit int) (t *table.Table, left int) {
 // maxPhaseName is the maximum width of a phase's name that shares a line with its numbers, in cells.
 const maxPhaseName = 24
 
-// phases writes a line for each of at most limit phases, in columns, and which command shows the rest.
+// phases writes a line for each of at most limit phases, in columns, and the command that shows the rest.
 func (p *terminalWriter) phases(r *reporter.Report, limit int, o Options) {
 	t, left := phaseTable(r, limit)
 	p.table("phases", t, 2)

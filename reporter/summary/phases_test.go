@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// told returns the lines about phases of a summary.
+// told returns the lines on phases in a summary.
 func told(t *testing.T, r *reporter.Report, o Options) string {
 	t.Helper()
 	var out []string
@@ -34,7 +34,7 @@ func TestWrite_HasLineForEachPhase(t *testing.T) {
 	}
 }
 
-// Over nodes the length is the greatest, CPUs add up, and the peak is the highest.
+// Over several nodes, the length is the greatest, CPUs are added up, and the peak is the highest.
 func TestWrite_CombinesPhasesOfNodes(t *testing.T) {
 	r := reportertest.AddMarks(reportertest.ThreeNodes())
 	second := r.Nodes["1"].Phase("load")
@@ -45,8 +45,8 @@ func TestWrite_CombinesPhasesOfNodes(t *testing.T) {
 	}
 }
 
-// A short summary has the longest phases in their order, in the lines that are left, and names the command that shows the
-// rest; a long one has all of them.
+// A short summary lists as many of the longest phases as there is room for, in their order, and the command that shows
+// the rest. A long summary lists all phases.
 func TestWrite_ShowsLongestPhases(t *testing.T) {
 	r := reportertest.ShortJob()
 	n := r.Nodes["0"]
@@ -64,10 +64,10 @@ func TestWrite_ShowsLongestPhases(t *testing.T) {
 		full.Nodes["0"].Metrics[name] = 1
 	}
 	if got := told(t, full, Options{Path: "x/y"}); !strings.HasPrefix(got, "phases     p9 ") || !strings.Contains(got, "  29 more in perfagent show x\n") {
-		t.Errorf("phases without room\n%s\nwant one, and the number of the others", got)
+		t.Errorf("phases without room\n%s\nwant one phase, and a count of 29 more", got)
 	}
 	if got := told(t, r, whole); strings.Count(got, "\n") != 30 {
-		t.Errorf("Long: %d lines, want 30:\n%s", strings.Count(got, "\n"), got)
+		t.Errorf("long summary: %d lines of phases, want 30:\n%s", strings.Count(got, "\n"), got)
 	}
 }
 

@@ -28,7 +28,7 @@ func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf fun
 	}
 
 	for i, s := range states {
-		if i == 3 { // each of a thousand nodes may have failed differently
+		if i == 3 { // each of a thousand nodes may have failed for a different reason
 			p.text(plain, "", fmt.Sprintf("and %d more answers", len(states)-i))
 			return
 		}
@@ -47,8 +47,8 @@ func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf fun
 // pushDonePrefix begins the text on a finished push.
 const pushDonePrefix = "done: "
 
-// storeText returns where in a store a report is, or why it is not there; "" if there is nothing to report. For many
-// nodes in one store it names the run.
+// storeText returns the location of a report in a store, or the reason why it is not there; "" if there is nothing to
+// report. The location ends with the run, so that all nodes in a store have the same text.
 func storeText(s *reporter.StoreState) string {
 	switch {
 	case s == nil:

@@ -21,14 +21,14 @@ const ranksShown = 16
 // RankRow is a row of a table of ranks, in words.
 type RankRow struct {
 	Rank                       int
-	Node                       string // the scheduler's name for it; may be any text
+	Node                       string // the scheduler's name for the node; may be any text
 	Exit                       string // "exit 3"
 	CPU, Cores, Memory, Length string
 	Failed                     bool // it failed, or its end is unknown
 	First                      bool // the rank that failed first
 	Odd                        bool // far from the median
 
-	// End is when the rank ended or was last seen; zero if unknown.
+	// End is the time when the rank ended or was last sampled; zero if unknown.
 	End         time.Time
 	cpu, length float64 // seconds
 }
@@ -102,8 +102,9 @@ func rankRows(r *reporter.Report) []RankRow {
 	return out
 }
 
-// ChooseRanks returns at most limit of the ranks, with the one that failed first in the first row and the rest in their
-// order, and the omitted ranks. It prefers ranks that failed, the earliest first, and then uneven ranks.
+// ChooseRanks returns at most limit of the ranks, and the omitted ranks. The rank that failed first is in the first
+// row, and the rest are in order of rank. ChooseRanks prefers ranks that failed, the earliest first, and then uneven
+// ranks.
 func ChooseRanks(rows []RankRow, limit int) (shown, left []RankRow) {
 	class := func(r *RankRow) int {
 		switch {

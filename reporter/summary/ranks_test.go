@@ -23,13 +23,13 @@ func merged(t testing.TB, inputs ...reporter.SourceReport) *reporter.Report {
 	return r
 }
 
-// withVerdict draws the conclusions from all nodes and ranks of a report.
+// withVerdict returns r with a verdict and findings on all its nodes and ranks.
 func withVerdict(t testing.TB, r *reporter.Report) *reporter.Report {
 	return merged(t, reporter.SourceReport{Path: "x", Report: r})
 }
 
-// manyRanks returns a report of 4 nodes of 16 ranks: rank 37 failed, rank 5 did little, and the launcher ended 10
-// others.
+// manyRanks returns a report of 4 nodes with 16 ranks each: rank 37 failed, rank 5 was almost idle, and the launcher
+// ended 10 other ranks.
 func manyRanks() *reporter.Report {
 	r := reportertest.Ranks(4, 16, 60)
 	for rank := 38; rank < 48; rank++ {
@@ -41,7 +41,7 @@ func manyRanks() *reporter.Report {
 	return r
 }
 
-// oneNode returns a report of one node of 4 ranks; one crashed.
+// oneNode returns a report of one node with 4 ranks; rank 2 crashed.
 func oneNode() *reporter.Report {
 	r := reportertest.Ranks(1, 4, 20)
 	reportertest.EndRank(r, 2, 3*time.Second, 139, "SIGSEGV", &reporter.Verdict{
@@ -50,7 +50,7 @@ func oneNode() *reporter.Report {
 	return r
 }
 
-// lostRank returns a report of 2 nodes of 2 ranks; one rank has no end.
+// lostRank returns a report of 2 nodes with 2 ranks each; rank 1 has no end.
 func lostRank() *reporter.Report {
 	r := reportertest.Ranks(2, 2, 20)
 	k := reportertest.RankOf(r, 1)
@@ -61,7 +61,7 @@ func lostRank() *reporter.Report {
 	return r
 }
 
-// lostOthers returns lostRank with a rank that failed.
+// lostOthers returns the report of lostRank, in which rank 2 failed.
 func lostOthers() *reporter.Report {
 	r := lostRank()
 	reportertest.EndRank(r, 2, time.Second, 6, "", &reporter.Verdict{
@@ -108,8 +108,8 @@ func TestWrite_RanksGolden(t *testing.T) {
 	}
 }
 
-// A node has one name in all tables: the scheduler's. In a Pod the host is named after the Pod.
-func TestWrite_NodeHasOneNameInAllTables(t *testing.T) {
+// A node has the same name in all tables: the scheduler's name. In a Pod, the host name is the name of the Pod.
+func TestWrite_NodeHasSameNameInAllTables(t *testing.T) {
 	for nodes := 1; nodes <= 2; nodes++ {
 		r := reportertest.Ranks(nodes, 2, 20)
 		for i, n := range r.Nodes {
@@ -120,7 +120,7 @@ func TestWrite_NodeHasOneNameInAllTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, out := range []string{text.String(), markdown.String()} {
-			if strings.Count(out, "worker-0") < 3 || strings.Contains(out, "xk2vp") { // in the node's line, and in two ranks'
+			if strings.Count(out, "worker-0") < 3 || strings.Contains(out, "xk2vp") { // in the line of the node, and in the lines of two ranks
 				t.Errorf("%d nodes: want worker-0 at least 3 times, and not the Pod's name xk2vp:\n%s", nodes, out)
 			}
 		}
@@ -135,8 +135,8 @@ func TestWrite_NodeHasOneNameInAllTables(t *testing.T) {
 	}
 }
 
-// The first rank that failed is on top, then come failed and uneven ranks in their order, and no rank is lost.
-func TestChooseRanks_FirstFailureIsOnTopAndNoRankIsLost(t *testing.T) {
+// The rank that failed first is in the first row. Failed and uneven ranks are preferred, and no rank is lost.
+func TestChooseRanks_PutsFirstFailureFirstAndLosesNoRank(t *testing.T) {
 	r := withVerdict(t, manyRanks())
 	rows := rankRows(r)
 	if len(rows) != 64 {
@@ -165,16 +165,16 @@ func TestChooseRanks_FirstFailureIsOnTopAndNoRankIsLost(t *testing.T) {
 	all := slices.Sorted(slices.Values(append(numbers(shown), numbers(left)...)))
 	for i, rank := range all {
 		if rank != i {
-			t.Fatalf("shown and omitted ranks in order: number %d is rank %d, want each rank once", i, rank)
+			t.Fatalf("rank at position %d of the sorted shown and omitted ranks is %d, want each rank once", i, rank)
 		}
 	}
 	if got, _ := ChooseRanks(nil, 16); len(got) != 0 || RestOfRanks(nil) != "" {
-		t.Errorf("chosen of no ranks: %v, rest %q; want none, none", got, RestOfRanks(nil))
+		t.Errorf("ranks chosen from none: %v, rest %q; want none, \"\"", got, RestOfRanks(nil))
 	}
 }
 
 // The overview has the number of ranks and the ranks that failed.
-func TestNewOverview_CountsRanksAndNamesFailedOnes(t *testing.T) {
+func TestNewOverview_CountsRanksAndListsFailedRanks(t *testing.T) {
 	o := NewOverview(withVerdict(t, manyRanks()), "", "")
 	if o.Ranks != 64 || o.Nodes != 4 || fmt.Sprint(o.FailedRanks) != "[37 38 39 40 41 42 43 44 45 46 47]" || *o.ExitCode != 7 {
 		t.Errorf("overview %+v, want 64 ranks on 4 nodes, failed ranks 37 to 47, exit code 7", o)
@@ -200,8 +200,8 @@ func TestLine_NamesFirstFailedRank(t *testing.T) {
 	}
 }
 
-// Slurm gives CPUs to each task, and memory to the node.
-func TestAdvice_SlurmLineGivesCPUsToEachTask(t *testing.T) {
+// Slurm assigns CPUs to each task, and memory to the node.
+func TestAdvice_SlurmLineRequestsCPUsPerTask(t *testing.T) {
 	r := reportertest.Ranks(1, 4, 60)
 	n := r.Nodes["0"]
 	n.Limits.CPUs, n.Limits.CPUQuota, n.Limits.MemoryMB = 32, 32, 8192

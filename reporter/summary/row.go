@@ -20,9 +20,9 @@ const RowSchema = "perfagent.row/1"
 type Row struct {
 	Schema      string        `json:"schema"`
 	RunID       string        `json:"run_id"`
-	Launch      string        `json:"launch,omitempty"` // the scheduler's name for it
+	Launch      string        `json:"launch,omitempty"` // the scheduler's name for the launch
 	Node        int           `json:"node"`
-	Ranks       int           `json:"ranks"` // 1 unless a launcher started several
+	Ranks       int           `json:"ranks"` // 1 unless a launcher started several ranks
 	Host        string        `json:"host,omitempty"`
 	Command     string        `json:"command,omitempty"` // arguments separated by spaces
 	Start       reporter.Time `json:"start,omitzero"`
@@ -38,21 +38,21 @@ type Row struct {
 	AvgCPUCores    *float64 `json:"avg_cpu_cores,omitempty"`
 	MaxCPUCores    *float64 `json:"max_cpu_cores,omitempty"`
 	MemoryLimitMB  *float64 `json:"memory_limit_mb,omitempty"`
-	PeakMemoryMB   *float64 `json:"peak_memory_mb,omitempty"` // of its largest process for a job without a sample
+	PeakMemoryMB   *float64 `json:"peak_memory_mb,omitempty"` // of the largest process, for a job without a sample
 	MemoryKind     string   `json:"memory_kind,omitempty"`
 	ReadMB         *float64 `json:"read_mb,omitempty"`
 	WriteMB        *float64 `json:"write_mb,omitempty"`
 	GPUs           *int     `json:"gpus,omitempty"`                    // visible to the job
-	GPUMemoryMB    *float64 `json:"gpu_memory_mb,omitempty"`           // peak of the fullest
-	GPUUtilization *float64 `json:"avg_gpu_utilization_pct,omitempty"` // mean of all
+	GPUMemoryMB    *float64 `json:"gpu_memory_mb,omitempty"`           // peak of the fullest GPU
+	GPUUtilization *float64 `json:"avg_gpu_utilization_pct,omitempty"` // mean of all GPUs
 
 	Scheduler string            `json:"scheduler,omitempty"`
 	JobID     string            `json:"job_id,omitempty"`
-	Report    string            `json:"report,omitempty"` // its file
+	Report    string            `json:"report,omitempty"` // path of the report file
 	Tags      map[string]string `json:",inline"`          // keys are "tag." and the tag's name
 }
 
-// Rows returns a row for each node of r, lowest first. path is the file of the report.
+// Rows returns a row for each node of r, lowest first. path is the path of the report file.
 func Rows(r *reporter.Report, path string) []Row {
 	var out []Row
 	for _, name := range r.NodeNames() {
@@ -75,7 +75,7 @@ func newRow(r *reporter.Report, name, path string) Row {
 	if r.Run.Incomplete != "" {
 		row.State, row.End = StateIncomplete, reporter.Time{}
 	}
-	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // the run's end may be another node's
+	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // the run may have the end of another node
 		row.ExitCode, row.Signal = nil, ""
 	}
 	if n == nil {
@@ -100,7 +100,7 @@ func newRow(r *reporter.Report, name, path string) Row {
 	return row
 }
 
-// noteUse sets what the job was given and used on its node.
+// noteUse sets the fields on the limits and the usage of the job on n.
 func (row *Row) noteUse(n *reporter.Node) {
 	metric := func(name string) *float64 { return finiteOrNil(n.Metric(name), true) }
 	row.CPUSeconds, row.AvgCPUCores = metric(reporter.MetricJobCPU), metric(reporter.MetricJobCores)

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The rows of all kinds of reports are a golden file.
+// The rows of all kinds of reports match the golden file.
 func TestRows_Golden(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -39,7 +39,7 @@ func TestRows_Golden(t *testing.T) {
 				switch v.(type) {
 				case string, float64:
 				default:
-					t.Errorf("%s: value of %s is %v: neither a text nor a number", name, key, v)
+					t.Errorf("%s: value of %s is %v, want a text or a number", name, key, v)
 				}
 			}
 			out.Write(append(line, '\n'))
@@ -48,7 +48,7 @@ func TestRows_Golden(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "rows.jsonl"), out.Bytes(), *update)
 }
 
-// A bound is not a peak, and an unreadable number is not 0.
+// A bound on the memory is not a peak, and an unknown number of GPUs is not 0.
 func TestRows_UnknownValuesAreAbsent(t *testing.T) {
 	t.Parallel()
 	r := reportertest.Golden()["short"]
@@ -66,7 +66,7 @@ func TestRows_UnknownValuesAreAbsent(t *testing.T) {
 	}
 }
 
-// The docs have each key of a row.
+// The docs list every key of a row.
 func TestRows_KeysAreInTheDocs(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/show.md")

@@ -21,10 +21,10 @@ type Options struct {
 	Width int
 	Path  string // of the report; "" = none
 	Page  string // of the report's page; "" = none
-	Show  string // arguments of perfagent show that name the run; "" = as Path does
-	// Long shows all that is known of a single node, instead of what matters most.
+	Show  string // arguments of perfagent show that name the run; "" = derived from Path
+	// Long shows all that is known about a single node, instead of only the most important facts.
 	Long bool
-	// Whole shows each of several nodes in full, instead of in a line.
+	// Whole shows each of several nodes in full, instead of in one line.
 	Whole bool
 	// JobSparklines and NodeSparklines are lines of a long summary, below the numbers of the job and of the node: plain
 	// text of at most Width cells. Empty = none.
@@ -36,10 +36,10 @@ type Options struct {
 // Width is the maximum width of a line of a summary, in cells.
 const Width = 80
 
-// Write writes how a run ended, what to do about it, and what it used, as a few lines for people: several nodes in a
-// line each. A long summary goes on with all numbers: the job comes first, then the node, then perfagent's own cost and
-// the paths. Nothing in the report can make it write control characters or lines wider than Options.Width, except that
-// paths are never cut.
+// Write writes a few human-readable lines on how a run ended, what to do about it, and what it used. Each of several
+// nodes gets one line. A long summary continues with all numbers: first the job, then the node, then perfagent's own
+// cost and the paths. Nothing in the report can make it write control characters or lines wider than Options.Width,
+// except that paths are never cut.
 func Write(w io.Writer, r *reporter.Report, o Options) error {
 	p := &terminalWriter{width: Width, label: headWidth, color: o.Color}
 	if o.Width > 0 {
@@ -59,7 +59,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	return write(w, p.out.Bytes(), "summary")
 }
 
-// long writes all that is known of a run of one node.
+// long writes all that is known about a run of one node.
 func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
 	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
 	p.jobRows(barRows(r, c), Options{ASCII: o.ASCII})
@@ -80,7 +80,7 @@ func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
 // furtherShown is the maximum number of further findings in a summary.
 const furtherShown = 10
 
-// paths writes where the page and the report are.
+// paths writes the paths of the page and of the report.
 func (p *terminalWriter) paths(r *reporter.Report, o Options) {
 	if o.Page == "" {
 		p.path("report", o.Path)
@@ -93,7 +93,7 @@ func (p *terminalWriter) paths(r *reporter.Report, o Options) {
 	}
 }
 
-// write writes data to w. In an error it calls the data what.
+// write writes data to w. what names the data in an error.
 func write(w io.Writer, data []byte, what string) error {
 	if _, err := w.Write(data); err != nil {
 		return fmt.Errorf("write %s: %w", what, err)
@@ -117,7 +117,8 @@ func (p *terminalWriter) about(r *reporter.Report) {
 	}
 }
 
-// onlyNode returns the only node of a report, or else the first one or an empty one.
+// onlyNode returns the only node of a report. It returns the first of several nodes, and an empty node if there is
+// none.
 func onlyNode(r *reporter.Report) *reporter.Node {
 	for _, n := range r.EachNode() {
 		return n
@@ -148,7 +149,7 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 		return nil
 	}
 	if n.Origin == reporter.OriginPerfPy {
-		wall = 0 // rates of totals since boot mean nothing
+		wall = 0 // rates of totals since boot are meaningless
 	}
 	rows, peak := cpuRows(n), n.Metric(reporter.MetricMemoryPeak)
 	rows.add(!math.IsNaN(peak), numberRow{label: "memory", value: text.Percentage(peak), note: memoryNote(n)})
@@ -164,7 +165,7 @@ func HostLine(name string, h *reporter.Host) string {
 	return words.String()
 }
 
-// cpuRows returns how busy the node's CPUs were and, without a job, how idle.
+// cpuRows returns rows on the load of the node's CPUs and, if there is no job, on idle CPUs.
 func cpuRows(n *reporter.Node) (rows numberRows) {
 	mean, peak := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
 	if math.IsNaN(mean) {
@@ -181,13 +182,14 @@ func cpuRows(n *reporter.Node) (rows numberRows) {
 	return rows
 }
 
-// Idle CPUs get a row from notableIdle percent of the CPUs on, and a number in it from notableHours CPU hours on.
+// Idle CPUs get a row if they are at least notableIdle percent of the CPUs. The row has a number if they add up to at
+// least notableHours CPU hours.
 const (
 	notableIdle  = 1
 	notableHours = 0.1
 )
 
-// idleRows returns a row on how many CPUs were idle, out of how many.
+// idleRows returns a row with the number of idle CPUs out of all CPUs, or nil if the share is insignificant.
 func idleRows(label string, idle, of, hours float64) []numberRow {
 	share := 100 * idle / of
 	if !(share >= notableIdle) || math.IsInf(share, 0) {
@@ -209,7 +211,7 @@ func p95(n *reporter.Node) string {
 	return ""
 }
 
-// memoryNote returns the peak of the node's memory in bytes.
+// memoryNote returns a note on the peak of the node's memory, with its size if the size of the memory is known.
 func memoryNote(n *reporter.Node) string {
 	peak := n.Metric(reporter.MetricMemoryPeak)
 	if n.Host == nil || n.Host.MemoryMB <= 0 || math.IsNaN(peak) {
@@ -219,7 +221,7 @@ func memoryNote(n *reporter.Node) string {
 	return fmt.Sprintf("peak of the node, %s of %s", text.SizeText(peak/100*all), text.SizeText(all))
 }
 
-// trafficRows returns the bytes that the node moved, if any, and how full its disk was.
+// trafficRows returns rows on the bytes that the node moved, if any, and on the peak usage of its disk.
 func trafficRows(n *reporter.Node, wall float64) (rows numberRows) {
 	label := collector.TrafficGroup("")
 	for _, c := range collector.Traffic() {
@@ -244,7 +246,8 @@ func trafficRows(n *reporter.Node, wall float64) (rows numberRows) {
 	return rows
 }
 
-// energyRows returns the energy that the node's CPU packages and their memory used, and the peak temperature.
+// energyRows returns rows on the energy that the node's CPU packages and their memory used, and on the peak
+// temperature.
 func energyRows(n *reporter.Node, wall float64) (rows numberRows) {
 	joules, celsius := n.Metric(reporter.MetricNodeEnergy), n.Metric(reporter.MetricCPUTemperature)
 	energy, heat := text.Parts{"of CPU packages and memory"}, text.Parts{"hottest CPU package, peak"}
@@ -276,7 +279,7 @@ func costOf(r *reporter.Report) string {
 	return words.String()
 }
 
-// ending writes the end of a summary of all that is known.
+// ending writes the end of a long summary.
 func (p *terminalWriter) ending(r *reporter.Report, o Options) {
 	p.sparklines(o.NodeSparklines)
 	p.missing(r)

@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // summaryOf writes a summary and checks the invariants of all summaries.
 func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
@@ -42,7 +42,7 @@ func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 	for line := range strings.Lines(bare) {
 		line = strings.TrimSuffix(line, "\n")
 		if !utf8.ValidString(line) || line != text.Printable(line) {
-			t.Errorf("line has characters that a terminal acts on: %q", line)
+			t.Errorf("line has unprintable characters: %q", line)
 		}
 		if text.Width(line) > width && line != o.Path && !strings.HasPrefix(line, "perfagent show ") {
 			t.Errorf("line is %d cells wide, want at most %d: %q", text.Width(line), width, line)
@@ -54,7 +54,7 @@ func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 	return words
 }
 
-// whole asks for all that is known.
+// whole requests all that is known.
 var whole = Options{Long: true, Whole: true}
 
 // bothSummaries returns the short and the whole summary of a report with the given path.
@@ -81,20 +81,20 @@ func TestWrite_Golden(t *testing.T) {
 	}
 }
 
-func TestWrite_ColorAddsNothingElse(t *testing.T) {
+func TestWrite_ColorChangesOnlyColors(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 90, 137, "SIGKILL"))
 	plain := summaryOf(t, r, Options{})
 	coloured := summaryOf(t, r, Options{Color: true})
 	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[1;31mperfagent: Killed by SIGKILL") {
-		t.Errorf("want colour only if asked for, and the first line in that of alarms: with colour %q, without %q",
+		t.Errorf("with colour %q, without %q; want colour only if requested, and the first line in the colour of alarms",
 			coloured, plain)
 	}
 	if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""); bare != plain {
-		t.Errorf("without its colours %q, want %q", bare, plain)
+		t.Errorf("coloured summary without its colours %q, want %q", bare, plain)
 	}
 }
 
-func TestWrite_NeverCutsThePath(t *testing.T) {
+func TestWrite_NeverCutsPath(t *testing.T) {
 	path := "/" + strings.Repeat("long/", 40) + "node-0.json"
 	words := summaryOf(t, reportertest.Sidecar(), Options{Path: path, Long: true})
 	if !strings.HasSuffix(words, "\n"+path+"\n") {
@@ -102,10 +102,10 @@ func TestWrite_NeverCutsThePath(t *testing.T) {
 	}
 }
 
-func TestWrite_GivesAReasonOnce(t *testing.T) {
+func TestWrite_PrintsEachReasonOnce(t *testing.T) {
 	words := summaryOf(t, reportertest.Incomplete(), whole)
 	if n := strings.Count(words, "/proc/diskstats"); n != 1 {
-		t.Errorf("summary has the reason %d times, want once:\n%s", n, words)
+		t.Errorf("reason occurs %d times in the summary, want once:\n%s", n, words)
 	}
 	if !strings.Contains(words, "(3 of 126 readings)") || strings.Contains(words, "no job") {
 		t.Errorf("want 3 of 126 readings, and no mention of a job:\n%s", words)
@@ -118,12 +118,12 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("pipe is g
 
 func TestWrite_ReturnsWriteErrors(t *testing.T) {
 	if err := Write(brokenWriter{}, reportertest.Sidecar(), Options{}); err == nil || !strings.Contains(err.Error(), "pipe is gone") {
-		t.Errorf("error %v, want: pipe is gone", err)
+		t.Errorf("error %v, want \"pipe is gone\"", err)
 	}
 }
 
-// All numbers fit.
-func TestWrite_FitsWithAnyNumbers(t *testing.T) {
+// No number makes a line too wide.
+func TestWrite_FitsWidthWithAnyNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	reports := []*reporter.Report{reportertest.ThreeNodes(), reporter.New(reportertest.JobInput(0, 3, 0, ""))}
 	for i := range 120 {
@@ -147,8 +147,8 @@ func TestWrite_FitsWithAnyNumbers(t *testing.T) {
 	}
 }
 
-// For several GPUs the summary names the one with a missing metric.
-func TestMissingGroups_NameTheGPU(t *testing.T) {
+// The summary names the GPU with a missing metric.
+func TestMissingGroups_NameGPU(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{
 		{What: "gpu_3_power_watts", Why: "nvidia-smi printed [N/A]"}, {What: "max_t_gpu_3_power_watts", Why: "nvidia-smi printed [N/A]"}, {What: "gpu_3_utilization_pct", Why: "nvidia-smi printed [N/A]"}}}}}
 	list := missingGroups(r)
@@ -157,7 +157,8 @@ func TestMissingGroups_NameTheGPU(t *testing.T) {
 	}
 }
 
-// One source fails on two nodes, not equally often, and takes metrics with it; another reason has the same code.
+// A source that fails on two nodes forms one group with the metrics that need it, even if it did not fail equally
+// often. Another reason with the same code forms another group.
 func TestMissingGroups_GroupByCodeAndSource(t *testing.T) {
 	const broken = "open /proc/stat: permission denied"
 	node := func(count int64) *reporter.Node {

@@ -14,16 +14,16 @@ type Aggregator struct {
 	state
 	options      Options
 	charts       []chart
-	timelineKeys []string       // of the charts
+	timelineKeys []string       // keys of the charts' timelines
 	discard      interval       // shared by all series without a timeline
-	byKey        map[string]int // index in Keys
+	byKey        map[string]int // index in Keys, by key
 
 	used    usage
 	took    time.Time // time of the last Collect
 	changes uint64
 }
 
-// usage is the used part of the limits.
+// usage is how much of each limit is used.
 type usage struct {
 	series, keys, nameBytes, sketchBytes, members, buckets, ranks, proxyStoreValues, uncondensed int
 }
@@ -34,14 +34,14 @@ type Dropped struct {
 	Kernel      int64 `json:"kernel,omitzero"`     // no room in the kernel's buffer
 	RateLimited int64 `json:"rate,omitzero"`       // over budget
 	Malformed   int64 `json:"malformed,omitzero"`  // does not match any grammar
-	TooLong     int64 `json:"too_long,omitzero"`   // a line, a name, a text, or too many tags
+	TooLong     int64 `json:"too_long,omitzero"`   // a line, a name or a text is too long, or there are too many tags
 	Series      int64 `json:"series,omitzero"`     // no room for the series
-	Keys        int64 `json:"keys,omitzero"`       // no room for the key; the operation still counts
-	NotFinite   int64 `json:"not_finite,omitzero"` // NaN, infinite, beyond 1e100, a negative time
-	Ignored     int64 `json:"ignored,omitzero"`    // a client's own telemetry, a service check
+	Keys        int64 `json:"keys,omitzero"`       // no room for the key; the operation itself is counted
+	NotFinite   int64 `json:"not_finite,omitzero"` // NaN, infinite, beyond 1e100, or a negative time
+	Ignored     int64 `json:"ignored,omitzero"`    // telemetry of a client about itself, or a service check
 }
 
-// A DropReason is a reason for a rejection, with its count.
+// A DropReason is a reason for rejections, with their number.
 type DropReason struct {
 	Name  string // as in a report
 	Count int64
@@ -58,7 +58,7 @@ func (d Dropped) Reasons() []DropReason {
 // Datagrams returns the number of lost datagrams. If there are any, counts and sums are lower bounds.
 func (d Dropped) Datagrams() int64 { return d.Kernel + d.RateLimited }
 
-// Plus returns the sums of d and o.
+// Plus returns d + o.
 func (d Dropped) Plus(o Dropped) Dropped {
 	return Dropped{
 		Kernel: d.Kernel + o.Kernel, RateLimited: d.RateLimited + o.RateLimited, Malformed: d.Malformed + o.Malformed,
@@ -67,19 +67,19 @@ func (d Dropped) Plus(o Dropped) Dropped {
 	}
 }
 
-// An Example is a rejected line, at most 64 bytes of it, with the reason.
+// An Example is a rejected line, truncated to 64 bytes, with the reason.
 type Example struct {
 	Line string `json:"line"`
 	Why  string `json:"why"`
 }
 
-// New returns an empty Aggregator for a run that starts at start.
+// New returns an empty Aggregator for a run that begins at start.
 func New(o Options, start time.Time) *Aggregator {
 	return &Aggregator{options: o, took: start, state: state{Keys: []keyed{}}}
 }
 
-// Add adds an event that arrived at at. It reports whether the event was accepted; a rejected event is counted. An
-// event of a known series does not allocate, except for attributes and ProxyStore records.
+// Add adds an event that arrived at the time at. It reports whether the event was accepted; a rejected event is counted
+// as dropped. For a known series, Add does not allocate, except for attributes and ProxyStore records.
 func (b *Aggregator) Add(e *wire.Event, at time.Time) bool {
 	b.changes++
 	if e.At > 0 {
@@ -105,10 +105,10 @@ func (b *Aggregator) Add(e *wire.Event, at time.Time) bool {
 		return b.addProxyStore(e)
 	}
 
-	return true // nothing to count: an empty line, a mark
+	return true // an empty line or a mark, which is not counted
 }
 
-// Drop counts a rejected line, and keeps it as an example if there is room.
+// Drop counts a line that was rejected for the reason r, and keeps it as an example if there is room.
 func (b *Aggregator) Drop(r wire.Reason, line []byte) {
 	b.changes++
 	*[...]*int64{
@@ -116,13 +116,13 @@ func (b *Aggregator) Drop(r wire.Reason, line []byte) {
 		wire.Ignored: &b.Dropped.Ignored,
 	}[r]++
 	if r == wire.Ignored {
-		return // expected: no example
+		return // expected, so no example is needed
 	}
 	b.example(line, r.String())
 }
 
-// DropDatagrams counts unread datagrams: kernel is the number dropped by the kernel, rate the number discarded over
-// budget.
+// DropDatagrams counts unread datagrams. kernel is the number dropped by the kernel, and rate is the number discarded
+// over budget.
 func (b *Aggregator) DropDatagrams(kernel, rate int64) {
 	b.changes += uint64(kernel + rate)
 	b.Dropped.Kernel += kernel
@@ -132,13 +132,13 @@ func (b *Aggregator) DropDatagrams(kernel, rate int64) {
 // Changes returns a number that grows whenever the Aggregator changes.
 func (b *Aggregator) Changes() uint64 { return b.changes }
 
-// refuse counts an event that package opstats rejected, or that exceeds a limit. It returns false.
+// refuse counts an event as rejected for the reason r, with the series as the example. It always returns false.
 func (b *Aggregator) refuse(series []byte, r wire.Reason) bool {
 	b.Drop(r, series)
 	return false
 }
 
-// example keeps a line, if there is room and the line is new.
+// example keeps a line as an example, if there is room and no equal example.
 func (b *Aggregator) example(line []byte, why string) {
 	const most = 64
 	if len(b.Examples) >= MaxExamples {
@@ -151,8 +151,8 @@ func (b *Aggregator) example(line []byte, why string) {
 	}
 }
 
-// findOrAdd returns the entry of the series, or nil if there is no room for a new entry. begin, which may be nil, is
-// called with a new entry.
+// findOrAdd returns the entry of the series. It adds an entry if there is none, and returns nil if there is no room.
+// begin, which may be nil, is called with a new entry.
 func findOrAdd[E any](b *Aggregator, entries *map[string]*E, series []byte, begin func(e *E, name string)) *E {
 	if e := (*entries)[string(series)]; e != nil {
 		return e
@@ -170,7 +170,7 @@ func findOrAdd[E any](b *Aggregator, entries *map[string]*E, series []byte, begi
 	return e
 }
 
-// reserve takes room for one more series with the given name. It reports false if there is none.
+// reserve reserves room for a new series with the given name. It reports false if there is no room.
 func (b *Aggregator) reserve(series []byte) bool {
 	if b.used.series >= MaxSeries || b.used.nameBytes+len(series) > maxNameBytes {
 		b.Dropped.Series++
@@ -205,15 +205,16 @@ func (b *Aggregator) AddSource(kind, address string) int {
 	return len(b.Sources) - 1
 }
 
-// AddReceived counts datagrams from the given source, and the accepted events in these datagrams.
+// AddReceived counts datagrams that the given source received at the time at, and the accepted events in them.
 func (b *Aggregator) AddReceived(source int, datagrams, events int64, at time.Time) {
 	s := &b.Sources[source]
-	s.Datagrams = new(*s.Datagrams + datagrams) // a new number: copies of the Source share the old one
+	s.Datagrams = new(*s.Datagrams + datagrams) // a new variable, because copies of the Source share the old one
 	b.changes++
 	s.seen(events, at)
 }
 
-// AddScrape counts a scrape of the given source, and the scrape's accepted events or, if why is not "", its failure.
+// AddScrape counts a scrape of the given source and its accepted events. If why is not "", it counts a failure instead
+// of the events.
 func (b *Aggregator) AddScrape(source int, events int64, why string, at time.Time) {
 	s := &b.Sources[source]
 	s.Scrapes = new(*s.Scrapes + 1)
@@ -225,14 +226,14 @@ func (b *Aggregator) AddScrape(source int, events int64, why string, at time.Tim
 	s.seen(events, at)
 }
 
-// AddFailure counts a failure of the given source, and records why.
+// AddFailure counts a failure of the given source, and stores the reason why.
 func (b *Aggregator) AddFailure(source int, why string) {
 	b.changes++
 	b.Sources[source].Failures++
 	b.Sources[source].Why = why
 }
 
-// seen counts events that arrived at at, and updates First and Last.
+// seen counts events that arrived at the time at, and updates First and Last.
 func (s *Source) seen(events int64, at time.Time) {
 	s.Events += events
 	if events == 0 {

@@ -15,15 +15,15 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// start is the start of these tests' runs.
+// start is the time at which the runs of the tests begin.
 var start = time.Unix(1795357692, 0).UTC()
 
-// after returns a time in a run.
+// after returns the time that is the given number of seconds after the start of the run.
 func after(seconds float64) time.Time { return start.Add(time.Duration(seconds * 1e9)) }
 
 func newAggregator(patterns ...string) *Aggregator { return New(Options{Charts: patterns}, start) }
 
-// feed adds lines to an Aggregator like a socket.
+// feed adds lines to an Aggregator in the same way as a socket does.
 func feed(b *Aggregator, at time.Time, lines ...string) {
 	var e wire.Event
 	for _, line := range lines {
@@ -35,7 +35,7 @@ func feed(b *Aggregator, at time.Time, lines ...string) {
 	}
 }
 
-// asJSON returns a value as JSON.
+// asJSON returns v as JSON.
 func asJSON(t testing.TB, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -45,7 +45,7 @@ func asJSON(t testing.TB, v any) string {
 	return string(data)
 }
 
-// operations returns the Operations at the end, after ten seconds.
+// operations returns the Operations, as JSON, of a run that ends after ten seconds.
 func operations(t testing.TB, b *Aggregator) string { return asJSON(t, b.Operations(after(10))) }
 
 func TestAggregator_ReportsEachKind(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAggregator_ReportsEachKind(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"nothing": {nil, `{"sources":[]}`},
+		"no lines": {nil, `{"sources":[]}`},
 		"counters": {[]string{"a:1|c", "a:2:3|c", "a:1|c|@0.1", "b:-5|c", `{"counter":"a","add":0.5}`},
 			`{"sources":[],"counters":{"a":16.5,"b":-5}}`},
 		"gauges": {[]string{"g:0|g", "g:-7|g", "h:+5|g", "h:-2|g", `{"gauge":"i","value":-3}`},
@@ -75,15 +75,15 @@ func TestAggregator_ReportsEachKind(t *testing.T) {
 		"equal times": {slices.Repeat([]string{"a:0.1|ms"}, 300),
 			`{"sources":[],"times":{"a":{"count":300,"avg_time_ms":0.1000000000000005,"min_time_ms":0.1,"max_time_ms":0.1,"last_time_ms":0.1,` +
 				`"last_timestamp":1795357692,"total_time_ms":30.000000000000153,"std_time_ms":0,"p50_time_ms":0.1,"p90_time_ms":0.1,"p99_time_ms":0.1}}}`},
-		"only failed": {[]string{`{"op":"a","ok":false}`}, `{"sources":[],"times":{"a":{"count":0,"total_time_ms":0,"errors":1}}}`},
+		"only failed times": {[]string{`{"op":"a","ok":false}`}, `{"sources":[],"times":{"a":{"count":0,"total_time_ms":0,"errors":1}}}`},
 		"values": {[]string{"v:1|h", "v:-3|d", `{"observe":"v","value":5,"unit":"rows"}`},
 			`{"sources":[],"values":{"v":{"count":3,"avg":1,"min":-3,"max":5,"last":5,"p50":` + p50(1) + `,"p90":5,"p99":5,"unit":"rows"}}}`},
 		"keys": {[]string{`{"op":"a","ms":1,"key":"k","ts":1795357692}`, `{"op":"a","ms":2,"key":"k","bytes":219,"ts":1795357693}`},
 			`{"sources":[],"times":{"a":{"count":2,"avg_time_ms":1.5,"min_time_ms":1,"max_time_ms":2,"last_time_ms":2,` +
 				`"last_timestamp":1795357693,"total_time_ms":3,"std_time_ms":0.5,"p50_time_ms":1,"p90_time_ms":2,"p99_time_ms":2,"size_bytes":219,"total_bytes":219}},` +
 				`"keys":{"a":{"k":{"count":2,"avg_time_ms":1.5,"min_time_ms":1,"max_time_ms":2,"last_time_ms":2,"last_timestamp":1795357693,"size_bytes":219}}}}`},
-		"one name, two kinds": {[]string{"a:1|c", "a:1|g"}, `{"sources":[],"counters":{"a":1},"gauges":{"a":{"last":1,"min":1,"mean":1,"max":1,"count":1}}}`},
-		"dropped": {[]string{"a:x|c", "a:inf|c", strings.Repeat("x", 9000), "datadog.dogstatsd.client.x:1|c", "a:x|c", "\x1b[31m:1|y"},
+		"two kinds with the same name": {[]string{"a:1|c", "a:1|g"}, `{"sources":[],"counters":{"a":1},"gauges":{"a":{"last":1,"min":1,"mean":1,"max":1,"count":1}}}`},
+		"dropped lines": {[]string{"a:x|c", "a:inf|c", strings.Repeat("x", 9000), "datadog.dogstatsd.client.x:1|c", "a:x|c", "\x1b[31m:1|y"},
 			`{"sources":[],"dropped":{"malformed":3,"too_long":1,"not_finite":1,"ignored":1},"examples":[` +
 				`{"line":"a:x|c","why":"malformed"},{"line":"a:inf|c","why":"not_finite"},{"line":"` + strings.Repeat("x", 64) +
 				`","why":"too_long"},{"line":"\\x1b[31m:1|y","why":"malformed"}]}`},
@@ -98,7 +98,7 @@ func TestAggregator_ReportsEachKind(t *testing.T) {
 	}
 }
 
-// p50 returns the estimate of a Sketch for a value in the middle.
+// p50 returns the median that a Sketch estimates for the values −3, v and 5.
 func p50(v float64) string {
 	var q quantiles
 	for i, x := range []float64{-3, v, 5} {
@@ -108,15 +108,15 @@ func p50(v float64) string {
 	return fmt.Sprint(median)
 }
 
-// The mean of a gauge is over time, from the first value to the end.
-func TestAggregator_GaugeMeanIsOverTime(t *testing.T) {
+// The mean of a gauge is weighted by time, from the first value to the end.
+func TestAggregator_GaugeMeanIsWeightedByTime(t *testing.T) {
 	b := newAggregator()
 	feed(b, after(2), "g:10|g")
 	feed(b, after(4), "g:20|g")
-	feed(b, after(3), "g:20|g") // late: counts at the time of the last value
+	feed(b, after(3), "g:20|g") // its time is before the last value's, so the last value's time counts
 	feed(b, after(8), "g:0|g")
 	if g := b.Operations(after(10)).Gauges["g"]; g.Mean != (2*10+4*20)/8.0 || g.Min != 0 || g.Max != 20 || g.Count != 4 {
-		t.Errorf("gauge %+v, want mean %v, min 0, max 20, count 4", g, (2*10+4*20)/8.0)
+		t.Errorf("gauge = %+v, want mean %v, min 0, max 20, count 4", g, (2*10+4*20)/8.0)
 	}
 }
 
@@ -128,11 +128,11 @@ func TestAggregator_CountersStayFinite(t *testing.T) {
 	}
 	ops := b.Operations(after(1))
 	if _, there := ops.Counters["a"]; there || !isFinite(ops.Counters["b"]) || ops.Dropped.NotFinite == 0 {
-		t.Errorf("report %s, want no counter a, a finite b, and some dropped as not finite", asJSON(t, ops))
+		t.Errorf("report %s, want no counter a, a finite counter b, and lines dropped as not finite", asJSON(t, ops))
 	}
 }
 
-func TestAggregator_KeepsToLimits(t *testing.T) {
+func TestAggregator_EnforcesLimits(t *testing.T) {
 	t.Run("series", func(t *testing.T) {
 		b := newAggregator()
 		for i := range 2000 {
@@ -141,10 +141,10 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 		feed(b, start, "a0:1|c", "new:1|ms")
 		ops := b.Operations(after(1))
 		if n := len(ops.Counters) + len(ops.Gauges); n != MaxSeries || ops.Counters["a0"] != 2 {
-			t.Errorf("%d series, counter a0 %v; want %d, 2", n, ops.Counters["a0"], MaxSeries)
+			t.Errorf("%d series, counter a0 = %v; want %d, 2", n, ops.Counters["a0"], MaxSeries)
 		}
 		if want := int64(2000 + 1 - (MaxSeries - 10)); ops.Dropped.Series != want || len(ops.Examples) != MaxExamples {
-			t.Errorf("dropped %d, examples %v; want %d, and %d examples", ops.Dropped.Series, ops.Examples, want, MaxExamples)
+			t.Errorf("dropped %d, examples %v; want %d and %d examples", ops.Dropped.Series, ops.Examples, want, MaxExamples)
 		}
 	})
 	t.Run("keys", func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 		}
 		ops := b.Operations(after(1))
 		if len(ops.Keys["a"]) != MaxKeys || ops.Dropped.Keys != 500 || ops.Times["a"].Count != 1500 {
-			t.Errorf("%d keys, dropped %d, count %v; want %d, 500, 1500", len(ops.Keys["a"]), ops.Dropped.Keys,
+			t.Errorf("got %d keys, dropped %d, count %v; want %d keys, dropped 500, count 1500", len(ops.Keys["a"]), ops.Dropped.Keys,
 				ops.Times["a"].Count, MaxKeys)
 		}
 	})
@@ -164,7 +164,7 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 			feed(b, start, fmt.Sprintf(`{"transfer":"t%d","xfer_us":1}`, i))
 		}
 		if n := len(b.Transfers()); n != MaxTransfers || b.Dropped.Series != 36 {
-			t.Errorf("%d transfers, dropped %d; want %d, 36", n, b.Dropped.Series, MaxTransfers)
+			t.Errorf("got %d transfers, dropped %d; want %d, 36", n, b.Dropped.Series, MaxTransfers)
 		}
 	})
 	t.Run("sets", func(t *testing.T) {
@@ -173,26 +173,26 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 			feed(b, start, fmt.Sprintf("s:%d|s", i))
 		}
 		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, false}) {
-			t.Errorf("set of 1000 members: %+v, want {1000 false}", s)
+			t.Errorf("set of 1000 members = %+v, want {1000 false}", s)
 		}
 		feed(b, start, "s:more|s")
 		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, true}) {
-			t.Errorf("set of 1001 members: %+v, want {1000 true}", s)
+			t.Errorf("set of 1001 members = %+v, want {1000 true}", s)
 		}
 	})
-	t.Run("hand-overs", func(t *testing.T) {
+	t.Run("ProxyStore records", func(t *testing.T) {
 		b := newAggregator()
 		for i := range 1500 {
 			feed(b, start, fmt.Sprintf(`{"proxystore":"1.1.0","id":"w%d","metrics":{"counters":{"a":1}}}`, i))
 		}
 		if ops := b.Operations(after(1)); ops.Counters["a"] != MaxProxyStoreValues || ops.Dropped.Keys != 500 {
-			t.Errorf("report %s, want counter a %d, 500 keys dropped", asJSON(t, ops), MaxProxyStoreValues)
+			t.Errorf("report %s, want counter a %d and 500 keys dropped", asJSON(t, ops), MaxProxyStoreValues)
 		}
 	})
 }
 
-// The quantiles of sampled and plain times match their values.
-func TestAggregator_QuantilesOfSampledTimes(t *testing.T) {
+// The quantiles of times with a sampling rate are within 1 % of the exact ones.
+func TestAggregator_QuantilesOfSampledTimesAreAccurate(t *testing.T) {
 	b := newAggregator()
 	for i := range 1000 {
 		feed(b, start, fmt.Sprintf("a:%d|ms|@0.5", i+1))
@@ -203,15 +203,15 @@ func TestAggregator_QuantilesOfSampledTimes(t *testing.T) {
 		want float64
 	}{{got.P50, 500}, {got.P90, 900}, {got.P99, 990}} {
 		if math.Abs(*q.got-q.want) > 0.01*q.want {
-			t.Errorf("quantile %v, want %v within 1 %%", *q.got, q.want)
+			t.Errorf("quantile = %v, want %v within 1 %%", *q.got, q.want)
 		}
 	}
 	if got.Count != 2000 || *got.Avg != 500.5 {
-		t.Errorf("time %+v, want count 2000, mean 500.5", got)
+		t.Errorf("time = %+v, want count 2000, mean 500.5", got)
 	}
 }
 
-// A Sketch that exceeds the common memory limit is discarded; earlier ones stay.
+// A Sketch that exceeds the shared memory limit is discarded, and the earlier ones are kept.
 func TestAggregator_DiscardsSketchesBeyondMemoryLimit(t *testing.T) {
 	b := newAggregator()
 	for _, exponent := range []int{-90, 0, 90} {
@@ -219,7 +219,7 @@ func TestAggregator_DiscardsSketchesBeyondMemoryLimit(t *testing.T) {
 			feed(b, start, fmt.Sprintf("t%03d:1e%d|h", i, exponent), fmt.Sprintf("t%03d:-1e%d|h", i, exponent))
 		}
 		if b.used.sketchBytes > maxSketchBytes {
-			t.Fatalf("sketches take %d bytes, want at most %d", b.used.sketchBytes, maxSketchBytes)
+			t.Fatalf("size of sketches = %d bytes, want at most %d", b.used.sketchBytes, maxSketchBytes)
 		}
 	}
 
@@ -234,7 +234,7 @@ func TestAggregator_DiscardsSketchesBeyondMemoryLimit(t *testing.T) {
 		t.Errorf("%d of %d sketches were discarded, want some but not all", lost, len(b.Values))
 	}
 	if bytes != b.used.sketchBytes {
-		t.Errorf("%d bytes of sketches were counted, want %d", b.used.sketchBytes, bytes)
+		t.Errorf("counted size of sketches = %d bytes, want %d", b.used.sketchBytes, bytes)
 	}
 }
 
@@ -252,13 +252,13 @@ func TestAggregator_ConvertsProxyStoreUnitsByVersion(t *testing.T) {
 		feed(b, start, fmt.Sprintf(`{"proxystore":%q,"metrics":{"times":{%q:%s}}}`, tt.version, tt.name, times))
 		got := b.Operations(after(1)).Times[tt.name]
 		if got.Avg == nil || math.Abs(*got.Avg-tt.want) > 1e-12 || got.Count != 2 || got.P50 != nil || *got.Max != tt.want*4/3 {
-			t.Errorf("%s of ProxyStore %s: %s, want 2 times, mean %v ms, max %v ms, no quantiles", tt.name, tt.version,
+			t.Errorf("%s of ProxyStore %s = %s, want 2 times, mean %v ms, max %v ms, no quantiles", tt.name, tt.version,
 				asJSON(t, got), tt.want, tt.want*4/3)
 		}
 	}
 }
 
-// A later record of an id replaces an earlier one, records of several ids are merged.
+// A later record replaces an earlier record with the same id. Records with different ids are merged.
 func TestAggregator_LaterProxyStoreRecordReplacesEarlier(t *testing.T) {
 	b := newAggregator()
 	feed(b, start,
@@ -269,20 +269,20 @@ func TestAggregator_LaterProxyStoreRecordReplacesEarlier(t *testing.T) {
 		"t:9|ms")
 	ops := b.Operations(after(1))
 	if ops.Counters["n"] != 13 || ops.Counters["gone"] != 0 || ops.Attributes["x"] != "y" || ops.Attributes["z"] != 3.0 {
-		t.Errorf("report %s, want counter n 13 without gone, attributes x \"y\" and z 3", asJSON(t, ops))
+		t.Errorf("report %s, want counter n 13, no counter gone, attributes x \"y\" and z 3", asJSON(t, ops))
 	}
 	if got := ops.Times["t"]; got.Count != 5 || *got.Avg != (3*2+6+9)/5.0 || *got.Min != 1 || *got.Max != 9 || got.P50 != nil || *got.SizeBytes != 5 {
-		t.Errorf("time t %s, want 5 of 1 to 9 ms, mean 4.2, size 5, no quantiles", asJSON(t, got))
+		t.Errorf("time t = %s, want 5 times from 1 to 9 ms, mean 4.2 ms, size 5, no quantiles", asJSON(t, got))
 	}
 
 	feed(b, start, `{"proxystore":"1.1.0","id":"a","metrics":{"times":{"t":{"count":-1}}}}`)
 	if b.Dropped.Malformed != 1 || b.Operations(after(1)).Counters["n"] != 13 {
-		t.Errorf("after malformed metrics: dropped %+v, counter n %v; want 1 malformed, 13", b.Dropped,
+		t.Errorf("after malformed metrics: dropped %+v, counter n = %v; want 1 malformed, 13", b.Dropped,
 			b.Operations(after(1)).Counters["n"])
 	}
 }
 
-// The vectors of the contract's table, as records.
+// Transfers are reported with the figures of vLLM's class, together with failures, ranks and unknown lists.
 func TestAggregator_ReportsTransfers(t *testing.T) {
 	b := newAggregator()
 	feed(b, after(1), `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`)
@@ -301,31 +301,32 @@ func TestAggregator_ReportsTransfers(t *testing.T) {
 	n := b.Transfers()["nixl"]
 	if n.Summary.Transfers != 2 || n.FailedTransfers != 1 || n.FailedNotifications != 1 || n.KVExpired != 1 || n.Ranks != 2 ||
 		n.WallThroughput != nil || n.Other["odd"] != (TransferList{2, 3}) || b.Dropped.Malformed != 2 {
-		t.Errorf("transfers %s, dropped %+v; want 2 transfers, 1 of each failure, 2 ranks, list odd of 2 with the sum 3, "+
+		t.Errorf("transfers %s, dropped %+v; want 2 transfers, 1 of each failure, 2 ranks, list odd with 2 values and sum 3, "+
 			"no wall throughput; 2 malformed", asJSON(t, n), b.Dropped)
 	}
 }
 
-// The transfers of all names are kept in lists up to a limit; then the longest is condensed, and sums stay exact.
+// The transfers of all names are kept in lists up to a limit. Beyond it, the longest list is condensed, and its sums
+// remain exact.
 func TestAggregator_CondensesLongestTransfers(t *testing.T) {
 	b := newAggregator()
 	var e wire.Event
 	for i := range opstats.MaxUncondensed + 1 {
 		line := fmt.Sprintf(`{"transfer":"%s","xfer_us":%d,"bytes":1048576}`, []string{"a", "b", "b"}[i%3], i%1000+1)
 		if r := e.Parse([]byte(line), wire.StatsD); r != wire.Accepted || !b.Add(&e, after(1)) {
-			t.Fatalf("line %s: %v, want it added", line, r)
+			t.Fatalf("line %s was not added (reason %v)", line, r)
 		}
 	}
 	all := b.Transfers()
 	if all["a"].Estimated != nil || len(all["b"].Estimated) != 2 || all["a"].TotalMB+all["b"].TotalMB != opstats.MaxUncondensed+1 {
-		t.Errorf("transfers %s, want estimates for b only, and %d MiB in all", asJSON(t, all), opstats.MaxUncondensed+1)
+		t.Errorf("transfers %s, want estimates only for b, and %d MiB in total", asJSON(t, all), opstats.MaxUncondensed+1)
 	}
 	if got := all["b"].Summary.P90Xfer; math.Abs(got-0.9) > 0.01 {
-		t.Errorf("P90 of b is %v ms, want 0.9", got)
+		t.Errorf("P90 of b = %v ms, want 0.9", got)
 	}
 }
 
-func TestMatches(t *testing.T) {
+func TestMatches_ComparesWholeText(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, text string
 		want          bool

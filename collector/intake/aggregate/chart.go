@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A Kind is the kind of a series: the first word of its timeline keys and of its metric names.
+// A Kind is the kind of a series. It is the first word of the series' timeline keys and metric names.
 type Kind string
 
-// The kinds of series with numbers, in the order of output.
+// The kinds of series that have numbers, in the order of output.
 const (
 	OpKind       Kind = "op"
 	CounterKind  Kind = "counter"
@@ -21,7 +21,7 @@ const (
 	TransferKind Kind = "transfer"
 )
 
-// Noun returns the name of a series of the kind: operation, counter, gauge, value, transfer.
+// Noun returns the word for a series of the kind: operation, counter, gauge, value or transfer.
 func (k Kind) Noun() string {
 	if k == OpKind {
 		return "operation"
@@ -36,14 +36,14 @@ const (
 	TimelineThroughput = "mb_per_second"
 )
 
-// timelinesOf maps each kind with timelines to the numbers that they show, in the order of Collect. A gauge has one
+// timelinesOf maps each kind with timelines to the numbers in these timelines, in the order of Collect. A gauge has one
 // number, without a name.
 var timelinesOf = map[Kind][]string{
 	OpKind: {TimelineTime, TimelineRate}, CounterKind: {TimelineRate}, GaugeKind: {""},
 	TransferKind: {TimelineThroughput, TimelineTime},
 }
 
-// TimelineKey returns the key of a timeline in a report's envelope: op:SERIES:time_ms, gauge:SERIES.
+// TimelineKey returns the key of a timeline in the envelope of a report, such as op:SERIES:time_ms or gauge:SERIES.
 func TimelineKey(kind Kind, series, number string) string {
 	return strings.TrimSuffix(string(kind)+":"+series+":"+number, ":")
 }
@@ -55,8 +55,8 @@ type chart struct {
 	interval *interval
 }
 
-// statOf returns the Stat of the values in one interval. Weight is its weight in a mean over several intervals: seconds
-// for rates and gauges, the number of operations for times.
+// statOf returns the Stat of the values in one interval. weight is the weight in a mean over several intervals: the
+// seconds for rates and gauges, and the number of operations for times.
 func statOf(least, mean, greatest, weight float64) (s series.Stat) {
 	if s.Add(mean, weight); s.Count > 0 {
 		s.Min, s.Max = least, greatest
@@ -64,11 +64,11 @@ func statOf(least, mean, greatest, weight float64) (s series.Stat) {
 	return s
 }
 
-// An interval sums the values since the last Collect.
+// An interval accumulates the values since the last Collect.
 type interval struct {
 	n, sum, min, max float64
 	bytes            float64 // of transfers
-	area, from       float64 // of a gauge: value × seconds since the last Collect, and the time of that
+	area, from       float64 // of a gauge: value × seconds since the last Collect, and the time of that Collect
 	touched          bool    // min and max are valid
 }
 
@@ -89,7 +89,7 @@ func (i *interval) addMany(sum, n float64) {
 	i.touch(sum / n)
 }
 
-// touch widens the range.
+// touch widens the range from min to max to include v.
 func (i *interval) touch(v float64) {
 	if !i.touched {
 		i.min, i.max, i.touched = v, v, true
@@ -97,7 +97,7 @@ func (i *interval) touch(v float64) {
 	i.min, i.max = min(i.min, v), max(i.max, v)
 }
 
-// addConstant adds the value v of a gauge from one time to another.
+// addConstant adds the value v that a gauge had between two times.
 func (i *interval) addConstant(v, from, to float64) {
 	i.area += v * max(0, to-max(from, i.from))
 	i.touch(v)
@@ -124,7 +124,7 @@ func (b *Aggregator) charted(series string) bool {
 	return len(b.charts) < DefaultCharts
 }
 
-// cutVLLM returns a name without the prefix of vLLM's metrics. It reports whether there was a prefix.
+// cutVLLM returns name without the prefix of vLLM's metrics, and whether it had the prefix.
 func cutVLLM(name string) (string, bool) {
 	if own, found := strings.CutPrefix(name, "vllm:"); found {
 		return own, true
@@ -132,14 +132,14 @@ func cutVLLM(name string) (string, bool) {
 	return strings.CutPrefix(name, "vllm_")
 }
 
-// matches reports whether a pattern of path.Match matches the whole text; "/" is an ordinary character.
+// matches reports whether a pattern of path.Match matches the whole text. "/" is treated as an ordinary character.
 func matches(pattern, text string) bool {
 	slash := strings.NewReplacer("/", "\x00")
 	fits, err := path.Match(slash.Replace(pattern), slash.Replace(text))
 	return fits && err == nil
 }
 
-// chartOf gives a new series a timeline if it should have one, and returns its interval.
+// chartOf adds a timeline for a new series if the series should have one, and returns the interval of the series.
 func (b *Aggregator) chartOf(kind Kind, series string) *interval {
 	if !b.charted(series) {
 		return &b.discard
@@ -153,11 +153,11 @@ func (b *Aggregator) chartOf(kind Kind, series string) *interval {
 	return i
 }
 
-// TimelineKeys returns the keys of the timelines: see [TimelineKey]. New keys are appended; no key is removed.
+// TimelineKeys returns the keys of the timelines, see [TimelineKey]. New keys are appended, and no key is ever removed.
 func (b *Aggregator) TimelineKeys() []string { return slices.Clip(b.timelineKeys) }
 
-// Collect appends the Stat of each timeline since the last Collect, or since the start, and begins a new interval. It
-// does not allocate if stats has room.
+// Collect appends to stats the Stat of each timeline since the last Collect, or since the start, and begins a new
+// interval. It does not allocate if stats has enough capacity.
 func (b *Aggregator) Collect(at time.Time, stats []series.Stat) []series.Stat {
 	seconds := at.Sub(b.took).Seconds()
 	b.took = at

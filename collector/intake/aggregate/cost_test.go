@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// known has lines of the measured series.
+// known has one line for each series that is measured.
 var known = []struct{ name, line string }{
 	{"counter", "gunicorn.requests:1|c|@1.0"},
 	{"time", "gunicorn.request.duration:12.345678|ms"},
@@ -19,12 +19,12 @@ var known = []struct{ name, line string }{
 	{"value with tags", "web.request:320.5|d|#env:prod,route:/users,status:200"},
 	{"set", "users:joe|s"},
 	{"operation", `{"op":"store.get","ms":0.0625}`},
-	{"operation with all", `{"op":"store.get","ms":0.0625,"key":"k1","bytes":219,"ok":true,"ts":1795357692.08,"tags":{"route":"/a"}}`},
+	{"operation with all fields", `{"op":"store.get","ms":0.0625,"key":"k1","bytes":219,"ok":true,"ts":1795357692.08,"tags":{"route":"/a"}}`},
 	{"transfer", `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`},
 }
 
-// A line of a known series does not allocate, except for the growing lists of transfers.
-func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
+// Lines of known series do not allocate, except for transfers, which are kept in growing lists.
+func TestAggregator_KnownSeriesDoNotAllocate(t *testing.T) {
 	b := newAggregator()
 	var e wire.Event
 	for _, k := range known[:len(known)-1] {
@@ -32,7 +32,7 @@ func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
 		add := func() {
 			for range 1000 {
 				if e.Parse(line, wire.StatsD) != wire.Accepted || !b.Add(&e, start) {
-					t.Fatalf("line %s was rejected, want it added", k.line)
+					t.Fatalf("line %s was rejected", k.line)
 				}
 			}
 		}
@@ -42,18 +42,18 @@ func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
 			fewest = min(fewest, testing.AllocsPerRun(1, add))
 		}
 		if fewest != 0 {
-			t.Errorf("%s: %v allocations in 1000 lines, want 0", k.name, fewest)
+			t.Errorf("%s: got %v allocations for 1000 lines, want 0", k.name, fewest)
 		}
 	}
 
 	means := make([]series.Stat, 0, 2*MaxCharts)
 	if n := testing.AllocsPerRun(100, func() { means = b.Collect(start, means[:0]) }); n != 0 {
-		t.Errorf("Collect has %v allocations, want 0", n)
+		t.Errorf("Collect made %v allocations, want 0", n)
 	}
 }
 
-// An Aggregator at all its limits takes at most 6 MiB, if its transfers have few names. The lists of many names have
-// spare capacity, at most 1 MiB more in total.
+// An Aggregator at all of its limits takes at most 6 MiB if its transfers have few names. With many names, the spare
+// capacity of the lists adds at most 1 MiB.
 func TestAggregator_FitsItsMemoryBudget(t *testing.T) {
 	var before, later runtime.MemStats
 	runtime.GC()
@@ -64,12 +64,12 @@ func TestAggregator_FitsItsMemoryBudget(t *testing.T) {
 	taken := int64(later.HeapAlloc) - int64(before.HeapAlloc)
 	t.Logf("%.2f MiB", float64(taken)/(1<<20))
 	if taken > 6<<20 {
-		t.Errorf("a full Aggregator takes %d bytes, want at most %d", taken, 6<<20)
+		t.Errorf("size of a full Aggregator = %d bytes, want at most %d", taken, 6<<20)
 	}
 	runtime.KeepAlive(b)
 }
 
-// The budget is 300 ns for a line of a known series, parsed and added.
+// The budget is 300 ns to parse and add a line of a known series.
 func BenchmarkAggregator_Line(b *testing.B) {
 	for _, k := range known {
 		b.Run(k.name, func(b *testing.B) {
@@ -85,7 +85,7 @@ func BenchmarkAggregator_Line(b *testing.B) {
 	}
 }
 
-// The budget is 3 ms of CPU for a scrape of a vLLM server.
+// The budget is 3 ms of CPU time for a scrape of a vLLM server.
 func BenchmarkEndpoint_Apply(b *testing.B) {
 	body, err := os.ReadFile("../wire/testdata/vllm.txt")
 	if err != nil {

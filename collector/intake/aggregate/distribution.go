@@ -10,13 +10,13 @@ import (
 type distribution struct {
 	Count   float64   `json:"count"`
 	Sum     float64   `json:"sum"`
-	Bounds  []float64 `json:"bounds,omitempty"`  // ascending; without the last bucket's, which is infinite
-	Buckets []float64 `json:"buckets,omitempty"` // cumulative, one more than Bounds
-	// Mixed reports that there are no quantiles, because the buckets changed or exceed the limit.
+	Bounds  []float64 `json:"bounds,omitempty"`  // ascending; without the bound of the last bucket, which is infinite
+	Buckets []float64 `json:"buckets,omitempty"` // cumulative; one more than Bounds
+	// Mixed reports whether quantiles are unknown because the buckets changed or exceed the limit.
 	Mixed bool `json:"mixed,omitzero"`
 }
 
-// grow adds the growth of a histogram; scale multiplies observations and bounds.
+// grow adds the growth of a histogram. It multiplies observations and bounds by scale.
 func (d *distribution) grow(g *metricValue, bounds []float64, scale float64, used *usage) {
 	had := len(d.Buckets)
 	if had == 0 && used.buckets+len(g.buckets) > maxBuckets {
@@ -32,7 +32,7 @@ func (d *distribution) grow(g *metricValue, bounds []float64, scale float64, use
 	used.buckets += len(d.Buckets) - had
 }
 
-// clone returns an independent copy; nil for nil.
+// clone returns an independent copy, or nil if d is nil.
 func (d *distribution) clone() *distribution {
 	if d == nil {
 		return nil
@@ -61,9 +61,9 @@ func (d *distribution) merge(o *distribution) {
 	}
 }
 
-// quantile returns the quantile q by the rule of Prometheus' histogram_quantile. Within a bucket it interpolates
-// linearly; the lowest bucket begins at 0 if its bound is above 0. In the last bucket it returns the highest finite
-// bound. It reports false without observations or without buckets.
+// quantile returns the quantile q by the rule of Prometheus' histogram_quantile. Within a bucket, it interpolates
+// linearly; the lowest bucket begins at 0 if its bound is above 0. For the last bucket, it returns the highest finite
+// bound. It reports false if there are no observations or no buckets.
 func (d *distribution) quantile(q float64) (float64, bool) {
 	last := min(len(d.Buckets)-1, len(d.Bounds))
 	if last < 1 {
@@ -72,7 +72,7 @@ func (d *distribution) quantile(q float64) (float64, bool) {
 
 	counts := slices.Clone(d.Buckets)
 	for i := 1; i <= last; i++ {
-		counts[i] = max(counts[i], counts[i-1]) // a scrape during counting may be inconsistent
+		counts[i] = max(counts[i], counts[i-1]) // a scrape while the server counts may be inconsistent
 	}
 	if counts[last] < 1 {
 		return math.NaN(), false

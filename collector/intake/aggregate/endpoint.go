@@ -11,52 +11,52 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// An Endpoint holds the values of the last scrape of a Prometheus endpoint, from which growth is counted. Create one
-// with [NewEndpoint].
+// An Endpoint computes the growth between scrapes of a Prometheus endpoint. It holds the values of the last scrape.
+// Create one with [NewEndpoint].
 type Endpoint struct {
 	jobStart         float64 // Unix seconds; NaN if perfagent did not start the job
 	inTicks          float64 // jobStart at the kernel's resolution: boot time in whole seconds plus ticks of 10 ms
 	zero             bool    // there was no server when the job started, so a later one counts from 0
-	begun            bool    // there was a scrape
+	begun            bool    // there was a successful scrape
 	lastProcessStart float64 // process_start_time_seconds of the last scrape, or NaN
 
 	reader       *wire.PrometheusReader
 	scrape       int // number of the scrape
 	metrics      map[string]*metric
 	touched      []*metric // metrics of this scrape, in the order of the body
-	held         int       // number of bounds of all metrics
+	held         int       // total number of bounds of all metrics
 	taken        int       // accepted samples of this scrape
-	refused      int64     // samples without room
-	tooLong      int64     // samples with too long names or labels
+	refused      int64     // samples that were refused because there was no room
+	tooLong      int64     // samples with names or labels that are too long
 	processStart float64   // process_start_time_seconds of this scrape, or NaN
 }
 
-// maxHistogram is the largest number of buckets of one histogram.
+// maxHistogram is the maximum number of finite buckets of one histogram.
 const maxHistogram = 256
 
 // A metric is a series of an endpoint.
 type metric struct {
 	series, name string
 	kind         wire.MetricType
-	scale        float64  // factor to milliseconds, for times; 0 for values
-	nixl         nixlPart // which of vLLM's transfer metrics it is
+	scale        float64  // factor that converts times to milliseconds; 0 for values
+	nixl         nixlPart // which of vLLM's transfer metrics the series is
 	engine       string
 	bounds       []float64
-	scrape       int  // last scrape that had it
+	scrape       int  // last scrape with the series
 	known        bool // last is valid
-	badBuckets   bool // its buckets are too many or not in order
+	badBuckets   bool // there are too many buckets, or they are not in order
 	last, next   metricValue
 }
 
 // A metricValue is the value of a series in a scrape.
 type metricValue struct {
-	count   float64 // number of observations, or the value of a counter or a gauge
+	count   float64 // number of observations, or the value of a counter or gauge
 	sum     float64
 	buckets []float64 // cumulative
 }
 
 // NewEndpoint returns an Endpoint without scrapes. jobStart is the start of the job, or zero if perfagent did not start
-// it: counts from before the first scrape are then ignored. booted is the boot time of the machine; zero is unknown.
+// it; then counts from before the first scrape are ignored. booted is the boot time of the machine; zero means unknown.
 func NewEndpoint(jobStart, booted time.Time) *Endpoint {
 	nan := math.NaN()
 	e := &Endpoint{jobStart: nan, inTicks: nan, lastProcessStart: nan, metrics: map[string]*metric{},
@@ -81,7 +81,7 @@ func (e *Endpoint) NoteUnreachable() {
 	}
 }
 
-// Read reads the body of a scrape, in small parts. It returns an error if reading fails, or the body is not in the text
+// Read reads the body of a scrape in small parts. It returns an error if reading fails or the body is not in the text
 // format 0.0.4; the scrape must then be ignored.
 func (e *Endpoint) Read(body io.Reader) error {
 	e.scrape++
@@ -102,8 +102,8 @@ func (e *Endpoint) Read(body io.Reader) error {
 	return e.reader.Err()
 }
 
-// AddTo adds the samples of the last Read, which succeeded at the time at, to b. It returns the number of accepted
-// samples.
+// AddTo adds the samples of the last Read to b, and returns the number of accepted samples. That Read must have
+// succeeded, at the time at.
 func (e *Endpoint) AddTo(b *Aggregator, at time.Time) (taken int) {
 	b.Dropped.TooLong += e.tooLong
 	b.Dropped.Series += e.refused
@@ -112,7 +112,7 @@ func (e *Endpoint) AddTo(b *Aggregator, at time.Time) (taken int) {
 	return e.taken
 }
 
-// leftOut reports whether a metric is about the server program, and not about the job.
+// leftOut reports whether a metric is about the server program itself, not about the job.
 func leftOut(name []byte) bool {
 	for _, prefix := range [...]string{"go_", "python_", "process_", "promhttp_", "perfagent_"} {
 		if bytes.HasPrefix(name, []byte(prefix)) {
@@ -122,7 +122,8 @@ func leftOut(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("_created"))
 }
 
-// take adds a sample. It reports false if there is no room for a new series, or if the series already has another type.
+// take adds a sample. It reports false if there is no room for a new series, or if the series already has a different
+// type.
 func (e *Endpoint) take(s *wire.Sample) bool {
 	m := e.metrics[string(s.Series)]
 	if m == nil {
@@ -134,7 +135,7 @@ func (e *Endpoint) take(s *wire.Sample) bool {
 		e.metrics[m.series] = m
 	}
 	if m.kind != s.Type {
-		return false // two metrics with one name
+		return false // two metrics have the same name
 	}
 	if m.scrape != e.scrape {
 		m.scrape = e.scrape
@@ -168,7 +169,7 @@ func newMetric(s *wire.Sample) *metric {
 	return m
 }
 
-// bucket adds a bucket to m. Buckets come in the order of their bounds, the infinite one last.
+// bucket adds a bucket to m. Buckets must be in the order of their bounds, ending with the infinite bound.
 func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 	i := len(m.next.buckets)
 	finite := !math.IsInf(s.Bound, 1)
@@ -183,17 +184,18 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 			e.held++
 		}
 	default:
-		m.badBuckets = true // not the buckets of earlier scrapes
+		m.badBuckets = true // the buckets differ from earlier scrapes, or there are too many
 		return
 	}
 	m.next.buckets = append(m.next.buckets, s.Value)
 }
 
-// commit adds the growth of each series. A new series counts from 0, unless the server may have counted before the job.
+// commit adds the growth of each series to b. A new series counts from 0, unless the server may have counted before the
+// job started.
 func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 	restarted := e.begun && !math.IsNaN(e.processStart) && !math.IsNaN(e.lastProcessStart) &&
 		e.processStart != e.lastProcessStart
-	older := e.processStart < e.jobStart-startError // a server that was not ready may have counted already
+	older := e.processStart < e.jobStart-startError // a server that was not ready may already have counted
 	zero := e.begun || e.zero && !older || e.startedByJob()
 	for _, m := range e.touched {
 		if !m.possible() {
@@ -201,7 +203,7 @@ func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 			continue
 		}
 		if len(m.next.buckets) != len(m.bounds)+1 {
-			m.next.buckets = m.next.buckets[:0] // incomplete: no quantiles
+			m.next.buckets = m.next.buckets[:0] // the buckets are incomplete, so there are no quantiles
 		}
 		if !m.known {
 			m.last = metricValue{buckets: make([]float64, len(m.next.buckets))}
@@ -224,15 +226,16 @@ func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 	}
 }
 
-// startError is the largest error of process_start_time_seconds, in seconds; it may be that much too early.
+// startError is the maximum error of process_start_time_seconds, in seconds. The reported time may be that much too
+// early.
 const startError = 1
 
 // ticksPerSecond is the kernel's resolution of process start times (USER_HZ).
 const ticksPerSecond = 100
 
-// startedByJob reports whether the server's process started after the job, by process_start_time_seconds. Most clients
-// add the start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: inTicks
-// is computed likewise. Clients of Node.js round to a second. Other clients use the wall clock.
+// startedByJob reports whether the server's process started after the job, according to process_start_time_seconds.
+// Most clients add the start in ticks since boot to the boot time in whole seconds, so the result may be up to a second
+// early; inTicks is computed in the same way. Clients for Node.js round to a second. Other clients use the wall clock.
 func (e *Endpoint) startedByJob() bool {
 	ticks := e.processStart * ticksPerSecond
 	switch {
@@ -244,7 +247,7 @@ func (e *Endpoint) startedByJob() bool {
 	return e.processStart >= e.jobStart
 }
 
-// forget resets the series that a restarted server does not have yet: they count from 0 when they appear again.
+// forget resets the series that a restarted server does not have yet, so that they count from 0 when they reappear.
 func (e *Endpoint) forget() {
 	for _, m := range e.metrics {
 		if m.scrape != e.scrape {
@@ -253,7 +256,7 @@ func (e *Endpoint) forget() {
 	}
 }
 
-// grow adds the growth of a series.
+// grow adds the growth of a series since the last scrape, or the value of a gauge.
 func (b *Aggregator) grow(m *metric, restarted bool, at time.Time) {
 	if m.kind == wire.GaugeMetric || m.kind == wire.Untyped {
 		b.setGauge([]byte(m.series), m.next.count, false, at)
@@ -278,12 +281,13 @@ func (m *metric) possible() bool {
 	case wire.CounterMetric:
 		return isCount(m.next.count)
 	}
-	whole := m.next.count == math.Trunc(m.next.count) // a fraction, such as 1e-300, would make averages huge
+	whole := m.next.count == math.Trunc(m.next.count) // a fraction such as 1e-300 would make averages huge
 	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
 		areCounts(m.next.buckets...)
 }
 
-// signed reports whether the observations of a histogram or a summary may be negative: times and transfers may not.
+// signed reports whether the observations of a histogram or a summary may be negative. Times and transfers may not be
+// negative.
 func (m *metric) signed() bool { return m.scale == 0 && m.nixl == noPart }
 
 // isCount reports whether v can be the value of a counter.
@@ -294,8 +298,8 @@ func areCounts(values ...float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return !isCount(v) })
 }
 
-// growth returns the growth of a counter, a histogram or a summary. A falling value means that the server was
-// restarted.
+// growth returns the growth of a counter, a histogram or a summary since the last scrape. A lower value means that the
+// server was restarted.
 func (m *metric) growth(restarted bool) metricValue {
 	if restarted || m.wasReset() {
 		return m.next
@@ -303,23 +307,23 @@ func (m *metric) growth(restarted bool) metricValue {
 
 	g := metricValue{count: m.next.count - m.last.count, sum: m.next.sum - m.last.sum}
 	if !m.signed() {
-		g.sum = max(0, g.sum) // within sumError
+		g.sum = max(0, g.sum) // a fall within sumError is a rounding error
 	}
 	if len(m.last.buckets) == len(m.next.buckets) {
 		for i, n := range m.next.buckets {
 			m.last.buckets[i] = n - m.last.buckets[i]
 		}
-		g.buckets = m.last.buckets // reused: last is not needed any more
+		g.buckets = m.last.buckets // reuse the slice, because last is no longer needed
 	}
 
 	return g
 }
 
-// sumError is the fraction by which a sum may fall without a restart: a server may add up several processes in a
-// different order each time.
+// sumError is the fraction by which a sum may fall without a restart, because a server may add up several processes in
+// a different order each time.
 const sumError = 1e-9
 
-// wasReset reports whether a value of the metric fell, so that it counts from 0 again.
+// wasReset reports whether a value of the metric fell, which means that it was reset to 0.
 func (m *metric) wasReset() bool {
 	if m.next.count < m.last.count || !m.signed() && m.next.sum < m.last.sum*(1-sumError) {
 		return true
@@ -332,8 +336,8 @@ func (m *metric) wasReset() bool {
 	return false
 }
 
-// growDistribution adds the growth of a histogram or a summary to a timing or a value. Without observations there is no
-// series.
+// growDistribution adds the growth of a histogram or a summary to a timing or a value. Without observations, it does
+// not create the series.
 func (b *Aggregator) growDistribution(m *metric, g *metricValue) {
 	if g.count <= 0 {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// scrape adds a body to an Aggregator as the newest scrape of an endpoint.
+// scrape adds body to an Aggregator as the newest scrape of an endpoint, and returns the number of accepted samples.
 func scrape(t *testing.T, e *Endpoint, b *Aggregator, at float64, body string) int {
 	t.Helper()
 	n, err := apply(e, []byte(body), b, after(at))
@@ -25,7 +25,7 @@ func scrape(t *testing.T, e *Endpoint, b *Aggregator, at float64, body string) i
 	return n
 }
 
-// apply reads a body and adds it to an Aggregator.
+// apply reads body and adds it to an Aggregator.
 func apply(e *Endpoint, body []byte, b *Aggregator, at time.Time) (int, error) {
 	if err := e.Read(bytes.NewReader(body)); err != nil {
 		return 0, err
@@ -57,7 +57,7 @@ func TestEndpoint_AddsEachMetricType(t *testing.T) {
 		"# TYPE c_created gauge\nc_created 1.7e9\ngo_goroutines 5\npython_info 1\nprocess_cpu_seconds_total 4\npromhttp_x 1\nperfagent_x 1\n" +
 		"nan NaN\n# TYPE empty_seconds histogram\nempty_seconds_bucket{le=\"+Inf\"} 0\nempty_seconds_sum 0\nempty_seconds_count 0\n"
 	if n := scrape(t, e, b, 1, body); n != 22 {
-		t.Errorf("%d samples were accepted, want 22", n)
+		t.Errorf("accepted %d samples, want 22", n)
 	}
 
 	want := `{"sources":[],"times":{"h_seconds":{"count":10,"avg_time_ms":150,"total_time_ms":1500,"p50_time_ms":62.5,` +
@@ -71,8 +71,8 @@ func TestEndpoint_AddsEachMetricType(t *testing.T) {
 	}
 }
 
-// Growth over scrapes is Prometheus' increase: counts from before a restart are kept.
-func TestEndpoint_CountsGrowthOverRestarts(t *testing.T) {
+// The growth over several scrapes is computed like Prometheus' increase: counts from before a restart are kept.
+func TestEndpoint_CountsGrowthAcrossRestarts(t *testing.T) {
 	const process = "process_start_time_seconds %v\n"
 	at := func(seconds float64) string { return fmt.Sprintf(process, unixSeconds(after(seconds))) }
 	for name, tt := range map[string]struct {
@@ -80,18 +80,18 @@ func TestEndpoint_CountsGrowthOverRestarts(t *testing.T) {
 		bodies []string
 		want   float64
 	}{
-		"a server of the job":                      {true, []string{counterText(5), counterText(8)}, 8},
-		"a server that was there":                  {false, []string{counterText(5), counterText(8)}, 3},
-		"one that started with the job":            {false, []string{at(0.5) + counterText(5), at(0.5) + counterText(8)}, 8},
-		"one that started before":                  {false, []string{at(-100) + counterText(5), at(-100) + counterText(8)}, 3},
-		"one that started before and was too slow": {true, []string{at(-100) + counterText(5), at(-100) + counterText(8)}, 3},
-		"a restart that shows":                     {false, []string{counterText(5), counterText(8), counterText(2), counterText(3)}, 6},
-		"a restart that only the process tells":    {true, []string{at(1) + counterText(5), at(4) + counterText(6)}, 11},
-		"a restart without the counter at first":   {true, []string{at(1) + counterText(5), at(4), at(4) + counterText(6)}, 11},
-		"a counter that appears late":              {false, []string{"x 1\n", counterText(4), counterText(6)}, 6},
-		"a counter that goes and comes":            {true, []string{counterText(5), "x 1\n", counterText(7)}, 7},
-		"a NaN in between":                         {true, []string{counterText(5), counterText(math.NaN()), counterText(7)}, 7},
-		"a counter that is not possible at a time": {true, []string{counterText(5), counterText(-1), counterText(7)}, 7},
+		"server missing at first":             {true, []string{counterText(5), counterText(8)}, 8},
+		"server already running":              {false, []string{counterText(5), counterText(8)}, 3},
+		"started after the job":               {false, []string{at(0.5) + counterText(5), at(0.5) + counterText(8)}, 8},
+		"started before the job":              {false, []string{at(-100) + counterText(5), at(-100) + counterText(8)}, 3},
+		"started before the job, but missing": {true, []string{at(-100) + counterText(5), at(-100) + counterText(8)}, 3},
+		"restart with a lower count":          {false, []string{counterText(5), counterText(8), counterText(2), counterText(3)}, 6},
+		"restart with a higher count":         {true, []string{at(1) + counterText(5), at(4) + counterText(6)}, 11},
+		"restart, counter missing at first":   {true, []string{at(1) + counterText(5), at(4), at(4) + counterText(6)}, 11},
+		"counter appears late":                {false, []string{"x 1\n", counterText(4), counterText(6)}, 6},
+		"counter disappears and reappears":    {true, []string{counterText(5), "x 1\n", counterText(7)}, 7},
+		"NaN between two values":              {true, []string{counterText(5), counterText(math.NaN()), counterText(7)}, 7},
+		"negative count between two values":   {true, []string{counterText(5), counterText(-1), counterText(7)}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, e := newAggregator(), NewEndpoint(start, start)
@@ -102,30 +102,31 @@ func TestEndpoint_CountsGrowthOverRestarts(t *testing.T) {
 				scrape(t, e, b, float64(i+1), body)
 			}
 			if got := b.Operations(after(10)).Counters["c_total"]; got != tt.want {
-				t.Errorf("counter c_total %v, want %v", got, tt.want)
+				t.Errorf("counter c_total = %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-// Clients report the start of a server with different errors. The machine of the test was booted at 7.75 s of a second.
+// Clients report the start of a server with different errors. In the test, the machine was booted 0.75 s after a full
+// second.
 func TestEndpoint_DetectsServerOlderThanJob(t *testing.T) {
 	booted := after(-1000.25) // the kernel reports -1001
-	job := after(0.123)       // in ticks it is 1000.37 s after the boot: the kernel reports -0.63
+	job := after(0.123)       // in ticks, it is 1000.37 s after boot, which the kernel reports as -0.63
 	for name, tt := range map[string]struct {
-		start float64 // reported by the server
+		start float64 // process start that the server reports, in seconds since start
 		older bool
 	}{
-		"in ticks, 0.9 s older":       {-1001 + 999.47, true},
-		"in ticks, 0.1 s older":       {-1001 + 1000.27, true},
-		"in ticks, a tick older":      {-1001 + 1000.36, true},
-		"in ticks, the job itself":    {-1001 + 1000.37, false},
-		"in ticks, younger":           {-1001 + 1000.62, false},
-		"in milliseconds, 0.1 older":  {0.0234, true},
-		"in milliseconds, younger":    {0.1245, false},
-		"in whole seconds, 0.1 older": {0, true},
-		"in whole seconds, younger":   {1, false},
-		"long before":                 {-5000.5, true},
+		"in ticks, 0.9 s older":    {-1001 + 999.47, true},
+		"in ticks, 0.1 s older":    {-1001 + 1000.27, true},
+		"in ticks, a tick older":   {-1001 + 1000.36, true},
+		"in ticks, the job itself": {-1001 + 1000.37, false},
+		"in ticks, newer":          {-1001 + 1000.62, false},
+		"in ms, 0.1 s older":       {0.0234, true},
+		"in ms, newer":             {0.1245, false},
+		"in s, 0.1 s older":        {0, true},
+		"in s, newer":              {1, false},
+		"an hour older":            {-5000.5, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, e := newAggregator(), NewEndpoint(job, booted)
@@ -137,20 +138,20 @@ func TestEndpoint_DetectsServerOlderThanJob(t *testing.T) {
 				want = 3
 			}
 			if got := b.Operations(after(10)).Counters["c_total"]; got != want {
-				t.Errorf("counter c_total %v, want %v", got, want)
+				t.Errorf("counter c_total = %v, want %v", got, want)
 			}
 		})
 	}
 }
 
-// Perfagent did not start the job of a sidecar: growth begins at the first scrape, regardless of the process start.
+// A sidecar did not start the job, so growth counts from the first scrape, whenever the server's process started.
 func TestEndpoint_SidecarCountsFromFirstScrape(t *testing.T) {
 	b, e := newAggregator(), NewEndpoint(time.Time{}, time.Time{})
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, "process_start_time_seconds 9e9\n"+counterText(5))
 	scrape(t, e, b, 2, "process_start_time_seconds 9e9\n"+counterText(6))
 	if got := b.Operations(after(10)).Counters["c_total"]; got != 1 {
-		t.Errorf("counter c_total %v, want 1: the growth since the first scrape", got)
+		t.Errorf("counter c_total = %v, want 1, the growth since the first scrape", got)
 	}
 }
 
@@ -158,15 +159,15 @@ func TestEndpoint_FallingBucketIsRestart(t *testing.T) {
 	b, e := newAggregator(), NewEndpoint(start, start)
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{5, 5, 5}, 0.25))
 	scrape(t, e, b, 2, histogram("h_seconds", [3]int{5, 9, 9}, 2.25))
-	scrape(t, e, b, 3, histogram("h_seconds", [3]int{4, 10, 10}, 3)) // a bucket fell, the count did not
+	scrape(t, e, b, 3, histogram("h_seconds", [3]int{4, 10, 10}, 3)) // a bucket fell, but the count did not
 	got := b.Operations(after(10)).Times["h_seconds"]
 	if got.Count != 14 || *got.Avg != 5000.0/14 || *got.P50 != 370 {
-		t.Errorf("time %s, want 14 times, mean %v ms, median 370 ms", asJSON(t, got), 5000.0/14)
+		t.Errorf("time = %s, want 14 times, mean %v ms, median 370 ms", asJSON(t, got), 5000.0/14)
 	}
 }
 
-// Times and transfers are not negative. A sum that falls only by rounding is not a restart.
-func TestEndpoint_FallingSumIsRestartBeyondRounding(t *testing.T) {
+// Times and transfers are never negative, so a lower sum means a restart, unless the fall is only a rounding error.
+func TestEndpoint_FallingSumIsRestartUnlessRounding(t *testing.T) {
 	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	body := func(n int, sum float64) string {
@@ -174,15 +175,15 @@ func TestEndpoint_FallingSumIsRestartBeyondRounding(t *testing.T) {
 	}
 	scrape(t, e, b, 1, body(4, 2))
 	scrape(t, e, b, 2, body(4, math.Nextafter(2, 0)))
-	scrape(t, e, b, 3, body(5, 1.5)) // a restart that the count does not show
+	scrape(t, e, b, 3, body(5, 1.5)) // a restart, although the count is higher
 	ops, nixl := b.Operations(after(10)), b.Transfers()["nixl"]
 	if h := ops.Times["h_seconds"]; h.Count != 9 || h.Total != 3500 || nixl.Summary.Transfers != 9 || nixl.Seconds != 3.5 {
-		t.Errorf("time %s, transfers %s (%v s); want 9 of 3500 ms in all, 9 of 3.5 s in all", asJSON(t, h), asJSON(t, nixl),
+		t.Errorf("time %s, transfers %s (%v s); want 9 times with a total of 3500 ms, 9 transfers with a total of 3.5 s", asJSON(t, h), asJSON(t, nixl),
 			nixl.Seconds)
 	}
 }
 
-// Impossible histograms are rejected, so that a report has no negative or infinite number.
+// Impossible histograms are rejected, so that a report contains no negative or infinite numbers.
 func TestEndpoint_RejectsImpossibleHistogram(t *testing.T) {
 	for _, sumAndCount := range [][2]string{{"1e100", "1e-300"}, {"1", "0.5"}, {"-1", "2"}, {"1", "-2"}, {"1e200", "2"}, {"NaN", "2"}} {
 		b, e := newAggregator(), NewEndpoint(start, start)
@@ -193,13 +194,13 @@ func TestEndpoint_RejectsImpossibleHistogram(t *testing.T) {
 		}
 		ops := b.Operations(after(10))
 		if len(ops.Times) != 0 || len(b.Transfers()) != 0 || ops.Dropped.NotFinite != 3 {
-			t.Errorf("sum and count %v: %s, transfers %v; want none, and 3 dropped as not finite", sumAndCount, asJSON(t, ops),
+			t.Errorf("sum and count %v: report %s, transfers %v; want no times or transfers, and 3 dropped as not finite", sumAndCount, asJSON(t, ops),
 				b.Transfers())
 		}
 	}
 }
 
-// Without buckets a P90 is unknown, and not listed as estimated.
+// Without buckets, a P90 is unknown and is not listed as estimated.
 func TestEndpoint_NIXLWithoutBucketsHasNoP90(t *testing.T) {
 	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
@@ -207,45 +208,45 @@ func TestEndpoint_NIXLWithoutBucketsHasNoP90(t *testing.T) {
 		"# TYPE vllm:nixl_post_time_seconds histogram\nvllm:nixl_post_time_seconds_sum 1\nvllm:nixl_post_time_seconds_count 4\n")
 	got := b.Transfers()["nixl"]
 	if !math.IsNaN(got.Summary.P90Post) || got.Summary.P90Xfer <= 0 || !slices.Equal(got.Estimated, []string{opstats.P90XferName}) {
-		t.Errorf("transfers %s, want P90 of transfers only, as an estimate", asJSON(t, got))
+		t.Errorf("transfers %s, want only the P90 of the transfer time, as an estimate", asJSON(t, got))
 	}
 }
 
-// A histogram with changed buckets loses its quantiles; count and mean stay.
-func TestEndpoint_ChangedBucketsLoseQuantiles(t *testing.T) {
+// A histogram with changed buckets has no quantiles, but keeps its count and mean.
+func TestEndpoint_DropsQuantilesIfBucketsChange(t *testing.T) {
 	b, e, f := newAggregator(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	f.NoteUnreachable()
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	scrape(t, f, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	if got := b.Operations(after(10)).Times["h_seconds"]; got.Count != 6 || got.P50 == nil {
-		t.Errorf("same buckets from two endpoints: %s, want 6 times with quantiles", asJSON(t, got))
+		t.Errorf("same buckets from two endpoints: got %s, want 6 times with quantiles", asJSON(t, got))
 	}
 	scrape(t, f, b, 2, strings.ReplaceAll(histogram("h_seconds", [3]int{1, 2, 4}, 4), `"0.1"`, `"0.2"`))
 	if got := b.Operations(after(10)).Times["h_seconds"]; got.Count != 7 || *got.Avg != 1000 || got.P50 != nil || got.Estimated != nil {
-		t.Errorf("after the buckets changed: %s, want 7 times, mean 1000 ms, no quantiles", asJSON(t, got))
+		t.Errorf("after the buckets changed: got %s, want 7 times, mean 1000 ms, no quantiles", asJSON(t, got))
 	}
 }
 
-// A body with an invalid line changes nothing.
+// A body with an invalid line does not change the report.
 func TestEndpoint_BadBodyChangesNothing(t *testing.T) {
 	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, counterText(3)+histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	want := operations(t, b)
 	if _, err := apply(e, []byte(counterText(9)+histogram("h_seconds", [3]int{4, 5, 6}, 3)+"oops\n"), b, after(2)); err == nil {
-		t.Fatal("a body with an invalid line was read without an error")
+		t.Fatal("Read of a body with an invalid line returned no error")
 	}
 	if got := operations(t, b); got != want {
-		t.Errorf("a bad body changed the report to %s, want %s", got, want)
+		t.Errorf("report after a bad body = %s, want %s", got, want)
 	}
 	scrape(t, e, b, 3, counterText(5)+histogram("h_seconds", [3]int{1, 2, 4}, 4))
 	if ops := b.Operations(after(10)); ops.Counters["c_total"] != 5 || ops.Times["h_seconds"].Count != 4 {
-		t.Errorf("a scrape after the bad body gives %s, want counter c_total 5 and 4 times", asJSON(t, ops))
+		t.Errorf("report after another scrape = %s, want counter c_total 5 and 4 times", asJSON(t, ops))
 	}
 }
 
-// A histogram without its sum or its count would have a wrong mean.
+// A histogram without its sum or its count is rejected, because its mean would be wrong.
 func TestEndpoint_RejectsIncompleteHistogram(t *testing.T) {
 	for _, lacking := range []string{"_sum", "_count"} {
 		b, e := newAggregator(), NewEndpoint(start, start)
@@ -258,36 +259,36 @@ func TestEndpoint_RejectsIncompleteHistogram(t *testing.T) {
 		}
 		scrape(t, e, b, 1, body.String())
 		if ops := b.Operations(after(10)); len(ops.Times) != 0 || ops.Dropped.NotFinite != 1 {
-			t.Errorf("histogram without %s: %s, want no time and 1 dropped as not finite", lacking, asJSON(t, ops))
+			t.Errorf("histogram without %s: report %s, want no times and 1 dropped as not finite", lacking, asJSON(t, ops))
 		}
 	}
 }
 
-// If two endpoints have the same series, counters add up, and the newest value of a gauge counts.
-func TestEndpoint_SameSeriesOfTwoEndpointsAddsUp(t *testing.T) {
+// If two endpoints have the same series, their counters are added, and a gauge has the newest value.
+func TestEndpoint_AddsSameSeriesOfTwoEndpoints(t *testing.T) {
 	b, e, f := newAggregator(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	f.NoteUnreachable()
 	scrape(t, e, b, 1, counterText(3)+"g 1\n")
 	scrape(t, f, b, 2, counterText(4)+"g 2\n")
 	if ops := b.Operations(after(10)); ops.Counters["c_total"] != 7 || ops.Gauges["g"].Last != 2 {
-		t.Errorf("two endpoints give %s, want counter c_total 7 and gauge g 2", asJSON(t, ops))
+		t.Errorf("report of two endpoints = %s, want counter c_total 7 and gauge g 2", asJSON(t, ops))
 	}
 }
 
-// A series that is both recorded and scraped has the fields known for both.
-func TestEndpoint_ScrapedAndRecordedSeriesIsMerged(t *testing.T) {
+// A series that is both recorded and scraped has only the fields that are known for both.
+func TestEndpoint_MergesScrapedAndRecordedSeries(t *testing.T) {
 	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	feed(b, start, "h_seconds:5000|ms")
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	got := b.Operations(after(10)).Times["h_seconds"]
 	if got.Count != 4 || *got.Avg != 2000 || got.Min != nil || got.P50 != nil || got.Last != nil {
-		t.Errorf("time %s, want 4 times, mean 2000 ms, and no minimum, last or quantiles", asJSON(t, got))
+		t.Errorf("time = %s, want 4 times, mean 2000 ms, and no minimum, last time or quantiles", asJSON(t, got))
 	}
 }
 
-func TestEndpoint_KeepsToLimits(t *testing.T) {
+func TestEndpoint_EnforcesLimits(t *testing.T) {
 	b, e := newAggregator(), NewEndpoint(start, start)
 	var body strings.Builder
 	for i := range 2000 {
@@ -296,7 +297,7 @@ func TestEndpoint_KeepsToLimits(t *testing.T) {
 	body.WriteString("x{y=\"" + strings.Repeat("z", 300) + "\"} 1\n")
 	scrape(t, e, b, 1, body.String())
 	if ops := b.Operations(after(10)); len(ops.Gauges) != MaxSeries || ops.Dropped.Series != 2000-MaxSeries || ops.Dropped.TooLong != 1 {
-		t.Errorf("%d gauges, dropped %+v; want %d, %d series and 1 too long", len(ops.Gauges), ops.Dropped, MaxSeries,
+		t.Errorf("got %d gauges, dropped %+v; want %d gauges, %d series dropped and 1 too long", len(ops.Gauges), ops.Dropped, MaxSeries,
 			2000-MaxSeries)
 	}
 
@@ -310,11 +311,11 @@ func TestEndpoint_KeepsToLimits(t *testing.T) {
 	body.WriteString("h_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 3\n")
 	scrape(t, e, b, 1, body.String())
 	if got := b.Operations(after(10)).Values["h"]; got.Count != 2 || got.Avg != 1.5 || got.P50 != nil {
-		t.Errorf("histogram of 1000 buckets: %s, want count 2, mean 1.5, no quantiles", asJSON(t, got))
+		t.Errorf("histogram of 1000 buckets = %s, want count 2, mean 1.5, no quantiles", asJSON(t, got))
 	}
 }
 
-// vLLM's seven NIXL metrics become transfers, pooled and for each engine.
+// vLLM's seven NIXL metrics are reported as transfers, for each engine and in total.
 func TestEndpoint_NIXLMetricsBecomeTransfers(t *testing.T) {
 	body, err := os.ReadFile("../wire/testdata/vllm.txt")
 	if err != nil {
@@ -326,7 +327,7 @@ func TestEndpoint_NIXLMetricsBecomeTransfers(t *testing.T) {
 
 	all := b.Transfers()
 	if len(all) != 4 {
-		t.Fatalf("%d transfers, want 4: pooled and of 3 engines", len(all))
+		t.Fatalf("got %d transfers, want 4: for 3 engines and in total", len(all))
 	}
 	var mb, n, failed float64
 	for _, name := range []string{"0", "1", "2"} {
@@ -336,41 +337,41 @@ func TestEndpoint_NIXLMetricsBecomeTransfers(t *testing.T) {
 	pooled := all["nixl"]
 	if n != 600 || pooled.Summary.Transfers != 600 || pooled.TotalMB != mb || pooled.FailedTransfers != failed || failed == 0 ||
 		pooled.Source != "scrape" || len(pooled.Estimated) != 2 || pooled.WallThroughput != nil || pooled.Summary.P90Xfer <= 0 {
-		t.Errorf("transfers %s, want 600 pooled from scrapes, with the sums of the engines and 2 estimates", asJSON(t, all))
+		t.Errorf("transfers %s, want a total of 600 from scrapes, with the sums of the engines and 2 estimates", asJSON(t, all))
 	}
 	for name := range b.Operations(after(10)).Times {
 		if strings.Contains(name, "nixl") {
-			t.Errorf("%s is also reported as a time, want only a transfer", name)
+			t.Errorf("%s is reported as a time, want only a transfer", name)
 		}
 	}
 
 	feed(b, start, `{"transfer":"nixl","xfer_us":1}`)
 	if got := b.Transfers()["nixl"]; got.Source != "records" || got.Summary.Transfers != 1 {
-		t.Errorf("beside a record: %s, want 1 transfer from records", asJSON(t, got))
+		t.Errorf("transfers with a record = %s, want 1 transfer from records", asJSON(t, got))
 	}
 }
 
-// Quantiles equal Prometheus' histogram_quantile, with examples from its documentation and tests.
+// Quantiles follow the rules in the documentation and tests of Prometheus' histogram_quantile.
 func TestDistribution_QuantileFollowsPrometheus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bounds, buckets []float64
 		q, want         float64
 		ok              bool
 	}{
-		"within":               {[]float64{1, 2, 4}, []float64{1, 2, 4, 4}, 0.75, 3, true},
-		"the first bucket":     {[]float64{1, 2}, []float64{4, 4, 4}, 0.5, 0.5, true},
-		"a first bound of 0":   {[]float64{0, 2}, []float64{4, 4, 4}, 0.5, 0, true},
-		"a negative bound":     {[]float64{-2, -1}, []float64{4, 4, 4}, 0.5, -2, true},
-		"beyond the last":      {[]float64{1, 5}, []float64{1, 1, 4}, 0.9, 5, true},
+		"within a bucket":      {[]float64{1, 2, 4}, []float64{1, 2, 4, 4}, 0.75, 3, true},
+		"first bucket":         {[]float64{1, 2}, []float64{4, 4, 4}, 0.5, 0.5, true},
+		"first bound 0":        {[]float64{0, 2}, []float64{4, 4, 4}, 0.5, 0, true},
+		"negative bounds":      {[]float64{-2, -1}, []float64{4, 4, 4}, 0.5, -2, true},
+		"above the last bound": {[]float64{1, 5}, []float64{1, 1, 4}, 0.9, 5, true},
 		"not monotonic":        {[]float64{1, 2}, []float64{2, 1, 4}, 0.5, 1, true},
-		"nothing":              {[]float64{1, 2}, []float64{0, 0, 0}, 0.5, 0, false},
+		"no observations":      {[]float64{1, 2}, []float64{0, 0, 0}, 0.5, 0, false},
 		"no buckets":           {nil, nil, 0.5, 0, false},
-		"only the last bucket": {nil, []float64{4}, 0.5, 0, false},
-		"an empty first one":   {[]float64{1, 2, 3}, []float64{0, 4, 4, 4}, 0.5, 1.5, true},
+		"only infinite bucket": {nil, []float64{4}, 0.5, 0, false},
+		"empty first bucket":   {[]float64{1, 2, 3}, []float64{0, 4, 4, 4}, 0.5, 1.5, true},
 	} {
 		d := distribution{Bounds: tt.bounds, Buckets: tt.buckets}
 		if got, ok := d.quantile(tt.q); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("%s: quantile %v, %t; want %v, %t", name, got, ok, tt.want, tt.ok)
+			t.Errorf("%s: quantile = %v, %t; want %v, %t", name, got, ok, tt.want, tt.ok)
 		}
 	}
 }

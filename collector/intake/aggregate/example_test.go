@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// Lines come in, and the means of an interval and the totals of the run come out.
+// An Aggregator turns lines into the means of an interval and the totals of a run.
 func ExampleAggregator() {
 	start := time.Unix(1795357692, 0)
 	b := aggregate.New(aggregate.Options{}, start)
@@ -36,7 +36,7 @@ func ExampleAggregator() {
 	// 7 0.5 1
 }
 
-// Growth is counted from scrape to scrape, across restarts of the server.
+// An Endpoint counts growth from scrape to scrape, even if the server restarts.
 func ExampleEndpoint() {
 	start := time.Unix(1795357692, 0)
 	b, endpoint := aggregate.New(aggregate.Options{}, start), aggregate.NewEndpoint(start, start)

@@ -10,7 +10,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// FuzzAggregator adds any input to an Aggregator: its report must be JSON, its state restorable, and both equal.
+// FuzzAggregator adds arbitrary lines to an Aggregator. Its report must be valid JSON, and a restored state must have
+// the same report.
 func FuzzAggregator(f *testing.F) {
 	for _, lines := range []string{
 		"a:1|c\nb:2:3|ms|@0.5\ng:1|g\ng:-1|g\nv:-1e-300|h\nv:1e100|h\ns:x|s",
@@ -34,18 +35,19 @@ func FuzzAggregator(f *testing.F) {
 	})
 }
 
-// checkFigures fails on a Stat that no chart can show.
+// checkFigures fails the test if a Stat cannot be shown in a chart.
 func checkFigures(t *testing.T, stats []series.Stat) {
 	t.Helper()
 	for _, s := range stats {
 		ordered := s.Min <= s.Mean() && s.Mean() <= s.Max && !math.IsInf(s.Min, 0) && !math.IsInf(s.Max, 0)
 		if !ordered && s != (series.Stat{}) || !(s.Weight >= 0) {
-			t.Errorf("stat %+v, want Min <= Mean <= Max, finite, with a weight of at least 0, or none", s)
+			t.Errorf("stat = %+v, want finite Min <= Mean <= Max and a weight of at least 0, or an empty Stat", s)
 		}
 	}
 }
 
-// checkRestores fails unless an Aggregator can be written and read.
+// checkRestores fails the test unless the state of an Aggregator can be written and restored without a change of the
+// report.
 func checkRestores(t *testing.T, b *Aggregator) {
 	t.Helper()
 	restored, err := Restore(stateOf(t, b))
@@ -53,14 +55,15 @@ func checkRestores(t *testing.T, b *Aggregator) {
 		t.Fatal(err)
 	}
 	if got, want := operations(t, restored), operations(t, b); got != want {
-		t.Errorf("the restored report is %s, want %s", got, want)
+		t.Errorf("restored report = %s, want %s", got, want)
 	}
 	if got, want := asJSON(t, restored.Transfers()), asJSON(t, b.Transfers()); got != want {
-		t.Errorf("the restored transfers are %s, want %s", got, want)
+		t.Errorf("restored transfers = %s, want %s", got, want)
 	}
 }
 
-// FuzzRestore reads any input as the JSON of a state; an accepted one never panics, and its report can be written.
+// FuzzRestore reads arbitrary input as the JSON of a state. It must not panic, and the report of an accepted state must
+// be valid JSON.
 func FuzzRestore(f *testing.F) {
 	packed, err := gzip.NewReader(bytes.NewReader(stateOf(f, small(f))))
 	if err != nil {
@@ -82,7 +85,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// FuzzEndpoint adds two bodies to an Aggregator, one after the other.
+// FuzzEndpoint adds two arbitrary bodies, and then the first one again, as scrapes of an endpoint.
 func FuzzEndpoint(f *testing.F) {
 	f.Add([]byte(counterText(5)+histogram("h_seconds", [3]int{1, 2, 3}, 3)), []byte(counterText(3)+histogram("h_seconds", [3]int{1, 2, 2}, 1)))
 	f.Add([]byte("process_start_time_seconds 1\na 1\n"), []byte("process_start_time_seconds 2\na -1\n"))

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// A nixlPart is one of vLLM's NIXL metrics.
+// A nixlPart identifies one of vLLM's NIXL metrics.
 type nixlPart uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	expiredPart
 )
 
-// nixlName is the name of the transfers made from vLLM's NIXL metrics.
+// nixlName is the name of the transfers that are reported from vLLM's NIXL metrics.
 const nixlName = "nixl"
 
 // nixlParts has the names of the metrics without vLLM's prefix.
@@ -37,7 +37,7 @@ var nixlParts = [...]string{
 	expiredPart:       "nixl_num_kv_expired_reqs_total",
 }
 
-// nixlPartOf returns the part of a metric, by its name and type.
+// nixlPartOf returns the nixlPart of a metric with the given name and type, or noPart.
 func nixlPartOf(name string, kind wire.MetricType) nixlPart {
 	own, vllm := cutVLLM(name)
 	part := slices.Index(nixlParts[:], own)
@@ -60,7 +60,7 @@ func (b *Aggregator) growNIXL(m *metric, g *metricValue, at time.Time) {
 	if g.count <= 0 {
 		return
 	}
-	pooled := b.transfer([]byte(nixlName)) // has the timeline, and the records, if any
+	pooled := b.transfer([]byte(nixlName)) // holds the timeline and, if there are any, the records
 	n := b.engine(m.engine)
 	if pooled == nil || n == nil {
 		return
@@ -98,7 +98,7 @@ func (b *Aggregator) engine(label string) *nixl {
 	return n
 }
 
-// pooledEngines returns the sum over all engines.
+// pooledEngines returns the sum of all engines.
 func (b *Aggregator) pooledEngines() *nixl {
 	sum := &nixl{}
 	for _, label := range slices.Sorted(maps.Keys(b.Engines)) {

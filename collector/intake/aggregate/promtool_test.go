@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// promtool returns the path of Prometheus' promtool, from .tools or the PATH.
+// promtool returns the path of Prometheus' promtool in .tools or PATH.
 func promtool(t *testing.T) string {
 	t.Helper()
 	if own := testenv.Repository(t, ".tools/prometheus/usr/bin/promtool"); exec.Command(own, "--version").Run() == nil {
@@ -24,7 +24,7 @@ func promtool(t *testing.T) string {
 	return testenv.NeedsTool(t, "promtool", "make e2e unpacks Debian's package of Prometheus into .tools")
 }
 
-// Quantiles equal Prometheus', to the last bit, for 200 random histograms.
+// For 200 random histograms, the quantiles equal Prometheus' quantiles bit for bit.
 func TestE2E_Distribution_QuantileEqualsPrometheus(t *testing.T) {
 	tool := promtool(t)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -62,6 +62,6 @@ func TestE2E_Distribution_QuantileEqualsPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(tool, "test", "rules", file).CombinedOutput(); err != nil {
-		t.Errorf("promtool finds other quantiles: %v: %.2000s", err, out)
+		t.Errorf("quantiles differ from Prometheus': %v: %.2000s", err, out)
 	}
 }

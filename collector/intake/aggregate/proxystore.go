@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// addProxyStore adds a Metrics record of ProxyStore. It replaces the earlier record with the same id.
+// addProxyStore adds a Metrics record of ProxyStore, which replaces an earlier record with the same id.
 func (b *Aggregator) addProxyStore(e *wire.Event) bool {
 	var m opstats.Metrics
 	if json.Unmarshal(e.Data, &m) != nil {
@@ -40,7 +40,7 @@ func (b *Aggregator) addProxyStore(e *wire.Event) bool {
 	return true
 }
 
-// put sets a map entry, and makes the map if it is nil.
+// put sets a map entry, and creates the map if it is nil.
 func put[V any](m *map[string]V, key string, v V) {
 	if *m == nil {
 		*m = make(map[string]V)
@@ -48,7 +48,8 @@ func put[V any](m *map[string]V, key string, v V) {
 	(*m)[key] = v
 }
 
-// proxyStoreSeries returns the series for a name of ProxyStore, or nil if the name is invalid or there is no room.
+// proxyStoreSeries returns the series for a name in a ProxyStore record, or nil if the name is invalid or there is no
+// room.
 func proxyStoreSeries[E any](b *Aggregator, name string, find func(series []byte) *E) *E {
 	switch {
 	case name == "":
@@ -61,7 +62,7 @@ func proxyStoreSeries[E any](b *Aggregator, name string, find func(series []byte
 	return find(wire.AppendName(nil, []byte(name)))
 }
 
-// reserveProxyStore takes room for one more number of an id. It reports false if there is none.
+// reserveProxyStore reserves room for one more pair of a series and an id. It reports false if there is no room.
 func (b *Aggregator) reserveProxyStore() bool {
 	if b.used.proxyStoreValues >= MaxProxyStoreValues {
 		b.Dropped.Keys++
@@ -81,15 +82,15 @@ func (b *Aggregator) dropProxyStore(id string) {
 	}
 }
 
-// remove removes a map entry. It returns 1 if there was one, else 0.
+// remove removes a map entry. It returns 1 if the entry existed, and 0 otherwise.
 func remove[V any](m map[string]V, key string) int {
 	had := len(m)
 	delete(m, key)
 	return had - len(m)
 }
 
-// unitOf returns the divisor that converts the times of an operation to milliseconds. From 0.5.0 to 0.6.4 ProxyStore
-// wrote microseconds into fields named _ms; since 0.6.5 three operations of factories have nanoseconds.
+// unitOf returns the divisor that converts the times of an operation to milliseconds. From 0.5.0 to 0.6.4, ProxyStore
+// wrote microseconds into fields named _ms. Since 0.6.5, three operations of factories are in nanoseconds.
 func unitOf(v wire.Version, name string) float64 {
 	switch {
 	case slices.Compare(v[:], []int{0, 5, 0}) < 0:
@@ -102,10 +103,10 @@ func unitOf(v wire.Version, name string) float64 {
 	return 1
 }
 
-// inNanoseconds lists the operations with times in nanoseconds since 0.6.5.
+// inNanoseconds lists the operations with times that are in nanoseconds since 0.6.5.
 var inNanoseconds = []string{"factory.call", "factory.resolve", "factory.polling_resolve"}
 
-// scaled divides times by a unit.
+// scaled returns s with its times divided by unit.
 func scaled(s opstats.TimeStats, unit float64) opstats.TimeStats {
 	s.Avg /= unit
 	s.Min /= unit

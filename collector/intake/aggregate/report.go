@@ -10,10 +10,10 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A Source is a socket or an endpoint from which events come.
+// A Source is a socket that receives events or an endpoint that is scraped.
 type Source struct {
 	Kind             string   `json:"kind"`    // statsd, dogstatsd, unix or scrape
-	Address          string   `json:"address"` // without user info
+	Address          string   `json:"address"` // without a user name and password
 	Events           int64    `json:"events"`  // accepted lines or samples
 	Datagrams        *int64   `json:"datagrams,omitempty"`
 	Scrapes          *int64   `json:"scrapes,omitempty"` // including failed ones
@@ -21,10 +21,11 @@ type Source struct {
 	First            float64  `json:"first,omitzero"` // time of the first event, in Unix seconds
 	Last             float64  `json:"last,omitzero"`
 	SecondsBeforeEnd *float64 `json:"seconds_before_end,omitempty"` // from the last scrape to the end
-	Why              string   `json:"why,omitempty"`                // reason of the last failure
+	Why              string   `json:"why,omitempty"`                // reason for the last failure
 }
 
-// Operations is a report's section about the job's operations. Its maps are by series; empty maps are omitted.
+// Operations is the section of a report about the job's operations. The keys of its maps are series; empty maps are
+// omitted.
 type Operations struct {
 	Sources    []Source                                `json:"sources"`
 	Times      map[string]Timing                       `json:"times,omitempty"`
@@ -38,17 +39,17 @@ type Operations struct {
 	Examples   []Example                               `json:"examples,omitempty"`
 }
 
-// A Timing is a series of times, in milliseconds. Unknown values are nil. Estimated names the fields that were
-// estimated from the buckets of a histogram.
+// A Timing is a series of times in milliseconds. Unknown values are nil. Estimated lists the fields that were estimated
+// from the buckets of a histogram.
 type Timing struct {
 	Count      float64  `json:"count"`
-	Avg        *float64 `json:"avg_time_ms,omitempty"` // missing if the operation only failed
+	Avg        *float64 `json:"avg_time_ms,omitempty"` // nil if the operation only failed
 	Min        *float64 `json:"min_time_ms,omitempty"`
 	Max        *float64 `json:"max_time_ms,omitempty"`
 	Last       *float64 `json:"last_time_ms,omitempty"`
 	LastAt     float64  `json:"last_timestamp,omitzero"` // Unix seconds
 	Total      float64  `json:"total_time_ms"`
-	Std        *float64 `json:"std_time_ms,omitempty"` // standard deviation of at least two single records
+	Std        *float64 `json:"std_time_ms,omitempty"` // standard deviation, for at least two single records
 	P50        *float64 `json:"p50_time_ms,omitempty"`
 	P90        *float64 `json:"p90_time_ms,omitempty"`
 	P99        *float64 `json:"p99_time_ms,omitempty"`
@@ -58,7 +59,7 @@ type Timing struct {
 	Estimated  []string `json:"estimated,omitempty"`
 }
 
-// A Gauge is a gauge series. Mean is over the time from the first value to the end.
+// A Gauge is a series of a gauge. Mean is weighted by time, from the first value to the end.
 type Gauge struct {
 	Last  float64 `json:"last"`
 	Min   float64 `json:"min"`
@@ -81,13 +82,13 @@ type Value struct {
 	Estimated []string `json:"estimated,omitempty"`
 }
 
-// A Set is the number of different members of a set. AtLeast reports that there may be more.
+// A Set is the number of different members of a set. AtLeast reports whether there may be more.
 type Set struct {
 	Count   int  `json:"count"`
 	AtLeast bool `json:"at_least,omitzero"`
 }
 
-// A TransferList is the length and the sum of an unknown list of vLLM's class.
+// A TransferList is the length and the sum of a list that vLLM's class has in addition to the known ones.
 type TransferList struct {
 	Count int64   `json:"count"`
 	Sum   float64 `json:"sum"`
@@ -97,7 +98,7 @@ type TransferList struct {
 type Transfer struct {
 	Summary             opstats.TransferSummary `json:"reduced"`
 	TotalMB             float64                 `json:"total_mb"` // MiB
-	Seconds             float64                 `json:"-"`        // exact sum over all transfers; not in a report
+	Seconds             float64                 `json:"-"`        // exact sum over all transfers; not written to a report
 	WallThroughput      *float64                `json:"wall_throughput_mb_per_second,omitempty"`
 	FailedTransfers     float64                 `json:"failed_transfers"`
 	FailedNotifications float64                 `json:"failed_notifications"`
@@ -110,7 +111,7 @@ type Transfer struct {
 	Estimated           []string                `json:"estimated,omitempty"`
 }
 
-// Operations returns the operations recorded until end. It changes nothing.
+// Operations returns the operations recorded until end. It does not change the Aggregator.
 func (b *Aggregator) Operations(end time.Time) Operations {
 	seconds := unixSeconds(end)
 	return Operations{
@@ -127,7 +128,7 @@ func (b *Aggregator) Operations(end time.Time) Operations {
 	}
 }
 
-// each converts each entry with report. It returns nil if there are no entries.
+// each returns the result of report for each entry, or nil if there are no entries.
 func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 	if len(entries) == 0 {
 		return nil
@@ -139,7 +140,7 @@ func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 	return reports
 }
 
-// sourcesAt returns the sources, with SecondsBeforeEnd up to the given end.
+// sourcesAt returns the sources, with SecondsBeforeEnd relative to the given end in Unix seconds.
 func (b *Aggregator) sourcesAt(end float64) []Source {
 	sources := append([]Source{}, b.Sources...)
 	for i, s := range sources {
@@ -173,8 +174,8 @@ func (c *counter) total() float64 {
 	return sum
 }
 
-// report returns the report of the series. If its times have several origins (records, ProxyStore, scrapes), the report
-// contains only the fields that all of them know.
+// report returns the report of the series. If the times have several origins (records, ProxyStore, scrapes), the report
+// contains only the fields that are known for all of them.
 func (t *timing) report() Timing {
 	stats := t.Stats
 	for _, id := range slices.Sorted(maps.Keys(t.ProxyStore)) {
@@ -210,8 +211,9 @@ func (t *timing) report() Timing {
 	return r
 }
 
-// quantilesOf returns the quantiles of a series, if it came entirely from records or entirely from a histogram. For a
-// histogram it also returns their names, which end in suffix, because the quantiles are estimates.
+// quantilesOf returns the quantiles of a series that came entirely from records or entirely from a histogram. For other
+// series, it returns nil. The quantiles of a histogram are estimates, so it also returns their names, which end in
+// suffix.
 func quantilesOf(q *quantiles, d *distribution, records, sums bool, suffix string) (
 	p50, p90, p99 *float64, estimated []string,
 ) {
@@ -248,7 +250,7 @@ func (o *valueSeries) report() Value {
 	return r
 }
 
-// Transfers returns the recorded transfers, by name. It changes nothing.
+// Transfers returns the recorded transfers by name. It does not change the Aggregator.
 func (b *Aggregator) Transfers() map[string]Transfer {
 	all := map[string]Transfer{}
 	if len(b.Engines) > 0 {
@@ -261,7 +263,7 @@ func (b *Aggregator) Transfers() map[string]Transfer {
 	}
 
 	for name, t := range b.Records {
-		if !t.Records.Empty() { // records replace scrapes of the same name
+		if !t.Records.Empty() { // records replace scraped transfers of the same name
 			all[name] = t.report()
 		}
 	}
@@ -293,7 +295,7 @@ func (t *transfer) report() Transfer {
 	return r
 }
 
-// report returns the report of the transfers. Sums are exact, and both P90 come from the buckets.
+// report returns the report of the transfers. Sums are exact, and both P90 values are estimated from the buckets.
 func (n *nixl) report() Transfer {
 	p90Xfer, ok1 := n.Parts[xferPart].quantile(0.9)
 	p90Post, ok2 := n.Parts[postPart].quantile(0.9)

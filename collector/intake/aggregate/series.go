@@ -12,13 +12,13 @@ import (
 
 // A timing is a series of times.
 type timing struct {
-	Stats      opstats.TimeStats            `json:"stats"`            // of single records
+	Stats      opstats.TimeStats            `json:"stats"`            // statistics of single records
 	Squares    float64                      `json:"squares,omitzero"` // sum of squared distances from Avg
 	Quantiles  quantiles                    `json:"quantiles"`
 	TotalBytes float64                      `json:"total_bytes,omitzero"`
 	Errors     float64                      `json:"errors,omitzero"`
 	Scraped    *distribution                `json:"scraped,omitempty"` // in milliseconds
-	ProxyStore map[string]opstats.TimeStats `json:"handed,omitempty"`  // by id of ProxyStore
+	ProxyStore map[string]opstats.TimeStats `json:"handed,omitempty"`  // by id of the ProxyStore record
 	interval   *interval
 }
 
@@ -54,13 +54,13 @@ func (b *Aggregator) timing(series []byte) *timing {
 	return findOrAdd(b, &b.Times, series, func(t *timing, name string) { t.interval = b.chartOf(OpKind, name) })
 }
 
-// add counts n times of ms milliseconds.
+// add counts n operations that each took ms milliseconds.
 func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
 	before := t.Stats
 	if err := t.Stats.AddN(ms, n, at); err != nil {
 		return err
 	}
-	if !before.Empty() { // Welford's sum: both factors have the sign of the distance
+	if !before.Empty() { // Welford's sum; both factors have the same sign
 		t.Squares = min(t.Squares+n*(ms-before.Avg)*(ms-t.Stats.Avg), maxSum)
 	}
 	t.Quantiles.add(ms, before.Count, t.Stats.Count, used)
@@ -69,7 +69,7 @@ func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
 	return nil
 }
 
-// A keyed has the times of the operations on one key. It is written like ProxyStore's metrics of a key.
+// A keyed holds the times of the operations on one key. Its JSON has the same form as ProxyStore's metrics of a key.
 type keyed struct {
 	Key     string `json:"key"`
 	Metrics struct {
@@ -79,14 +79,14 @@ type keyed struct {
 	} `json:"metrics"`
 }
 
-// addKey counts the times of an operation for its key, too.
+// addKey also counts the times of an operation for its key.
 func (b *Aggregator) addKey(e *wire.Event, at time.Time) {
 	s := b.keyStats(e.Series, e.Key)
 	if s == nil {
 		return
 	}
 	for _, ms := range e.Values {
-		_ = s.Add(ms, at) // the operation accepted it, too
+		_ = s.Add(ms, at) // the series of the operation has already accepted the value
 	}
 	if e.HasBytes {
 		_ = s.SetSize(e.Bytes) // checked by package wire
@@ -121,7 +121,7 @@ func (b *Aggregator) keyStats(series, key []byte) *opstats.TimeStats {
 // A counter is a series of a counter.
 type counter struct {
 	Sum        float64            `json:"sum"`
-	ProxyStore map[string]float64 `json:"handed,omitempty"` // by id of ProxyStore
+	ProxyStore map[string]float64 `json:"handed,omitempty"` // by id of the ProxyStore record
 	interval   *interval
 }
 
@@ -169,7 +169,7 @@ type gauge struct {
 	interval *interval
 }
 
-// addGauge sets or changes a gauge.
+// addGauge sets or changes a gauge to the values of an event.
 func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
 	for _, v := range e.Values {
 		if !b.setGauge(e.Series, v, e.Kind == wire.GaugeDelta, at) {
@@ -179,7 +179,7 @@ func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
 	return true
 }
 
-// setGauge sets a gauge to v or, if change, changes it by v. A new gauge starts from 0.
+// setGauge sets a gauge to v or, if change is true, changes it by v. A new gauge starts at 0.
 func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Time) bool {
 	g := findOrAdd(b, &b.Gauges, series, func(g *gauge, name string) { g.interval = b.chartOf(GaugeKind, name) })
 	if g == nil {
@@ -196,7 +196,8 @@ func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Tim
 	return true
 }
 
-// set sets the gauge at a time. A time before the last value counts as the time of the last value.
+// set sets the gauge to v at the time at. If at is before the time of the last value, the time of the last value is
+// used instead.
 func (g *gauge) set(v, at float64) {
 	if g.Count == 0 {
 		g.First, g.Since, g.Min, g.Max = at, at, v, v
@@ -211,7 +212,7 @@ func (g *gauge) set(v, at float64) {
 	g.interval.touch(v)
 }
 
-// mean returns the mean over time from the first value to end.
+// mean returns the mean weighted by time, from the first value to end.
 func (g *gauge) mean(end float64) float64 {
 	if end = max(end, g.Since); end > g.First {
 		return (g.Area + g.Last*(end-g.Since)) / (end - g.First)
@@ -231,7 +232,7 @@ type valueSeries struct {
 	Scraped   *distribution `json:"scraped,omitempty"`
 }
 
-// addValue adds observed values.
+// addValue adds the observed values of an event.
 func (b *Aggregator) addValue(e *wire.Event) bool {
 	o := findOrAdd(b, &b.Values, e.Series, nil)
 	if o == nil {
@@ -270,7 +271,7 @@ type set struct {
 	AtLeast bool     `json:"at_least,omitzero"`
 }
 
-// seed hashes the members of sets.
+// seed is the seed for the hashes of set members.
 var seed = maphash.MakeSeed()
 
 // addMember adds a member of a set.
@@ -315,14 +316,14 @@ func (b *Aggregator) attribute(series []byte) *attribute {
 	return findOrAdd(b, &b.Attributes, series, nil)
 }
 
-// quantiles is a Sketch within the memory limit of the Aggregator. It is discarded if a wider range of values exceeds
-// the limit.
+// quantiles is a Sketch within the memory limit of the Aggregator. The Sketch is discarded if it exceeds the limit
+// because its range of values widened.
 type quantiles struct {
 	Sketch    opstats.Sketch `json:"sketch,omitzero"`
 	Discarded bool           `json:"lost,omitzero"`
 }
 
-// add counts v as often as the rounded count of its series grew, from before to after.
+// add counts v as many times as the rounded count of its series grew, from before to after.
 func (q *quantiles) add(v, before, after float64, used *usage) {
 	if q.Discarded {
 		return

@@ -16,10 +16,11 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// maxState is the largest unpacked state that is read. The state of an Aggregator at all its limits is half as large.
+// maxState is the maximum size, in bytes, of an uncompressed state. The state of an Aggregator at all of its limits is
+// half as large.
 const maxState = 64 << 20
 
-// Clone returns an independent copy, for a reader in another goroutine. It has no timelines.
+// Clone returns an independent copy without timelines, for a reader in another goroutine.
 func (b *Aggregator) Clone() *Aggregator {
 	c := *b
 	c.charts, c.timelineKeys = nil, nil
@@ -54,7 +55,7 @@ func (b *Aggregator) Clone() *Aggregator {
 	return &c
 }
 
-// cloneAll returns copies of entries; deepen replaces memory shared with the originals.
+// cloneAll returns copies of the entries. deepen replaces the memory that a copy shares with its original.
 func cloneAll[E any](entries map[string]*E, deepen func(*E)) map[string]*E {
 	all := make(map[string]*E, len(entries))
 	for name, e := range entries {
@@ -81,8 +82,8 @@ type state struct {
 	Examples   []Example               `json:"examples,omitempty"`
 }
 
-// WriteState writes the state, without loss: an Aggregator restored from it gives the same report. It is JSON,
-// compressed with gzip if it is large: at most 3 MiB at all limits.
+// WriteState writes the state without loss, so an Aggregator restored from it has the same report. The state is JSON. A
+// large state is compressed with gzip, to at most 3 MiB at all limits.
 func (b *Aggregator) WriteState(w io.Writer) (err error) {
 	if b.isSmall() {
 		err = text.WriteJSON(w, &b.state)
@@ -96,14 +97,15 @@ func (b *Aggregator) WriteState(w io.Writer) (err error) {
 	return nil
 }
 
-// isSmall reports whether the state is not worth compressing: the tables take 0.8 MB and half a millisecond.
+// isSmall reports whether the state is too small to be worth compressing: the tables of gzip take 0.8 MB and half a
+// millisecond.
 func (b *Aggregator) isSmall() bool {
 	return b.used.series+b.used.keys+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
 }
 
-// Restore returns the Aggregator that WriteState wrote. The result is for reports: it has no timelines, does not count
-// the use of its limits, and nothing may be added to it. It returns an error for a state that has no report: a number
-// is too large or has the wrong sign, or a series is null.
+// Restore returns the Aggregator that WriteState wrote. The result is only for reports: it has no timelines and no
+// record of how much of its limits is used, so nothing may be added to it. Restore returns an error if the state cannot
+// have a report, because a number is too large or has the wrong sign, or a series is null.
 func Restore(packed []byte) (*Aggregator, error) {
 	b := New(Options{}, time.Time{})
 	err := unpack(packed, &b.state)
@@ -122,7 +124,7 @@ func Restore(packed []byte) (*Aggregator, error) {
 	return b, nil
 }
 
-// unpack decodes a state, gzipped or plain. It decompresses at most maxState bytes.
+// unpack decodes a state that may be compressed. It decompresses at most maxState bytes.
 func unpack(data []byte, s *state) error {
 	if len(data) == 0 || data[0] != '{' {
 		packed, err := gzip.NewReader(bytes.NewReader(data))
@@ -171,7 +173,7 @@ func (n *nixl) possible() bool {
 	return areCounts(n.Failures[:]...)
 }
 
-// possible reports whether the quantiles and the mean are finite. A nil distribution is possible.
+// possible reports whether the distribution has finite quantiles and a finite mean. A nil distribution is possible.
 func (d *distribution) possible() bool {
 	return d == nil || areCounts(d.Count) && d.Count == math.Trunc(d.Count) && isFinite(d.Sum) &&
 		isFinite(d.Bounds...) && areCounts(d.Buckets...)

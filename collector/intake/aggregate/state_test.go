@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// full returns an Aggregator at all of its limits, with worst-case names and values.
+// full returns an Aggregator at all of its limits, with names and values of the worst case.
 func full(t testing.TB) *Aggregator {
 	b := newAggregator("*")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -34,7 +34,7 @@ func full(t testing.TB) *Aggregator {
 		feed(b, start, fmt.Sprintf(`{"op":"t%s","ms":%v,"bytes":5,"key":"%s"}`, name(0)[1:], r.Float64(), name(i%1000)+fmt.Sprint(i/1000)))
 		feed(b, start, fmt.Sprintf(`{"attribute":"%s","value":"%s"}`, name(i%1000), strings.Repeat("é", 100)))
 	}
-	const each = 1024 // transfers of a record
+	const each = 1024 // number of transfers in each record
 	for i := range opstats.MaxUncondensed / each {
 		var lists [4][]string
 		for range each {
@@ -79,7 +79,7 @@ func small(t testing.TB) *Aggregator {
 	return b
 }
 
-// stateOf returns the state of an Aggregator.
+// stateOf returns the state that b writes.
 func stateOf(t testing.TB, b *Aggregator) []byte {
 	t.Helper()
 	var state bytes.Buffer
@@ -89,15 +89,15 @@ func stateOf(t testing.TB, b *Aggregator) []byte {
 	return state.Bytes()
 }
 
-// An Aggregator restored from its state gives the same report.
+// An Aggregator that is restored from its state has the same report.
 func TestAggregator_StateRoundTrips(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"empty": newAggregator(), "small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			state := stateOf(t, b)
 			if len(state) > 3<<20 {
-				t.Errorf("the state has %d bytes, want at most %d", len(state), 3<<20)
+				t.Errorf("size of the state = %d bytes, want at most %d", len(state), 3<<20)
 			}
-			t.Logf("state: %d bytes", len(state))
+			t.Logf("size of the state: %d bytes", len(state))
 
 			restored, err := Restore(state)
 			if err != nil {
@@ -113,7 +113,7 @@ func TestAggregator_StateRoundTrips(t *testing.T) {
 	}
 }
 
-// A damaged state with numbers that no report can have is refused, with the name of the series or of the kind.
+// A damaged state with numbers that no report can have is refused. The error names the series or the kind.
 func TestRestore_RefusesImpossibleNumbers(t *testing.T) {
 	for state, what := range map[string]string{
 		`{"gauges":{"g":{"last":1e308,"min":1,"max":1,"count":1,"area":-1e308}}}`:             `"g"`,
@@ -137,14 +137,14 @@ func TestRestore_RefusesImpossibleNumbers(t *testing.T) {
 	}
 }
 
-// A copy does not change with the original.
+// A clone does not change when the original does.
 func TestAggregator_CloneIsIndependent(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			c := b.Clone()
 			ops, transfers := operations(t, c), asJSON(t, c.Transfers())
 			if ops != operations(t, b) || transfers != asJSON(t, b.Transfers()) {
-				t.Errorf("the clone's report is %s, transfers %s; want %s, %s", ops, transfers, operations(t, b),
+				t.Errorf("report of the clone %s, transfers %s; want %s, %s", ops, transfers, operations(t, b),
 					asJSON(t, b.Transfers()))
 			}
 
@@ -156,11 +156,11 @@ func TestAggregator_CloneIsIndependent(t *testing.T) {
 			e.NoteUnreachable()
 			scrape(t, e, b, 7, histogram("vllm:nixl_xfer_time_seconds", [3]int{1, 2, 3}, 3))
 			if operations(t, c) != ops || asJSON(t, c.Transfers()) != transfers {
-				t.Errorf("the clone changed with the original:\n%s",
+				t.Errorf("a change of the original changed the clone:\n%s",
 					cmp.Diff(ops+transfers, operations(t, c)+asJSON(t, c.Transfers())))
 			}
 			if operations(t, b) == ops {
-				t.Error("the original has the same report after more lines, want a different one")
+				t.Error("the report of the original is the same after more lines")
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestRestore_RejectsDamagedState(t *testing.T) {
 	good := stateOf(t, small(t))
 	for _, state := range [][]byte{nil, []byte("x"), []byte(`{"times":{"a":null}}`), good[:len(good)/2], good[:len(good)-1]} {
 		if _, err := Restore(state); err == nil {
-			t.Errorf("Restore accepted %d bytes of damaged state, want an error", len(state))
+			t.Errorf("Restore of %d bytes of damaged state returned no error", len(state))
 		}
 	}
 }

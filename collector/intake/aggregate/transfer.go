@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A transfer holds the transfers of one name, from records.
+// A transfer holds the transfers of one name that come from records.
 type transfer struct {
 	Records  opstats.Transfers `json:"records"`
 	Ranks    []int             `json:"ranks,omitempty"` // in ascending order
@@ -19,7 +19,7 @@ type transfer struct {
 	interval *interval
 }
 
-// addTransfer adds a transfer, a failure, or the data of an interval.
+// addTransfer adds a transfer, a failure, or the data of an interval from an event.
 func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 	var data opstats.Transfers
 	if e.Kind == wire.TransferData && data.ReadData(e.Data) != nil {
@@ -67,7 +67,7 @@ func (b *Aggregator) transfer(name []byte) *transfer {
 	return t
 }
 
-// failures has the methods that count failures.
+// failures holds the methods that count failures, by their names in events.
 var failures = map[string]func(*opstats.Transfers){
 	"transfer":     (*opstats.Transfers).RecordFailedTransfer,
 	"notification": (*opstats.Transfers).RecordFailedNotification,
@@ -99,7 +99,7 @@ func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) err
 	return err
 }
 
-// seen updates First and Last.
+// seen updates First and Last with the time at.
 func (t *transfer) seen(at float64) {
 	if t.First == 0 {
 		t.First = at
@@ -107,8 +107,8 @@ func (t *transfer) seen(at float64) {
 	t.Last = max(t.Last, at)
 }
 
-// Condense reduces the transfers that are kept in lists to at most most, over all names. It replaces the largest lists
-// with exact sums and sketches.
+// Condense reduces the number of transfers that are kept in lists, for all names together, to most or fewer. It
+// replaces the largest lists with exact sums and sketches.
 func (b *Aggregator) Condense(most int) {
 	for b.used.uncondensed > most {
 		var largest *opstats.Transfers

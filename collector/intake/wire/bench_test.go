@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The budget of a line is 300 ns including all further processing, and no allocation.
+// The budget for a line is 300 ns, including all further processing, and no allocation.
 func BenchmarkEvent_Parse(b *testing.B) {
 	for _, bb := range []struct{ name, line string }{
 		{"statsd counter", "gunicorn.requests:1|c|@1.0"},
@@ -28,7 +28,7 @@ func BenchmarkEvent_Parse(b *testing.B) {
 	}
 }
 
-// A scrape of a vLLM server has about 150 kB. The budget is 3 ms of CPU including all further processing.
+// The response of a vLLM server has about 150 kB. The budget is 3 ms of CPU time, including all further processing.
 func BenchmarkText(b *testing.B) {
 	body, err := os.ReadFile("testdata/vllm.txt")
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A Kind is the meaning of an Event.
+// A Kind is the kind of an Event.
 type Kind uint8
 
-// The kinds of events. Each comment names the fields of Event used besides Series and At.
+// The kinds of events. Each comment lists the fields of Event that are used in addition to Series and At.
 const (
 	Nothing         Kind = iota // an empty line
 	Timing                      // Values (ms), Rate, Key, Bytes and HasBytes; or Failed
@@ -26,7 +26,7 @@ const (
 	Mark                        // Text; no Series
 )
 
-// A Dialect is the meaning of a gauge with a sign: a change for StatsD, a value for DogStatsD.
+// A Dialect determines the meaning of a gauge with a sign: a change in StatsD, a value in DogStatsD.
 type Dialect uint8
 
 // The dialects.
@@ -35,23 +35,23 @@ const (
 	DogStatsD
 )
 
-// A Version is the version of ProxyStore: major, minor, patch.
+// A Version is a version of ProxyStore: major, minor, patch.
 type Version [3]int
 
-// An Event is the content of one line. Parse reuses it for the next line, and overwrites its slices.
+// An Event is the content of one line. Parse reuses the Event for the next line and overwrites its slices.
 type Event struct {
 	Kind      Kind
 	Series    []byte    // NAME, or NAME{k="v",…}
-	Values    []float64 // at least one if the kind has any
-	Rate      float64   // sampling rate: above 0, at most 1
-	At        float64   // time of the event, in Unix seconds; 0 if unknown
+	Values    []float64 // at least one if the kind uses Values
+	Rate      float64   // sampling rate, above 0 and at most 1
+	At        float64   // time of the event, in Unix seconds; 0 = unknown
 	Text      []byte
-	Key       []byte  // nil if there is none
+	Key       []byte  // nil if there is no key
 	Bytes     float64 // size of the object, if HasBytes
 	HasBytes  bool
 	Failed    bool             // the operation failed; there are no Values
 	Attribute any              // a string, a float64 or a bool
-	Rank      int              // −1 if unknown
+	Rank      int              // −1 = unknown
 	Transfer  opstats.Transfer // without End
 	Data      []byte           // a JSON object
 	Version   Version
@@ -61,7 +61,7 @@ type Event struct {
 	members []member
 }
 
-// reset empties the Event, and keeps its memory.
+// reset empties the Event but keeps its memory.
 func (e *Event) reset() {
 	e.Kind, e.Series, e.Values, e.Rate, e.At = Nothing, nil, e.Values[:0], 1, 0
 	e.Text, e.Key, e.Data, e.HasBytes, e.Failed, e.Rank = nil, nil, nil, false, false, -1
@@ -69,7 +69,7 @@ func (e *Event) reset() {
 	e.builder.n, e.members = 0, e.members[:0]
 }
 
-// refuse records a reason for rejection, unless there is one already.
+// refuse records a reason for rejection, unless r is Accepted or there already is a reason.
 func (e *Event) refuse(r Reason) {
 	if e.reason == Accepted {
 		e.reason = r
@@ -86,8 +86,8 @@ func (e *Event) name(name []byte) {
 	e.refuse(reason)
 }
 
-// Parse parses one line, without its end, into e. A line that begins with "{" is a JSON record in either dialect. An
-// empty line is Nothing. If the result is not Accepted, e is invalid.
+// Parse parses a line, without its line end, into e. A line that begins with "{" is a JSON record in either dialect. An
+// empty line is of the kind Nothing. If the result is not Accepted, e is invalid.
 func (e *Event) Parse(line []byte, d Dialect) Reason {
 	e.reset()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// The two dialects read the same line differently.
+// In StatsD, a gauge with a sign is a change. A line with tags is DogStatsD, in which it is a value.
 func ExampleEvent_Parse() {
 	var e wire.Event
 	for _, line := range []string{"queue:-3|g", "queue:-3|g|#host:a", "queue:many|g"} {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// finiteSlowly is parseDecimal by strconv alone.
+// finiteSlowly is parseDecimal implemented only with strconv.
 func finiteSlowly(text string) (float64, Reason) {
 	v, _ := strconv.ParseFloat(text, 64)
 	if !(math.Abs(v) <= maxNumber) {
@@ -19,29 +19,29 @@ func finiteSlowly(text string) (float64, Reason) {
 	return v, Accepted
 }
 
-// checkEvent fails unless an Event is safe for its users.
+// checkEvent fails the test if an accepted Event breaks a promise to its users.
 func checkEvent(t *testing.T, e *Event) {
 	t.Helper()
 	for _, v := range e.Values {
 		if !(math.Abs(v) <= maxNumber) || e.Kind == Timing && v < 0 {
-			t.Errorf("value %v of %q, want it within ±%v, and not negative for a time", v, e.Series, maxNumber)
+			t.Errorf("value of %q = %v, want a number within ±%v that is not negative for a time", e.Series, v, maxNumber)
 		}
 	}
 	if !(e.Rate > 0 && e.Rate <= 1) || !(e.At == 0 || isMoment(e.At)) || e.Bytes < 0 {
-		t.Errorf("rate %v, at %v, bytes %v; want above 0 to 1, 0 or a moment, at least 0", e.Rate, e.At, e.Bytes)
+		t.Errorf("rate %v, time %v, bytes %v; want a rate above 0 and at most 1, a time of 0 or in range, bytes of at least 0", e.Rate, e.At, e.Bytes)
 	}
 	needsSeries := e.Kind != Nothing && e.Kind != Mark && e.Kind != ProxyStore
 	if needsSeries != (len(e.Series) > 0) || !utf8.Valid(e.Series) || len(e.Series) > MaxText+MaxTags*(2*MaxText+4)+2 {
-		t.Errorf("kind %d has the series %q of %d bytes; want a series %v, in UTF-8, within the limit", e.Kind, e.Series,
+		t.Errorf("event of kind %d has the series %q of %d bytes; want a series: %v, valid UTF-8 within the limit", e.Kind, e.Series,
 			len(e.Series), needsSeries)
 	}
 	if bytes.ContainsAny(e.Series, "\n") {
-		t.Errorf("series %q has a line feed", e.Series)
+		t.Errorf("series %q contains a line feed", e.Series)
 	}
 	attribute, _ := e.Attribute.(string)
 	for _, text := range []string{string(e.Key), attribute} {
 		if len(text) > MaxText || !utf8.ValidString(text) {
-			t.Errorf("text %q of %d bytes, want UTF-8 of at most %d", text, len(text), MaxText)
+			t.Errorf("text %q has %d bytes, want valid UTF-8 of at most %d bytes", text, len(text), MaxText)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func FuzzEvent_StatsD(f *testing.F) {
 
 			var fresh Event
 			if again := fresh.Parse(line, d); again != reason || reason == Accepted && describe(&fresh) != describe(&used) {
-				t.Errorf("%q: a used Event gives %v %v, a new one %v %v; want the same", line, reason, describe(&used), again,
+				t.Errorf("%q parsed into a used Event: %v %v, into a new Event: %v %v; want the same", line, reason, describe(&used), again,
 					describe(&fresh))
 			}
 		}
@@ -94,7 +94,7 @@ func FuzzEvent_Record(f *testing.F) {
 	})
 }
 
-// The scanner accepts all JSON up to its depth.
+// FuzzScanner checks that the scanner accepts all valid JSON up to its nesting depth.
 func FuzzScanner(f *testing.F) {
 	for _, tt := range hostileRecords {
 		f.Add([]byte(tt.line))
@@ -109,7 +109,7 @@ func FuzzScanner(f *testing.F) {
 		ok = ok && s.space() == 0 && s.at == len(data)
 		text := string(data)
 		if !ok && json.Valid(data) && strings.Count(text, "[")+strings.Count(text, "{") < maxDepth {
-			t.Errorf("the scanner rejected %q, which is JSON", data)
+			t.Errorf("the scanner rejected %q, which is valid JSON", data)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func FuzzNumber(f *testing.F) {
 			return
 		}
 		if want, reason := finiteSlowly(text); reason != Accepted || math.Float64bits(v) != math.Float64bits(want) {
-			t.Errorf("parseDecimal(%q) = %v, accepted; want %v, %v", text, v, want, reason)
+			t.Errorf("parseDecimal(%q) = %v, accepted; want %v, %v from strconv", text, v, want, reason)
 		}
 	})
 }
@@ -144,29 +144,29 @@ func FuzzText(f *testing.F) {
 			n++
 			s := &used.Sample
 			if (s.Series == nil) != (s.Reason != Accepted) || len(s.Name) == 0 || !utf8.Valid(s.Series) {
-				t.Errorf("series %q of name %q, reason %v; want a name, and a series in UTF-8 if accepted", s.Series, s.Name,
+				t.Errorf("series %q, name %q, reason %v; want a name, and a series in UTF-8 if the sample is accepted", s.Series, s.Name,
 					s.Reason)
 			}
 			if s.Reason == Accepted {
 				got := string(s.Series)
 				if want, _ := used.builder.series(s.Name); got != string(want) {
-					t.Errorf("series %q, want %q", got, want)
+					t.Errorf("series = %q, want %q", got, want)
 				}
 			}
 			if (s.Part == Bucket) == math.IsNaN(s.Bound) {
-				t.Errorf("part %d has the bound %v, want a bound only for a bucket", s.Part, s.Bound)
+				t.Errorf("sample of part %d has the bound %v, want a bound only for a bucket", s.Part, s.Bound)
 			}
 		}
 		if lines := bytes.Count(body, []byte("\n")); n > lines {
-			t.Errorf("%d samples in %d lines, want at most one in each", n, lines)
+			t.Errorf("got %d samples from %d lines, want at most one sample per line", n, lines)
 		}
 		if again := NewPrometheusReader(bytes.NewReader(body)); !samePlaces(again, n, used.Err()) {
-			t.Errorf("%q read twice gives errors %v and %v, or different samples", body, used.Err(), again.Err())
+			t.Errorf("reading %q twice returned errors %v and %v, or different numbers of samples", body, used.Err(), again.Err())
 		}
 	})
 }
 
-// samePlaces reads a body again and reports whether it ends after n samples with the same error.
+// samePlaces reads a body again, and reports whether the reader stops after n samples with the same error.
 func samePlaces(t *PrometheusReader, n int, err error) bool {
 	for t.Next() {
 		n--

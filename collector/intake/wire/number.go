@@ -9,7 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// parseDecimal parses a number of a StatsD client: decimal digits, optionally with a sign, a point and an exponent.
+// parseDecimal parses a number from a StatsD client: decimal digits, optionally with a sign, a decimal point and an
+// exponent.
 func parseDecimal(b []byte) (float64, Reason) {
 	v, err := parseNumber(b)
 	if err != nil {
@@ -27,7 +28,7 @@ func checkFinite(v float64) Reason {
 }
 
 // parseNumber parses a number as Prometheus does: in Go's syntax, but without hexadecimal digits and underscores. A
-// number that is too large is an infinity.
+// number that is too large becomes an infinity.
 func parseNumber(b []byte) (float64, error) {
 	if v, ok := text.ParseDecimal(b); ok {
 		return v, nil
@@ -44,7 +45,7 @@ func parseNumber(b []byte) (float64, error) {
 	return v, err
 }
 
-// Cut is bytes.Cut for a separator of one byte, which is faster.
+// Cut is like bytes.Cut for a separator of one byte, but faster.
 func Cut(b []byte, sep byte) (before, after []byte, found bool) {
 	if i := bytes.IndexByte(b, sep); i >= 0 {
 		return b[:i], b[i+1:], true

@@ -29,7 +29,7 @@ var metricTypes = map[string]MetricType{
 	"summary": SummaryMetric,
 }
 
-// A Part is the part of a metric that a sample belongs to.
+// A Part is the part of a metric to which a sample belongs.
 type Part uint8
 
 // The parts. Counters and gauges have only a Whole.
@@ -41,20 +41,20 @@ const (
 	Count
 )
 
-// A Sample is a line of a body that has a number. The next Sample overwrites its slices.
+// A Sample is a line of a body with a number. The next Sample overwrites its slices.
 type Sample struct {
-	Name   []byte // name on the TYPE line, or on the line itself if there is none
+	Name   []byte // name on the TYPE line, or on the sample's line if there is no TYPE line
 	Type   MetricType
 	Part   Part
 	Series []byte  // Name with the labels except le and quantile; nil if Reason is not Accepted
 	Bound  float64 // le
 	Value  float64 // may be NaN or infinite
-	Reason Reason  // TooLong for a name or labels beyond the limits
+	Reason Reason  // TooLong if the name or the labels exceed the limits
 
 	labels []tag
 }
 
-// Label returns the value of a label, or nil.
+// Label returns the value of the label with the given name, or nil if there is no such label.
 func (s *Sample) Label(name string) []byte {
 	for _, l := range s.labels {
 		if string(l.key) == name {
@@ -64,7 +64,7 @@ func (s *Sample) Label(name string) []byte {
 	return nil
 }
 
-// maxBodyLine is the length of the longest line that is read whole, and the size of the buffer for it.
+// maxBodyLine is the maximum length of a line that is read completely, and the size of the buffer for a line.
 const maxBodyLine = 32 << 10
 
 // A PrometheusReader reads a body in Prometheus' text format 0.0.4 sample by sample, like bufio.Scanner. Create one
@@ -74,8 +74,8 @@ type PrometheusReader struct {
 
 	lines   *bufio.Reader
 	line    int
-	long    bool   // only the beginning of the line is known
-	family  []byte // of the last TYPE line
+	long    bool   // only the beginning of the current line is known
+	family  []byte // name on the last TYPE line
 	kind    MetricType
 	builder seriesBuilder
 	err     error
@@ -88,17 +88,17 @@ func NewPrometheusReader(body io.Reader) *PrometheusReader {
 	return t
 }
 
-// Reset restarts with another body, and keeps the memory.
+// Reset restarts the reader with another body, and keeps its memory.
 func (t *PrometheusReader) Reset(body io.Reader) {
 	t.lines.Reset(body)
 	*t = PrometheusReader{lines: t.lines, family: t.family[:0], builder: seriesBuilder{out: t.builder.out}}
 }
 
-// Err returns the error that ended Next before the body's end: an error in reading the body or, with the line number,
-// in its syntax.
+// Err returns the error at which Next stopped, or nil at the end of the body. It is an error from reading the body, or
+// a syntax error with the line number.
 func (t *PrometheusReader) Err() error { return t.err }
 
-// Next reads the next sample into t.Sample. It returns false at the end, and at the first invalid line.
+// Next reads the next sample into t.Sample. It returns false at the end of the body and at the first error.
 func (t *PrometheusReader) Next() bool {
 	for t.err == nil {
 		line, ok := t.nextLine()
@@ -150,7 +150,7 @@ func (t *PrometheusReader) fail(err error) {
 	}
 }
 
-// comment parses the text after "#": a TYPE line, or anything else, which it ignores.
+// comment parses the text after "#". It ignores everything except a TYPE line.
 func (t *PrometheusReader) comment(line []byte) error {
 	keyword, rest := word(line)
 	if string(keyword) != "TYPE" || t.long {
@@ -166,12 +166,12 @@ func (t *PrometheusReader) comment(line []byte) error {
 	if t.kind, known = metricTypes[string(kind)]; !known {
 		return fmt.Errorf("%q is not a type of the text format 0.0.4", short(kind))
 	}
-	t.family = append(t.family[:0], name...) // the line is overwritten
+	t.family = append(t.family[:0], name...) // copied, because the line will be overwritten
 
 	return nil
 }
 
-// sample parses NAME{LABELS} VALUE [TIMESTAMP], or only the name of a line that is too long.
+// sample parses NAME{LABELS} VALUE [TIMESTAMP]. Of a line that is too long, it parses only the name.
 func (t *PrometheusReader) sample(line []byte) error {
 	n := nameLength(line, ':')
 	if n == 0 {
@@ -235,7 +235,7 @@ func (t *PrometheusReader) identify(name []byte) {
 	}
 }
 
-// labels parses the labels after "{", up to "}", and returns the rest of the line.
+// labels parses the labels between "{" and "}", and returns the rest of the line. It is called with the text after "{".
 func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 	for {
 		rest = skipSpace(rest)
@@ -267,7 +267,7 @@ func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 	}
 }
 
-// label adds a label to the series, or sets the bucket's bound. A label with an empty value is treated as absent.
+// label adds a label to the series, or sets the bound of a bucket. A label with an empty value is treated as absent.
 func (t *PrometheusReader) label(name, value []byte) error {
 	s := &t.Sample
 	switch {
@@ -287,7 +287,8 @@ func (t *PrometheusReader) label(name, value []byte) error {
 	return nil
 }
 
-// labelValue parses a value from its opening quotation mark, and returns the rest of the line.
+// labelValue parses the value of a label from its opening quotation mark, and returns the value and the rest of the
+// line.
 func labelValue(rest []byte) (value, after []byte, err error) {
 	if len(rest) == 0 || rest[0] != '"' {
 		return nil, nil, errors.New("the value of a label is not between quotation marks")
@@ -316,10 +317,10 @@ func labelValue(rest []byte) (value, after []byte, err error) {
 	return nil, nil, errors.New("the value of a label has no end")
 }
 
-// unescaped replaces the three escapes.
+// unescaped replaces the three escape sequences.
 var unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
-// numbers parses the value, and the optional time, which is not used.
+// numbers parses the value of a sample, and the optional time, which is not used.
 func (t *PrometheusReader) numbers(rest []byte) error {
 	value, rest := word(rest)
 	v, err := parseNumber(value)
@@ -344,7 +345,7 @@ func (t *PrometheusReader) numbers(rest []byte) error {
 	return nil
 }
 
-// word returns the first word and the rest, without the white space between.
+// word returns the first word of b and the rest, without the white space between them.
 func word(b []byte) (first, rest []byte) {
 	b = skipSpace(b)
 	end := 0
@@ -362,8 +363,8 @@ func skipSpace(b []byte) []byte {
 	return b
 }
 
-// nameLength returns the length of the name at the beginning of b: letters, "_", another and, except in first place,
-// digits.
+// nameLength returns the length of the name at the beginning of b. A name consists of letters, "_", the character
+// another and, except at its beginning, digits.
 func nameLength(b []byte, another byte) int {
 	for i, c := range b {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
@@ -374,5 +375,5 @@ func nameLength(b []byte, another byte) int {
 	return len(b)
 }
 
-// short truncates text for an error.
+// short truncates text for an error message.
 func short(b []byte) []byte { return b[:min(len(b), 40)] }

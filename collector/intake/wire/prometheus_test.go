@@ -20,7 +20,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// samples reads a body into lines of text.
+// samples reads a body, and describes each sample in a line of text.
 func samples(body string) (lines []string, err error) {
 	t := NewPrometheusReader(strings.NewReader(body))
 	for t.Next() {
@@ -38,29 +38,29 @@ func samples(body string) (lines []string, err error) {
 	return lines, t.Err()
 }
 
-// bodies has bodies and their samples.
+// bodies lists valid bodies and their samples.
 var bodies = []struct {
 	name, body string
 	want       []string
 }{
-	{"nothing", "", nil},
+	{"empty body", "", nil},
 	{"comments and empty lines", "# hello\n\n#\n# HELP a b\n \t\r\n", nil},
-	{"no type", "a 1\n", []string{"untyped whole a 1"}},
+	{"no TYPE line", "a 1\n", []string{"untyped whole a 1"}},
 	{"types", "# TYPE a counter\na 1\n# TYPE b gauge\nb{x=\"y\"} 2.5\n# TYPE c untyped\nc 3\n",
 		[]string{"counter whole a 1", `gauge whole b{x="y"} 2.5`, "untyped whole c 3"}},
-	{"the type of another metric", "# TYPE a counter\nb 1\nab 2\na_sum 3\n",
+	{"type of another metric", "# TYPE a counter\nb 1\nab 2\na_sum 3\n",
 		[]string{"untyped whole b 1", "untyped whole ab 2", "untyped whole a_sum 3"}},
-	{"a histogram named like a counter", "# TYPE vllm:iteration_tokens_total histogram\n" +
+	{"histogram with a name like a counter's", "# TYPE vllm:iteration_tokens_total histogram\n" +
 		"vllm:iteration_tokens_total_bucket{engine=\"0\",le=\"1.0\"} 2\nvllm:iteration_tokens_total_bucket{engine=\"0\",le=\"+Inf\"} 3\n" +
 		"vllm:iteration_tokens_total_count{engine=\"0\"} 3\nvllm:iteration_tokens_total_sum{engine=\"0\"} 4.5\n",
 		[]string{`histogram bucket vllm:iteration_tokens_total{engine="0"} 2 le 1`,
 			`histogram bucket vllm:iteration_tokens_total{engine="0"} 3 le +Inf`,
 			`histogram count vllm:iteration_tokens_total{engine="0"} 3`, `histogram sum vllm:iteration_tokens_total{engine="0"} 4.5`}},
-	{"a summary", "# TYPE a summary\na{quantile=\"0.5\"} 1\na_sum 2\na_count 3\na_bucket{le=\"1\"} 4\n",
+	{"summary", "# TYPE a summary\na{quantile=\"0.5\"} 1\na_sum 2\na_count 3\na_bucket{le=\"1\"} 4\n",
 		[]string{"summary quantile a 1", "summary sum a 2", "summary count a 3", `untyped whole a_bucket{le="1"} 4`}},
-	{"spaces, times, a comma at the end", "a \t 1 \t 1795357692000\nb { x = \"1\" , y=\"2\", } -1 -5\n",
+	{"spaces, times and a trailing comma", "a \t 1 \t 1795357692000\nb { x = \"1\" , y=\"2\", } -1 -5\n",
 		[]string{"untyped whole a 1", `untyped whole b{x="1",y="2"} -1`}},
-	{"labels are sorted, empty ones are none", "a{z=\"1\",b=\"\",c=\"2\"} 1\n", []string{`untyped whole a{c="2",z="1"} 1`}},
+	{"unsorted and empty labels", "a{z=\"1\",b=\"\",c=\"2\"} 1\n", []string{`untyped whole a{c="2",z="1"} 1`}},
 	{"escapes", `a{x="q\"b\\n\n}, é"} 1` + "\n", []string{`untyped whole a{x="q\"b\\n\n}, é"} 1`}},
 	{"numbers", "a NaN\na +Inf\na -Inf\na 1e3\na .5\na 1e999\n", []string{"untyped whole a NaN", "untyped whole a +Inf",
 		"untyped whole a -Inf", "untyped whole a 1000", "untyped whole a 0.5", "untyped whole a +Inf"}},
@@ -81,13 +81,13 @@ func TestPrometheusReader_ReadsValidBodies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := samples(tt.body)
 			if err != nil || !slices.Equal(got, tt.want) {
-				t.Errorf("body %q: samples %q, error %v; want %q", tt.body, got, err, tt.want)
+				t.Errorf("body %q: samples %q, error %v; want %q, no error", tt.body, got, err, tt.want)
 			}
 		})
 	}
 }
 
-// badBodies has invalid bodies and their errors.
+// badBodies lists invalid bodies and their errors.
 var badBodies = []struct{ body, want string }{
 	{"a 1", "line 1: the last line has no end"},
 	{"a 1\nb\n", "line 2: the name of a metric is not followed by a space"},
@@ -122,12 +122,12 @@ func TestPrometheusReader_RefusesInvalidBodies(t *testing.T) {
 		if got, err := samples(tt.body); err == nil || err.Error() != tt.want {
 			t.Errorf("body %q: error %v, want %s", tt.body, err, tt.want)
 		} else if strings.HasPrefix(tt.want, "line 1") && len(got) > 0 {
-			t.Errorf("body %q with an error in line 1 has samples %q, want none", tt.body, got)
+			t.Errorf("body %q with an error in line 1: samples %q, want none", tt.body, got)
 		}
 	}
 }
 
-// The body of a vLLM server, made by the real client, is read like that client's parser reads it.
+// The body of a vLLM server, which prometheus_client wrote, is read in the same way as by prometheus_client's parser.
 func TestPrometheusReader_AgreesWithPrometheusClient(t *testing.T) {
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" || exec.Command(python, "-c", "import prometheus_client").Run() != nil {
@@ -159,12 +159,12 @@ for family in text_string_to_metric_families(open(sys.argv[1]).read()):
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); text.Err() != nil || len(got) < 1000 || diff != "" {
-		t.Errorf("%d samples, error %v; want at least 1000, as prometheus_client reads them (-client +here):\n%s", len(got),
+		t.Errorf("got %d samples, error %v; want at least 1000 and the same as from prometheus_client (-client +got):\n%s", len(got),
 			text.Err(), diff)
 	}
 }
 
-// asPython writes a sample like the script above.
+// asPython returns a sample in the form in which the script above prints it.
 func asPython(t *testing.T, s *Sample) string {
 	t.Helper()
 	suffix := [...]string{Whole: "", Bucket: "_bucket", Quantile: "", Sum: "_sum", Count: "_count"}[s.Part]
@@ -183,7 +183,7 @@ func asPython(t *testing.T, s *Sample) string {
 	return strings.ReplaceAll(string(line), ",", ", ")
 }
 
-// pythonFloat writes a number like Python's repr.
+// pythonFloat formats a number like Python's repr.
 func pythonFloat(v float64) string {
 	switch text := strconv.FormatFloat(v, 'g', -1, 64); {
 	case math.IsInf(v, 1):
@@ -204,7 +204,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// A series has perfagent's form, however the server has written its labels.
+// A series has the same form, however the server writes its labels.
 func TestPrometheusReader_NormalizesLabels(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -227,18 +227,18 @@ func TestPrometheusReader_NormalizesLabels(t *testing.T) {
 	} {
 		text := NewPrometheusReader(strings.NewReader(line + "\n"))
 		if !text.Next() || string(text.Sample.Series) != want {
-			t.Errorf("line %s: series %s, error %v; want %s", line, text.Sample.Series, text.Err(), want)
+			t.Errorf("line %s: series = %s, error %v; want %s", line, text.Sample.Series, text.Err(), want)
 		}
 	}
 
 	long := NewPrometheusReader(strings.NewReader(strings.Repeat("a", MaxText+1) + "{b=\"1\"} 1\n"))
 	if !long.Next() || long.Sample.Reason != TooLong || long.Sample.Series != nil {
-		t.Errorf("a name of MaxText+1 bytes gives %+v, want TooLong without a series", long.Sample)
+		t.Errorf("sample with a name of MaxText+1 bytes = %+v, want TooLong without a series", long.Sample)
 	}
 }
 
-// The result does not depend on how the body is split.
-func TestPrometheusReader_SplitDoesNotMatter(t *testing.T) {
+// The result does not depend on how reads split the body.
+func TestPrometheusReader_ReadsBodySplitAnywhere(t *testing.T) {
 	t.Parallel()
 	body, err := os.ReadFile("testdata/vllm.txt")
 	if err != nil {
@@ -250,26 +250,26 @@ func TestPrometheusReader_SplitDoesNotMatter(t *testing.T) {
 			out = append(out, asPython(t, &text.Sample))
 		}
 		if text.Err() != nil {
-			t.Errorf("reading the body: %v, want no error", text.Err())
+			t.Errorf("read the body: %v", text.Err())
 		}
 		return out
 	}
 
 	want := all(bytes.NewReader(body))
 	if len(body) < 4*maxBodyLine || len(want) < 1000 {
-		t.Fatalf("%d samples in %d bytes, want at least 1000 in %d", len(want), len(body), 4*maxBodyLine)
+		t.Fatalf("got %d samples from %d bytes, want at least 1000 from at least %d bytes", len(want), len(body), 4*maxBodyLine)
 	}
 	for name, r := range map[string]io.Reader{
-		"bytes": iotest.OneByteReader(bytes.NewReader(body)), "halves": iotest.HalfReader(bytes.NewReader(body)),
-		"an end with data": iotest.DataErrReader(bytes.NewReader(body)),
+		"single bytes": iotest.OneByteReader(bytes.NewReader(body)), "halves": iotest.HalfReader(bytes.NewReader(body)),
+		"data with EOF": iotest.DataErrReader(bytes.NewReader(body)),
 	} {
 		if diff := cmp.Diff(want, all(r)); diff != "" {
-			t.Errorf("read in %s, the samples differ (-whole +pieces):\n%s", name, diff)
+			t.Errorf("%s: samples differ (-whole +split):\n%s", name, diff)
 		}
 	}
 }
 
-// A line that is longer than the buffer is skipped if it is a comment, else it is too long.
+// A line that is longer than the buffer is skipped if it is a comment, and otherwise reported as too long.
 func TestPrometheusReader_SkipsLongLine(t *testing.T) {
 	t.Parallel()
 	x := strings.Repeat("x", 3*maxBodyLine)
@@ -280,11 +280,11 @@ func TestPrometheusReader_SkipsLongLine(t *testing.T) {
 	}
 	want := []string{"a a " + Accepted.String(), "b  " + TooLong.String(), "d d " + Accepted.String()}
 	if diff := cmp.Diff(want, got); diff != "" || text.Err() != nil {
-		t.Errorf("error %v, samples around long lines (-want +got):\n%s", text.Err(), diff)
+		t.Errorf("error %v, want none; samples of a body with long lines (-want +got):\n%s", text.Err(), diff)
 	}
 }
 
-func TestPrometheusReader_FailsWithNumberOfLine(t *testing.T) {
+func TestPrometheusReader_ReportsLineNumberOfError(t *testing.T) {
 	t.Parallel()
 	text, x := NewPrometheusReader(nil), strings.Repeat("x", maxBodyLine)
 	for body, want := range map[string]string{
@@ -305,6 +305,6 @@ func TestPrometheusReader_FailsWithNumberOfLine(t *testing.T) {
 	for text.Next() {
 	}
 	if !errors.Is(text.Err(), io.ErrUnexpectedEOF) {
-		t.Errorf("a reader that fails gives %v, want %v", text.Err(), io.ErrUnexpectedEOF)
+		t.Errorf("Err() after a read error = %v, want %v", text.Err(), io.ErrUnexpectedEOF)
 	}
 }

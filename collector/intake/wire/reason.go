@@ -1,15 +1,15 @@
 package wire
 
-// A Reason is the reason for a rejection; the zero value is acceptance.
+// A Reason is the reason for the rejection of a line. The zero value means that the line was accepted.
 type Reason uint8
 
-// The reasons, with their names in a report's "dropped".
+// The reasons. Each comment begins with the name in the object "dropped" of a report.
 const (
 	Accepted  Reason = iota
 	Malformed        // malformed: does not match any grammar
 	TooLong          // too_long: exceeds a limit
 	NotFinite        // not_finite: NaN, infinite, beyond 1e100, or a negative size
-	Ignored          // ignored: a client's own telemetry, a service check
+	Ignored          // ignored: telemetry of a client about itself, or a service check
 )
 
 // String returns the name of the reason in a report.

@@ -8,13 +8,13 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A member is a member of a record that has a known key and is not null.
+// A member is a member of a record with a known key and a value other than null.
 type member struct {
 	name  []byte
 	value jsonValue
 }
 
-// recordKeys maps the known keys to the kind of record that they determine, or to Nothing. A record has exactly one key
+// recordKeys maps each known key to the kind of record that it determines, or to Nothing. A record has exactly one key
 // that determines its kind. Unknown keys are ignored.
 var recordKeys = map[string]Kind{
 	"op": Timing, "counter": Counter, "gauge": Gauge, "observe": Value, "attribute": Attribute, "transfer": Transfer,
@@ -59,8 +59,8 @@ func (e *Event) parseRecord(line []byte) {
 	e.readCommonFields(e.text(head))
 }
 
-// readMembers reads the object and its kind, and returns its head. A null counts as missing. It reports false if the
-// line is not a record.
+// readMembers reads the members of the object, sets the kind of e, and returns head, the value of the key that
+// determines the kind. A member that is null is treated as missing. It reports false if the line is not a record.
 func (e *Event) readMembers(line []byte) (head jsonValue, ok bool) {
 	s := scanner{data: line, at: 1}
 	for n := 0; ; n++ {
@@ -87,7 +87,7 @@ func (e *Event) readMembers(line []byte) (head jsonValue, ok bool) {
 	return head, e.Kind != Nothing && s.space() == 0 && s.at == len(line)
 }
 
-// get returns a member's value, which has the kind 0 if there is no such member.
+// get returns the value of the member with the given name. The value has the kind 0 if there is no such member.
 func (e *Event) get(name string) (v jsonValue) {
 	for i := range e.members {
 		if string(e.members[i].name) == name {
@@ -97,7 +97,8 @@ func (e *Event) get(name string) (v jsonValue) {
 	return v
 }
 
-// readCommonFields reads the fields that most records have: the series' name and tags, the time, the rank.
+// readCommonFields reads the fields that most records have: the tags, the time and the rank. It sets the series from
+// name and the tags.
 func (e *Event) readCommonFields(name []byte) {
 	e.demand(len(name) > 0)
 	e.tags()
@@ -121,7 +122,7 @@ func (e *Event) demand(condition bool) {
 	}
 }
 
-// text returns the text of an optional value, or nil without it. It refuses a text beyond the limit.
+// text returns the text of an optional value, or nil if there is no value. It rejects a text beyond the limit.
 func (e *Event) text(v jsonValue) []byte {
 	switch v.kind {
 	case 0:
@@ -137,7 +138,7 @@ func (e *Event) text(v jsonValue) []byte {
 	return nil
 }
 
-// number returns a required number.
+// number returns the number v, which is required.
 func (e *Event) number(v jsonValue) float64 {
 	switch v.kind {
 	case '0':
@@ -152,7 +153,7 @@ func (e *Event) number(v jsonValue) float64 {
 	return 0
 }
 
-// size returns a number that must not be negative, or absent without it.
+// size returns the number v, which must not be negative, or absent if there is no value.
 func (e *Event) size(v jsonValue, absent float64) float64 {
 	if v.kind == 0 {
 		return absent
@@ -164,14 +165,14 @@ func (e *Event) size(v jsonValue, absent float64) float64 {
 	return n
 }
 
-// object returns a required object.
+// object returns the object with the given name, which is required.
 func (e *Event) object(name string) []byte {
 	v := e.get(name)
 	e.demand(v.kind == '{')
 	return v.raw
 }
 
-// tags reads the tags, an object of texts. A number, true and false count as their text.
+// tags reads the tags, an object of texts. A number, true or false is treated as a text.
 func (e *Event) tags() {
 	v := e.get("tags")
 	if v.kind != '{' {
@@ -200,7 +201,7 @@ func (e *Event) tags() {
 	}
 }
 
-// operation reads a time of an operation, or a failure.
+// operation reads the time of an operation, or its failure.
 func (e *Event) operation() {
 	e.Key = e.text(e.get("key"))
 	ok := e.get("ok")
@@ -214,7 +215,7 @@ func (e *Event) operation() {
 	e.Values = append(e.Values, e.duration())
 }
 
-// duration returns the time in milliseconds, from exactly one of the four units.
+// duration returns the time of an operation in milliseconds. The record must have it in exactly one of the four units.
 func (e *Event) duration() (ms float64) {
 	found := 0
 	for _, unit := range [...]struct {
@@ -244,10 +245,10 @@ func (e *Event) attribute() {
 	}
 }
 
-// failures has the names of the parts of a transfer that can fail.
+// failures lists the parts of a transfer that can fail.
 var failures = []string{"transfer", "notification", "kv_expired"}
 
-// transfer reads a transfer, or the failure of one.
+// transfer reads a transfer, or the failure of a transfer.
 func (e *Event) transfer() {
 	if failed := e.get("failed"); failed.kind != 0 {
 		e.Kind, e.Text = TransferFailure, e.text(failed)

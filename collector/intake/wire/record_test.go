@@ -13,7 +13,7 @@ func TestEvent_ParsesRecords(t *testing.T) {
 		{line: `{"op":"a","us":1500}`, statsd: "time a [1.5]"},
 		{line: `{"op":"a","ns":10279321}`, statsd: "time a [10.279321]"},
 		{line: `{"op":"a","s":0.5}`, statsd: "time a [500]"},
-		{line: ` {"op":"a","s":0.5}`, statsd: "malformed"}, // begins with a space: a StatsD line
+		{line: ` {"op":"a","s":0.5}`, statsd: "malformed"}, // a line that begins with a space is not a record
 		{line: "{ \"op\" :\t\"a\" , \"ms\" : 1e0 } ", statsd: "time a [1]"},
 		{line: `{"op":"a","ok":false}`, statsd: "time a failed"},
 		{line: `{"op":"a","ok":false,"ms":"x"}`, statsd: "time a failed"},
@@ -46,7 +46,7 @@ func TestEvent_ParsesRecords(t *testing.T) {
 	})
 }
 
-// hostileRecords has hostile JSON and its results.
+// hostileRecords lists hostile JSON lines and their results.
 var hostileRecords = slices.Concat(
 	allAre("malformed",
 		`{`, `{}`, `{"op":"a","ms":1`, `{"op":"a","ms":1}}`, `{"op":"a","ms":1}x`, `{"op":"a","ms":1,}`,
@@ -89,7 +89,7 @@ var hostileRecords = slices.Concat(
 
 func TestEvent_SurvivesHostileRecords(t *testing.T) { checkLines(t, hostileRecords) }
 
-// The two records with whole sets of numbers may be as long as a datagram.
+// The two kinds of records with lists of numbers may be as long as a datagram.
 func TestEvent_AcceptsLongListsInRecords(t *testing.T) {
 	list := "0" + strings.Repeat(",0", 30000)
 	for _, line := range []string{
@@ -98,7 +98,7 @@ func TestEvent_AcceptsLongListsInRecords(t *testing.T) {
 	} {
 		var e Event
 		if r := e.Parse([]byte(line), StatsD); r != Accepted {
-			t.Errorf("record %.40s... of %d bytes: %v, want %v", line, len(line), r, Accepted)
+			t.Errorf("Parse of record %.40s... of %d bytes = %v, want %v", line, len(line), r, Accepted)
 		}
 	}
 }

@@ -5,20 +5,20 @@ import (
 	"encoding/json"
 )
 
-// maxDepth is the largest nesting depth of arrays and objects.
+// maxDepth limits the nesting depth of arrays and objects, which must be smaller.
 const maxDepth = 32
 
 // A jsonValue is a value in a JSON text. Its kind is '"', '0' (a number), 't' (true or false), 'n' (null), '{', '[',
-// 'N' (NaN or an infinity, which Python writes although JSON does not have them), or 0 for none.
+// 'N' (NaN or an infinity, which Python writes although they are not valid JSON), or 0 if there is no value.
 type jsonValue struct {
 	kind byte
 	raw  []byte // for a string, without the quotation marks
 }
 
-// A scanner parses the members of a JSON object. It only looks for the end of nested objects and arrays: what is in
-// them is either ignored or parsed by encoding/json.
+// A scanner parses the members of a JSON object. Of nested objects and arrays it only finds the end, because their
+// content is either ignored or parsed by encoding/json.
 //
-// jsontext, which is also in the binary, does not accept NaN, and takes twice as long for a record
+// The package jsontext, which is also linked into the binary, does not accept NaN and takes twice as long for a record
 // (docs/dev/dependencies.md).
 type scanner struct {
 	data []byte
@@ -37,7 +37,7 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// take skips white space and the byte c. It reports whether c was there.
+// take skips white space and then the byte c. It reports whether it found c.
 func (s *scanner) take(c byte) bool {
 	if s.space() != c {
 		return false
@@ -46,8 +46,8 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// member reads the next member of an object, after "{" and n members. It returns more = false at the object's end, and
-// ok = false if the text is not JSON.
+// member reads the next member of an object, after "{" and n members. It returns more = false at the end of the object,
+// and ok = false if the text is not valid JSON.
 func (s *scanner) member(n int) (name []byte, v jsonValue, more, ok bool) {
 	if s.take('}') {
 		return nil, v, false, true
@@ -93,9 +93,9 @@ func (s *scanner) value() (v jsonValue, ok bool) {
 	return v, ok
 }
 
-// nested skips an object or an array. It checks only strings and brackets.
+// nested skips an object or an array. It checks only strings and brackets, and reports whether they are valid.
 func (s *scanner) nested() bool {
-	var open [maxDepth]byte // the opening brackets, from depth 1 on
+	var open [maxDepth]byte // the opening brackets, by depth, which begins at 1
 	for depth := 0; s.at < len(s.data); {
 		switch c := s.data[s.at]; c {
 		case '"':
@@ -109,7 +109,7 @@ func (s *scanner) nested() bool {
 			}
 			open[depth] = c
 		case '}', ']':
-			if open[depth] != c-2 { // in ASCII a bracket is closed by the next but one
+			if open[depth] != c-2 { // in ASCII, a closing bracket is its opening bracket plus 2
 				return false
 			}
 			if depth--; depth == 0 {
@@ -122,7 +122,7 @@ func (s *scanner) nested() bool {
 	return false
 }
 
-// word skips a word. It reports whether it was there.
+// word skips the word w. It reports whether it found the word.
 func (s *scanner) word(w string) bool {
 	if len(s.data)-s.at < len(w) || string(s.data[s.at:s.at+len(w)]) != w {
 		return false
@@ -131,7 +131,8 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// number reads a number by the grammar of JSON, which allows no plus, no leading zero and no bare point.
+// number reads a number according to the grammar of JSON, which allows no plus sign, no leading zero, and no decimal
+// point without digits around it.
 func (s *scanner) number() (kind byte, ok bool) {
 	s.word("-")
 	if s.word("Infinity") {
@@ -151,12 +152,12 @@ func (s *scanner) number() (kind byte, ok bool) {
 	return '0', err == nil
 }
 
-// isNumeric reports whether a number can contain the byte.
+// isNumeric reports whether a number may contain the byte c.
 func isNumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
 }
 
-// text reads a string at its opening quotation mark and returns the text between the quotation marks.
+// text reads a string from its opening quotation mark, and returns the text between the quotation marks.
 func (s *scanner) text() ([]byte, bool) {
 	s.at++
 	start, escaped := s.at, false
@@ -195,6 +196,6 @@ func (v jsonValue) decoded() []byte {
 	}
 	var text string
 	quoted := append(append([]byte{'"'}, v.raw...), '"')
-	_ = json.Unmarshal(quoted, &text) // the grammar was checked
+	_ = json.Unmarshal(quoted, &text) // the grammar has been checked
 	return []byte(text)
 }

@@ -10,7 +10,7 @@ import (
 // A tag is a key with a value, which may be empty.
 type tag struct{ key, value []byte }
 
-// A seriesBuilder builds the name of a series from a name and tags, in reused memory.
+// A seriesBuilder builds the name of a series from a name and tags. It reuses its memory.
 type seriesBuilder struct {
 	out  []byte
 	tags [MaxTags]tag
@@ -34,7 +34,7 @@ func (b *seriesBuilder) add(key, value []byte) Reason {
 }
 
 // series returns NAME, or NAME{k="v",…} with the tags sorted by key and then by value. Invalid characters in names and
-// keys become "_", values are escaped as in Prometheus' text. The name must not be empty.
+// keys are replaced by "_", and values are escaped as in Prometheus' text format. The name must not be empty.
 func (b *seriesBuilder) series(name []byte) ([]byte, Reason) {
 	if len(name) > MaxText {
 		return nil, TooLong
@@ -58,7 +58,7 @@ func (b *seriesBuilder) series(name []byte) ([]byte, Reason) {
 	return b.out, Accepted
 }
 
-// compareTags orders by key and then by value.
+// compareTags orders tags by key and then by value.
 func compareTags(x, y tag) int {
 	return cmp.Or(bytes.Compare(x.key, y.key), bytes.Compare(x.value, y.value))
 }
@@ -66,7 +66,7 @@ func compareTags(x, y tag) int {
 // inName reports whether a character is valid in a name: A-Z, a-z, 0-9 and _ - . / :
 func inName(c byte) bool { return c >= '-' && c <= ':' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
-// AppendName appends the name of a series, with "_" for each invalid character.
+// AppendName appends the name of a series to out, with "_" in place of each invalid character.
 func AppendName(out, name []byte) []byte {
 	for len(name) > 0 {
 		clean := 0
@@ -82,7 +82,7 @@ func AppendName(out, name []byte) []byte {
 	return out
 }
 
-// appendEscaped appends a value, escaped for quotation marks in Prometheus' text.
+// appendEscaped appends a value to out, escaped as between the quotation marks of Prometheus' text format.
 func appendEscaped(out, value []byte) []byte {
 	for _, c := range value {
 		switch c {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// telemetry is the prefix of a Datadog client's own metrics.
+// telemetry is the prefix of the metrics that a Datadog client reports about itself.
 var telemetry = []byte("datadog.dogstatsd.client.")
 
 // parseStatsD parses NAME:VALUE[:VALUE…]|TYPE[|EXTENSION…], an event or a service check.
@@ -42,7 +42,7 @@ func (e *Event) readStatsDValue(kind, value []byte, d Dialect) {
 		e.Kind = Value
 	case "g":
 		e.Kind = Gauge
-	case "s": // a member may contain a colon
+	case "s": // a member may contain colons
 		e.Kind, e.Text = Set, value
 		e.demand(len(value) > 0)
 		if len(value) > MaxText {
@@ -60,11 +60,11 @@ func (e *Event) readStatsDValue(kind, value []byte, d Dialect) {
 		e.refuse(NotFinite)
 	case e.Kind == Gauge && d == StatsD && signs > 0:
 		e.Kind = GaugeDelta
-		e.demand(signs == len(e.Values)) // all of them have one, or none
+		e.demand(signs == len(e.Values)) // either all values have a sign or none has
 	}
 }
 
-// values parses VALUE[:VALUE…]. It returns the number of values with a sign.
+// values parses VALUE[:VALUE…], and returns the number of values with a sign.
 func (e *Event) values(list []byte) (signs int) {
 	for more := true; more; {
 		var part []byte
@@ -82,8 +82,8 @@ func (e *Event) values(list []byte) (signs int) {
 	return signs
 }
 
-// extensions parses @RATE, #TAG,K:V,… and other extensions, which only DogStatsD has, in any order. It returns the
-// dialect of the line.
+// extensions parses, in any order, @RATE, and the extensions that only DogStatsD has: #TAG,K:V,… and others. It returns
+// the dialect of the line.
 func (e *Event) extensions(list []byte, d Dialect) Dialect {
 	for more := true; more; {
 		var part []byte
@@ -102,8 +102,8 @@ func (e *Event) extensions(list []byte, d Dialect) Dialect {
 	return d
 }
 
-// isDogStatsD reports whether part is an extension of DogStatsD that is not used: T with a time in seconds, or c:, e:
-// or a newer one in the same form, such as card:.
+// isDogStatsD reports whether part is an extension of DogStatsD that is ignored: T with a time in seconds, c:, e:, or a
+// newer extension of the same form, such as card:.
 func isDogStatsD(part []byte) bool {
 	if at, isTime := bytes.CutPrefix(part, []byte("T")); isTime {
 		return len(at) > 0 && digits(at) == len(at)
@@ -132,8 +132,8 @@ func (e *Event) tagList(list []byte) {
 	}
 }
 
-// parseMark parses an event after "_e{": the lengths of title and text, title, text, and fields; only the time is used.
-// It reports whether the event is valid.
+// parseMark parses an event after "_e{": the lengths of the title and the text, the title, the text, and fields. It
+// uses only the title and the time, and reports whether the event is valid.
 func (e *Event) parseMark(rest []byte) bool {
 	lengths, rest, found := bytes.Cut(rest, []byte("}:"))
 	first, second, both := Cut(lengths, ',')
@@ -159,5 +159,5 @@ func (e *Event) parseMark(rest []byte) bool {
 	return len(after) == 0 || after[0] == '|'
 }
 
-// isMoment reports whether Unix seconds are in the years 1970 to 2199, as package opstats requires.
+// isMoment reports whether a time in Unix seconds is in the years 1970 to 2199, as package opstats requires.
 func isMoment(seconds float64) bool { return seconds >= 0 && seconds < 7258118400 }

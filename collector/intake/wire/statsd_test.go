@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// describe writes an Event in one line, for tables.
+// describe returns a description of an Event in one line, for the tables of tests.
 func describe(e *Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", [...]string{"nothing", "time", "counter", "gauge", "change", "value", "set", "attribute",
@@ -55,10 +55,10 @@ func describe(e *Event) string {
 	return b.String()
 }
 
-// A lineTest is a line with its result in each dialect.
+// A lineTest is a line with its result in each dialect. An empty dogstatsd means the same result as in StatsD.
 type lineTest struct{ line, statsd, dogstatsd string }
 
-// allAre returns lines with the same result in both dialects.
+// allAre returns a lineTest for each line, with the same result in both dialects.
 func allAre(result string, lines ...string) (tests []lineTest) {
 	for _, line := range lines {
 		tests = append(tests, lineTest{line: line, statsd: result})
@@ -66,7 +66,7 @@ func allAre(result string, lines ...string) (tests []lineTest) {
 	return tests
 }
 
-// got returns the result of a line in the form of a table.
+// got returns the result of a line in the form of the tables.
 func got(line string, d Dialect) string {
 	var e Event
 	if r := e.Parse([]byte(line), d); r != Accepted {
@@ -82,10 +82,10 @@ func checkLines(t *testing.T, tests []lineTest) {
 			tt.dogstatsd = tt.statsd
 		}
 		if got := got(tt.line, StatsD); got != tt.statsd {
-			t.Errorf("as StatsD, %q is %s, want %s", tt.line, got, tt.statsd)
+			t.Errorf("%q parsed as StatsD = %s, want %s", tt.line, got, tt.statsd)
 		}
 		if got := got(tt.line, DogStatsD); got != tt.dogstatsd {
-			t.Errorf("as DogStatsD, %q is %s, want %s", tt.line, got, tt.dogstatsd)
+			t.Errorf("%q parsed as DogStatsD = %s, want %s", tt.line, got, tt.dogstatsd)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestEvent_ParsesMarks(t *testing.T) {
 	})
 }
 
-// hostile has the documented hostile lines and their results.
+// hostile lists hostile lines and their results.
 var hostile = slices.Concat(
 	allAre("malformed",
 		"\x00\x01\x02\xff\xfe", "a:1|c\xff", "a\xc3:1|c", " ", "a", "a:", "a:1", "a:1|", "a:|c", "a:1:|c", "a:x|c",
@@ -195,16 +195,15 @@ var hostile = slices.Concat(
 
 func TestEvent_SurvivesHostileLines(t *testing.T) { checkLines(t, hostile) }
 
-func TestEvent_AcceptsLineOfMaxLine(t *testing.T) {
+func TestEvent_AcceptsLineOfMaximumLength(t *testing.T) {
 	line := "a:1" + strings.Repeat(":1", (MaxLine-5)/2) + "|c"
 	var e Event
 	if r := e.Parse([]byte(line), StatsD); r != Accepted || len(e.Values) != (MaxLine-3)/2 {
-		t.Errorf("a line of %d bytes is %v with %d values, want %v with %d", len(line), r, len(e.Values), Accepted,
+		t.Errorf("Parse of a line of %d bytes = %v with %d values, want %v with %d", len(line), r, len(e.Values), Accepted,
 			(MaxLine-3)/2)
 	}
 }
 
-// A reused Event keeps nothing of the last line.
 func TestEvent_KeepsNothingOfPreviousLine(t *testing.T) {
 	var used Event
 	lines := []string{
@@ -218,7 +217,7 @@ func TestEvent_KeepsNothingOfPreviousLine(t *testing.T) {
 		for _, line := range lines {
 			reason := used.Parse([]byte(line), StatsD)
 			if want := got(line, StatsD); reason == Accepted && describe(&used) != want || reason != Accepted && want != reason.String() {
-				t.Errorf("a reused Event parses %q as %v %s, want %s", line, reason, describe(&used), want)
+				t.Errorf("%q parsed into a reused Event = %v %s, want %s", line, reason, describe(&used), want)
 			}
 		}
 	}
