@@ -47,7 +47,7 @@ func sources(t *testing.T) []sourceFile {
 		if err != nil {
 			return err
 		}
-		if pkg := filepath.ToSlash(filepath.Dir(name)); pkg != "scripts" { // each is a program in one file
+		if pkg := filepath.ToSlash(filepath.Dir(name)); pkg != "scripts" { // each file there is a separate program
 			files = append(files, sourceFile{pkg, name, file})
 		}
 
@@ -66,7 +66,7 @@ func hasModule(dir string) bool {
 	return err == nil
 }
 
-// imports returns the imports of each package from this module.
+// imports returns the packages of this module that each package imports.
 func imports(files []sourceFile) map[string][]string {
 	all := make(map[string][]string)
 	for _, f := range files {
@@ -101,7 +101,7 @@ func rules(t *testing.T) []rule {
 	_, table, found := strings.Cut(string(data), "<!-- imports:begin -->\n")
 	table, _, foundEnd := strings.Cut(table, "<!-- imports:end -->")
 	if !found || !foundEnd {
-		t.Fatal("docs/dev/architecture.md has no table of imports")
+		t.Fatal("docs/dev/architecture.md lacks the table of imports")
 	}
 
 	var list []rule
@@ -127,19 +127,19 @@ func codes(cell string) []string {
 	return words
 }
 
-// Only package plotter has templates, so that parsing them never delays the start of the program.
+// Only package plotter uses templates, so that parsing them never delays the start of the program.
 func TestImports_OnlyPlotterHasTemplates(t *testing.T) {
 	for _, f := range sources(t) {
 		for _, spec := range f.ast.Imports {
 			if name := strings.Trim(spec.Path.Value, `"`); name == "text/template" || name == "html/template" && filepath.Dir(f.path) != "plotter" {
-				t.Errorf("%s imports %s, want only html/template, and only in plotter", f.path, name)
+				t.Errorf("%s imports %s, want html/template only, and only in plotter", f.path, name)
 			}
 		}
 	}
 }
 
-// violations compares imports with rules: a package imports exactly what its row names, and only packages below it in
-// the table.
+// violations returns the differences between imports and rules. A package must import exactly the packages in its row,
+// and only packages below it in the table.
 func violations(rules []rule, imports map[string][]string) []string {
 	var wrong []string
 	place := make(map[string]int)
@@ -175,8 +175,8 @@ func violations(rules []rule, imports map[string][]string) []string {
 	return wrong
 }
 
-// Packages only import packages below them in the table of docs/dev/architecture.md.
-func TestImports_FollowTheTableOfArchitectureDoc(t *testing.T) {
+// Packages import only packages below them in the table of docs/dev/architecture.md.
+func TestImports_MatchArchitectureTable(t *testing.T) {
 	files := sources(t)
 	all, table := imports(files), rules(t)
 
@@ -184,16 +184,16 @@ func TestImports_FollowTheTableOfArchitectureDoc(t *testing.T) {
 		t.Error(wrong)
 	}
 
-	// The check must notice a violation.
+	// The check must detect a violation.
 	const pkg, upward = "collector/series", "mlflow"
 	all[pkg] = append(all[pkg], upward)
 	want := fmt.Sprintf("%s imports %s, which its row does not name", pkg, upward)
 	if got := violations(table, all); !slices.Equal(got, []string{want}) {
-		t.Errorf("violations if %s imported %s: %q, want [%q]", pkg, upward, got, want)
+		t.Errorf("violations with an import of %s in %s: %q, want [%q]", upward, pkg, got, want)
 	}
 }
 
-// No exported name outside internal/ has a type of a package under internal/.
+// No exported name outside internal/ has a type from a package under internal/.
 func TestExportedNames_HaveNoInternalType(t *testing.T) {
 	checked := 0
 	for _, f := range sources(t) {
@@ -207,9 +207,9 @@ func TestExportedNames_HaveNoInternalType(t *testing.T) {
 				ast.Inspect(part, func(n ast.Node) bool {
 					if s, ok := n.(*ast.SelectorExpr); ok {
 						x, ok := s.X.(*ast.Ident)
-						isError := strings.HasPrefix(s.Sel.Name, "Err") // its type is error
+						isError := strings.HasPrefix(s.Sel.Name, "Err") // a variable of type error
 						if ok && hidden[x.Name] != "" && !isError {
-							t.Errorf("%s: an exported name has %s.%s of %s", f.path, x.Name, s.Sel.Name, hidden[x.Name])
+							t.Errorf("%s: an exported name has the type %s.%s from %s", f.path, x.Name, s.Sel.Name, hidden[x.Name])
 						}
 					}
 					return true
@@ -218,7 +218,7 @@ func TestExportedNames_HaveNoInternalType(t *testing.T) {
 		}
 	}
 	if checked < 100 {
-		t.Errorf("%d exported names were checked, want at least 100", checked)
+		t.Errorf("checked %d exported names, want at least 100", checked)
 	}
 }
 
@@ -239,8 +239,8 @@ func internalNames(f *ast.File) map[string]string {
 	return hidden
 }
 
-// exportedParts returns the parts of a declaration that other packages see: signatures of functions and methods, types
-// and values of names, and exported fields of structs.
+// exportedParts returns the parts of a declaration that are visible to other packages: signatures of functions and
+// methods, types and values of names, and exported fields of structs.
 func exportedParts(d ast.Decl) []ast.Node {
 	var parts []ast.Node
 	switch d := d.(type) {
@@ -283,7 +283,7 @@ func exportedReceiver(recv *ast.FieldList) bool {
 	return exported
 }
 
-// exportedType returns a type; of a struct only the exported fields.
+// exportedType returns the visible parts of a type: for a struct, the exported fields, and otherwise the whole type.
 func exportedType(t ast.Expr) []ast.Node {
 	s, ok := t.(*ast.StructType)
 	if !ok {
@@ -300,8 +300,8 @@ func exportedType(t ast.Expr) []ast.Node {
 	return parts
 }
 
-// The document names functions in the files that declare them.
-func TestWayOfOneNumber(t *testing.T) {
+// Where docs/dev/architecture.md mentions a function with a file, that file declares the function.
+func TestArchitectureDoc_NamesFiles(t *testing.T) {
 	doc, err := os.ReadFile("docs/dev/architecture.md")
 	if err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func TestWayOfOneNumber(t *testing.T) {
 
 	stations := regexp.MustCompile("`(\\w+)`\\s+in\\s+\\[`([^`]+)`\\]").FindAllStringSubmatch(string(doc), -1)
 	if len(stations) < 12 {
-		t.Errorf("%d functions with their files, want at least 12", len(stations))
+		t.Errorf("document mentions %d functions with their files, want at least 12", len(stations))
 	}
 	for _, s := range stations {
 		source, err := os.ReadFile(s[2])
@@ -322,8 +322,8 @@ func TestWayOfOneNumber(t *testing.T) {
 	}
 }
 
-// The picture of docs/dev/architecture.md shows which package of the program imports which, without internal/ and without
-// arrows that a longer way implies.
+// The picture in docs/dev/architecture.md shows the imports between packages of the program. It omits packages in
+// internal/ and arrows that longer paths imply.
 func TestPackages_PictureShowsImports(t *testing.T) {
 	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
 	data, err := os.ReadFile("docs/dev/architecture.md")
@@ -333,7 +333,7 @@ func TestPackages_PictureShowsImports(t *testing.T) {
 	before, rest, found := strings.Cut(string(data), begin)
 	got, after, foundEnd := strings.Cut(rest, end)
 	if !found || !foundEnd {
-		t.Fatal("docs/dev/architecture.md has no picture of packages")
+		t.Fatal("docs/dev/architecture.md lacks the picture of packages")
 	}
 
 	want := mermaid(imports(sources(t)))
@@ -342,7 +342,7 @@ func TestPackages_PictureShowsImports(t *testing.T) {
 			t.Error(err)
 		}
 	} else if got != want {
-		t.Errorf("the picture is not current (go test . -run Packages -update):\n%s\nwant:\n%s", got, want)
+		t.Errorf("picture is not current (go test . -run Packages -update):\n%s\nwant:\n%s", got, want)
 	}
 }
 

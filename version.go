@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// version is the contents of the file VERSION, embedded so that every build has it: make, go build, go install, and
-// programs that use a package of this module.
+// version is the contents of the file VERSION. It is embedded, so every build has it: by make, go build or go install,
+// and in programs that use a package of this module.
 //
 //go:embed VERSION
 var version string

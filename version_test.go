@@ -8,9 +8,9 @@ import (
 	"github.com/perfagent/perfagent"
 )
 
-// The names of the packages and of the wheel need a version in the normal form of PEP 440, without epoch and local
-// part.
-func TestVersion_IsContentsOfItsFile(t *testing.T) {
+// The version has the normal form of PEP 440, without an epoch or a local part, because the names of the packages and
+// of the wheel need this form.
+func TestVersion_MatchesVersionFile(t *testing.T) {
 	data, err := os.ReadFile("VERSION")
 	if err != nil {
 		t.Fatal(err)
@@ -19,6 +19,6 @@ func TestVersion_IsContentsOfItsFile(t *testing.T) {
 		t.Errorf("VERSION is %q, want one line like 1.0.0 or 1.1.0rc1", data)
 	}
 	if got := perfagent.Version() + "\n"; got != string(data) {
-		t.Errorf("Version with a newline is %q, want the contents of VERSION, %q", got, data)
+		t.Errorf("Version with a newline = %q, want the contents of VERSION, %q", got, data)
 	}
 }

@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package e2e runs perfagent where its users' jobs run: in containers (podman), in the steps of Slurm, and in a virtual
-// machine with control groups v2. See docs/dev/testing.md for requirements and expected results. The tests in a browser and
-// the comparisons with other tools are in packages below.
+// Package e2e runs perfagent in the environments of its users' jobs: in containers (podman), in Slurm steps, and in a
+// virtual machine with control groups v2. See docs/dev/testing.md for requirements and expected results. Subpackages
+// contain the tests in a browser and the comparisons with other tools.
 package e2e
 
 import (

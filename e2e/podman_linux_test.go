@@ -23,12 +23,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// podmanStore is an image with only perfagent, the guest and busybox, in a separate store: the machine's podman is left
-// alone.
+// podmanStore is a store of podman with one image, which contains only perfagent, the guest and busybox. It is separate
+// from the machine's store.
 type podmanStore struct {
 	t    *testing.T
 	dir  string
-	path string // of podman
+	path string // path of podman
 	env  []string
 	// parent is the control group of all containers.
 	parent string
@@ -36,9 +36,9 @@ type podmanStore struct {
 
 const podmanImage = "localhost/perfagent-test"
 
-// podmanRun is one container.
+// podmanRun describes the run of a container.
 type podmanRun struct {
-	flags string   // of podman run
+	flags string   // flags of podman run
 	args  []string // the command
 	code  int      // wanted exit code
 }
@@ -50,8 +50,8 @@ type podmanResult struct {
 	run  reporter.Run
 }
 
-// In real containers (podman, runc), with perfagent as process 1, the job's numbers in the report equal the kernel's
-// for the container.
+// In real containers (podman, runc), with perfagent as process 1, the report's numbers for the job equal the kernel's
+// numbers for the container.
 func TestPodman_Containers(t *testing.T) {
 	t.Parallel()
 	store := newPodmanStore(t)
@@ -59,17 +59,17 @@ func TestPodman_Containers(t *testing.T) {
 		flags := "--cgroupns=" + space + " "
 		t.Run(space+": CPU", func(t *testing.T) { t.Parallel(); podmanCPU(t, store, flags) })
 		t.Run(space+": killed", func(t *testing.T) { t.Parallel(); podmanKilled(t, store, flags) })
-		t.Run(space+": a child is killed", func(t *testing.T) { t.Parallel(); podmanChild(t, store, flags) })
-		t.Run(space+": a shell", func(t *testing.T) { t.Parallel(); podmanShell(t, store, flags) })
+		t.Run(space+": child killed", func(t *testing.T) { t.Parallel(); podmanChild(t, store, flags) })
+		t.Run(space+": shell", func(t *testing.T) { t.Parallel(); podmanShell(t, store, flags) })
 	}
 	t.Run("cpuset", func(t *testing.T) { t.Parallel(); podmanCPUSet(t, store) })
-	t.Run("create is refused", func(t *testing.T) { t.Parallel(); podmanRefused(t, store) })
-	t.Run("create is permitted", func(t *testing.T) { t.Parallel(); podmanPermitted(t, store) })
+	t.Run("read-only cgroupfs", func(t *testing.T) { t.Parallel(); podmanRefused(t, store) })
+	t.Run("writable cgroupfs", func(t *testing.T) { t.Parallel(); podmanPermitted(t, store) })
 	t.Run("no cgroupfs", func(t *testing.T) { t.Parallel(); podmanHidden(t, store) })
-	t.Run("a limit changes", func(t *testing.T) { t.Parallel(); podmanChange(t, store) })
+	t.Run("changed limit", func(t *testing.T) { t.Parallel(); podmanChange(t, store) })
 }
 
-// newPodmanStore makes the store and the image.
+// newPodmanStore creates the store and the image.
 func newPodmanStore(t *testing.T) *podmanStore {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -79,7 +79,7 @@ func newPodmanStore(t *testing.T) *podmanStore {
 		parent: fmt.Sprintf("/perfagent-test-%d", os.Getpid())}
 	testenv.NeedsTool(t, "runc", "apt-get install runc (make e2e does it as root)")
 	var err error
-	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // the length of overlay's paths is limited
+	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // short, because overlay paths are limited
 		t.Fatal(err)
 	}
 	t.Cleanup(s.remove)
@@ -104,7 +104,7 @@ tmp_dir = %q
 	return s
 }
 
-// lackingEngine skips or fails a test on a machine that cannot run containers.
+// lackingEngine skips or fails a test, because the machine cannot run containers.
 func lackingEngine(t *testing.T, why string) {
 	t.Helper()
 	testenv.SkipOrFail(t, "no container can be run here, as root on a machine with control groups: "+strings.TrimSpace(why))
@@ -169,7 +169,7 @@ func (s *podmanStore) remove() {
 	}
 }
 
-// command prepares podman run of a container, with its reports in out.
+// command returns the arguments of podman for a container that writes its reports to out.
 func (s *podmanStore) command(r podmanRun, out string) []string {
 	args := []string{"run", "--rm", "--network=none", "--cgroup-parent=" + s.parent, "-v", out + ":/out", "--env=PERFAGENT_OUT=/out"}
 	return append(append(append(args, strings.Fields(r.flags)...), podmanImage), r.args...)
@@ -183,8 +183,8 @@ func (s *podmanStore) run(t *testing.T, r podmanRun) podmanResult {
 	for try := 1; ; try++ {
 		out = t.TempDir()
 		o = s.podman(t, s.command(r, out)...)
-		// On a busy machine the kernel may kill a second process before the first has freed its memory: perfagent,
-		// which leaves a journal then.
+		// On a busy machine, the kernel may kill another process before the first has freed its memory. That process is
+		// perfagent, which then leaves a journal.
 		if o.Code != 137 || try == 5 || !slices.ContainsFunc(reportertest.InDir(t, out), func(p string) bool { return filepath.Ext(p) == ".jsonl" }) {
 			break
 		}
@@ -201,8 +201,8 @@ func (s *podmanStore) run(t *testing.T, r podmanRun) podmanResult {
 	return podmanResult{out: o.Out, node: report.Nodes["0"], run: report.Run}
 }
 
-// podmanCPU checks that the total is within 1 % of the kernel's, and the share of throttled periods equals the
-// kernel's.
+// podmanCPU checks that the total CPU time is within 1 % of the kernel's, and that the share of throttled periods
+// equals the kernel's.
 func podmanCPU(t *testing.T, s *podmanStore, flags string) {
 	r := s.run(t, podmanRun{flags: flags + "--cpus=0.3 --memory=200m --memory-swap=200m",
 		args: strings.Fields("/perfagent run --interval 20ms -- /guest truth children 4 0.3")})
@@ -223,11 +223,11 @@ func podmanKilled(t *testing.T, s *podmanStore, flags string) {
 	r := s.run(t, podmanRun{code: 137, flags: flags + "--memory=64m --memory-swap=64m", args: strings.Fields("/perfagent run -- /guest hog 200 0")})
 	guestSource(t, r.node, "cgroup")
 	if m := r.node.Limits.MemoryMB; m != 64 {
-		t.Errorf("memory limit %v MiB, want 64", m)
+		t.Errorf("memory limit = %v MiB, want 64", m)
 	}
 	guestKilled(t, r.node, r.run, 64)
 	if got := r.node.Verdict.Evidence["process"]; got != "guest" {
-		t.Errorf("killed process %v, want guest", got)
+		t.Errorf("killed process = %v, want guest", got)
 	}
 }
 
@@ -238,7 +238,8 @@ func podmanChild(t *testing.T, s *podmanStore, flags string) {
 	guestKilled(t, r.node, r.run, 64)
 }
 
-// podmanShell checks that the usage of a shell in the container is not the job's, but its limits are.
+// podmanShell checks that a shell in the container does not count as a part of the job, but that the container's limits
+// apply to the job.
 func podmanShell(t *testing.T, s *podmanStore, flags string) {
 	guestKillsAlone(t)
 	r := s.run(t, podmanRun{code: 137, flags: flags + "--cpus=1.5 --memory=64m --memory-swap=64m",
@@ -253,11 +254,11 @@ func podmanCPUSet(t *testing.T, s *podmanStore) {
 	guestSource(t, r.node, "cgroup")
 	guestLimits(t, r.node, 1, 0)
 	if l := r.node.Limits; l.CPUSetCPUs != 1 || l.AffinityCPUs != 1 {
-		t.Errorf("limits %+v, want 1 CPU by cpuset and by affinity", l)
+		t.Errorf("limits %+v, want 1 CPU, both by cpuset and by affinity", l)
 	}
 }
 
-// podmanRefused checks a container, in which cgroupfs is read-only.
+// podmanRefused checks a container in which cgroupfs is read-only.
 func podmanRefused(t *testing.T, s *podmanStore) {
 	r := s.run(t, podmanRun{code: 5, args: []string{"/perfagent", "run", "--cgroup", "create", "--", "/bin/sh", "-c", "exit 5"}})
 	guestSource(t, r.node, "cgroup")
@@ -270,9 +271,9 @@ func podmanPermitted(t *testing.T, s *podmanStore) {
 		args: strings.Fields("/perfagent run --cgroup create -- /guest truth children 3 0.4")})
 	guestSource(t, r.node, "created")
 	if m := r.node.Limits.MemoryMB; m != 200 {
-		t.Errorf("memory limit %v MiB, want 200", m)
+		t.Errorf("memory limit = %v MiB, want 200", m)
 	}
-	_, after := guestTruth(t, r.out) // of the group made for the job: the job printed it shortly before its end
+	_, after := guestTruth(t, r.out) // counters of the group made for the job, shortly before its end
 	guestCPU(t, r.node.Job.CPUSeconds, after.CPU)
 	if r.node.Job.CgroupStays {
 		t.Error("cgroup_stays is true, want the control group removed")
@@ -286,11 +287,11 @@ func podmanHidden(t *testing.T, s *podmanStore) {
 	guestSource(t, r.node, "tree")
 	guestMissing(t, r.node, host.SourceCgroup, "no control groups")
 	if used := clitest.Metric(t, r.node, "job_cpu_seconds"); used < 0.2 {
-		t.Errorf("job_cpu_seconds %v, want at least 0.2", used)
+		t.Errorf("job_cpu_seconds = %v, want at least 0.2", used)
 	}
 }
 
-// podmanChange checks that the report has the newer value of a limit that changes while the job runs.
+// podmanChange checks that the report has the new value of a limit that is changed while the job runs.
 func podmanChange(t *testing.T, s *podmanStore) {
 	out := t.TempDir()
 	cmd := clitest.Command(t, s.path, s.command(podmanRun{flags: "--name=change --memory=200m --memory-swap=200m",
@@ -308,11 +309,11 @@ func podmanChange(t *testing.T, s *podmanStore) {
 	o.Want(t, 0)
 	report, _ := reportertest.ReadSingle(t, out)
 	if m := report.Nodes["0"].Limits.MemoryMB; m != 100 {
-		t.Errorf("memory limit %v MiB, want 100, to which it was changed", m)
+		t.Errorf("memory limit = %v MiB, want the changed limit 100", m)
 	}
 }
 
-// podmanLimit sets the limit of the container "change" by hand: older versions of podman have no "update".
+// podmanLimit sets the limit of the container "change" directly, because older versions of podman lack "update".
 func podmanLimit(t *testing.T, s *podmanStore) {
 	t.Helper()
 	o := s.podman(t, "inspect", "--format={{.Id}}", "change")
@@ -324,5 +325,5 @@ func podmanLimit(t *testing.T, s *podmanStore) {
 			return
 		}
 	}
-	t.Fatalf("no control group %s", name)
+	t.Fatalf("control group %s does not exist", name)
 }

@@ -27,20 +27,20 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// slurm is a cluster of one node that lives in a folder of the test: munged, slurmctld and slurmd of Debian, with
-// control groups v1.
+// slurm is a cluster with one node in a folder of the test: Debian's munged, slurmctld and slurmd, with control groups
+// v1.
 type slurm struct {
 	dir      string
 	programs slurmtest.Programs
-	node     string // its control groups are /slurm_NODE
+	node     string // name of the node; its control groups are /slurm_NODE
 	env      []string
 	t        *testing.T
 
 	daemons []*exec.Cmd
 }
 
-// In the steps and batch jobs of a real Slurm, the job's numbers in the report equal the numbers of the kernel and
-// Slurm, and Slurm sees the job as without perfagent.
+// In steps and batch jobs of a real Slurm, the report's numbers for the job equal the numbers of the kernel and Slurm.
+// To Slurm, the job behaves in the same way as without perfagent.
 func TestSlurm_Jobs(t *testing.T) {
 	t.Parallel()
 	s := newSlurm(t)
@@ -48,31 +48,31 @@ func TestSlurm_Jobs(t *testing.T) {
 		name string
 		test func(*testing.T, *slurm)
 	}{
-		{"CPU", slurmCPU}, {"memory", slurmMemory}, {"group of our own", slurmCreate},
-		{"out of memory", slurmOOM}, {"a child out of memory", slurmOOMChild}, {"another task out of memory", slurmOOMBeside},
+		{"CPU", slurmCPU}, {"memory", slurmMemory}, {"separate group", slurmCreate},
+		{"out of memory", slurmOOM}, {"child out of memory", slurmOOMChild}, {"another task out of memory", slurmOOMBeside},
 		{"batch script", slurmBatch}, {"signals", slurmSignals}, {"TERM", slurmTerm}, {"exit codes", slurmExits},
 	} {
 		t.Run(c.name, func(t *testing.T) { t.Parallel(); c.test(t, s) })
 	}
 }
 
-// If a job ignores TERM, Slurm kills every process after a while, including perfagent. This test has a separate
-// cluster: a node starts nothing new while a job is being ended.
-func TestSlurm_Kill(t *testing.T) {
+// If a job ignores SIGTERM, Slurm kills all processes after a while, including perfagent. This test has a separate
+// cluster, because a node does not start jobs while it is ending another.
+func TestSlurm_KillKeepsJournal(t *testing.T) {
 	t.Parallel()
 	slurmKilled(t, newSlurm(t))
 }
 
-// newSlurm starts the cluster, and ends it with the test.
+// newSlurm starts a cluster that ends with the test.
 func newSlurm(t *testing.T) *slurm {
 	t.Helper()
 	slurmtest.NeedGroups(t)
 	s := &slurm{t: t}
 	var err error
-	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // the length of a socket's path is limited
+	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // short, because socket paths are limited
 		t.Fatal(err)
 	}
-	s.node = "node-" + strings.TrimPrefix(filepath.Base(s.dir), "perfagent-slurm-") // unique: it names control groups
+	s.node = "node-" + strings.TrimPrefix(filepath.Base(s.dir), "perfagent-slurm-") // names control groups
 	t.Cleanup(func() { os.RemoveAll(s.dir) })
 	t.Cleanup(s.stop)
 	s.configure()
@@ -83,13 +83,14 @@ func newSlurm(t *testing.T) *slurm {
 	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.programs.Stepd()...)...)
 	for begin := time.Now(); s.state() != "idle"; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
-			t.Fatalf("no node is idle within %v: %q", clitest.Longest, s.state())
+			t.Fatalf("node is not idle after %v: %q", clitest.Longest, s.state())
 		}
 	}
 	return s
 }
 
-// configure writes the configuration. It declares more CPUs than the machine has, so that all jobs run at once.
+// configure writes the configuration. It declares more CPUs than the machine has, so that all jobs can run
+// concurrently.
 func (s *slurm) configure() {
 	s.t.Helper()
 	host, err := os.Hostname()
@@ -123,7 +124,7 @@ NodeName=NODE NodeHostname=HOST NodeAddr=127.0.0.1 Port=PORT2 CPUs=64 Boards=1 S
 PartitionName=debug Nodes=NODE Default=YES MaxTime=INFINITE State=UP
 `
 
-// start starts a daemon in the foreground. timeout(1) ends it at the latest.
+// start starts a daemon in the foreground. timeout(1) ends it if nothing else does.
 func (s *slurm) start(name string, args ...string) {
 	s.t.Helper()
 	cmd := clitest.Command(s.t, "timeout", append([]string{"-k", "5", "2400", s.programs.Path(name)}, args...)...)
@@ -147,7 +148,7 @@ func (s *slurm) state() string {
 	return strings.TrimSpace(o.Out + o.Err)
 }
 
-// stop ends the jobs and the cluster, and removes the control groups, also after a failure of the test.
+// stop ends the jobs and the cluster, and removes the control groups. It does so even if the test has failed.
 func (s *slurm) stop() {
 	t := s.t
 	s.killJobs()
@@ -157,10 +158,10 @@ func (s *slurm) stop() {
 	for _, cmd := range s.daemons {
 		clitest.Wait(t, cmd)
 	}
-	s.killJobs() // of a slurmstepd that was just starting
+	s.killJobs() // again, because a slurmstepd may just have started a job
 	for _, dir := range slices.Backward(s.groups()) {
 		if !slurmWithin(func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) }) {
-			t.Errorf("%s cannot be removed", dir)
+			t.Errorf("control group %s cannot be removed", dir)
 		}
 	}
 	if !t.Failed() {
@@ -173,7 +174,7 @@ func (s *slurm) stop() {
 	}
 }
 
-// slurmWithin waits like until, but without ending the test.
+// slurmWithin waits until ok returns true, and reports whether it did so in time.
 func slurmWithin(ok func() bool) bool {
 	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
@@ -190,7 +191,7 @@ func (s *slurm) groups() []string {
 	for _, top := range tops {
 		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
-				return nil // it has been removed meanwhile
+				return nil // the group has just been removed
 			}
 			dirs = append(dirs, path)
 			return nil
@@ -199,7 +200,7 @@ func (s *slurm) groups() []string {
 	return dirs
 }
 
-// killJobs kills the processes in the node's groups: jobs and the slurmstepd of each, which are not children of this
+// killJobs kills the processes in the node's groups: the jobs and their slurmstepds, which are not children of this
 // process.
 func (s *slurm) killJobs() {
 	gone := slurmWithin(func() bool {
@@ -218,7 +219,7 @@ func (s *slurm) killJobs() {
 		return len(pids) == 0
 	})
 	if !gone {
-		s.t.Errorf("processes of Slurm's jobs are left in %q", s.groups())
+		s.t.Errorf("processes of Slurm's jobs still run in %q", s.groups())
 	}
 }
 
@@ -230,17 +231,17 @@ func (s *slurm) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// slurmStep is a job of one step.
+// slurmStep describes a job with one step.
 type slurmStep struct {
 	memory int // MiB
 	flags  []string
-	agent  []string // further options of perfagent; nil: the job runs without perfagent
+	agent  []string // further options of perfagent; nil means without perfagent
 	job    []string
 }
 
 var slurmPlain = []string{} // perfagent without further options
 
-// step prepares srun of a step with its reports in out.
+// step prepares srun for a step that writes its reports to out.
 func (s *slurm) step(t *testing.T, r slurmStep) (cmd *exec.Cmd, out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "out")
@@ -251,7 +252,7 @@ func (s *slurm) step(t *testing.T, r slurmStep) (cmd *exec.Cmd, out string) {
 	return s.command(t, "srun", append(args, r.job...)...), out
 }
 
-// slurmName returns the test's name in the form of a job's.
+// slurmName returns the name of the test in a form that is valid for a job.
 func slurmName(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", ".") }
 
 // run runs a step to its end and reads the report.
@@ -270,25 +271,25 @@ func (s *slurm) run(t *testing.T, r slurmStep, code int) (clitest.Outcome, *repo
 	return o, report
 }
 
-// slurmLimiting is the group with the tighter limit: Slurm gives the step the job's limit, and the job's group counts
-// the usage of the step, and more.
+// slurmLimiting matches the group with the tighter limit. The step and the job have the same limit, and the usage of
+// the job's group includes the usage of the step and more.
 var slurmLimiting = regexp.MustCompile(`/job_\d+$`)
 
-// slurmInStep checks the group and the memory limit of every step.
+// slurmInStep checks the source of the job's numbers and the memory limit. It applies to every step.
 func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 	t.Helper()
 	guestSource(t, n, source)
 	if n.Limits == nil || float64(n.Limits.MemoryMB) != limit || !slurmLimiting.MatchString(n.Limits.MemoryGroup) {
-		t.Errorf("limits %+v, want %v MiB of the job", n.Limits, limit)
+		t.Errorf("limits %+v, want %v MiB by the job's group", n.Limits, limit)
 	}
 	for _, m := range n.Missing {
 		if reportertest.WentWrong(m) {
-			t.Errorf("missing has a failure: %+v", m)
+			t.Errorf("missing because of a failure: %+v", m)
 		}
 	}
 }
 
-// slurmCPU checks that the total is within 1 % of the kernel's.
+// slurmCPU checks that the total CPU time is within 1 % of the kernel's.
 func slurmCPU(t *testing.T, s *slurm) {
 	o, r := s.run(t, slurmStep{memory: 200, agent: []string{"--interval", "20ms"},
 		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
@@ -298,16 +299,16 @@ func slurmCPU(t *testing.T, s *slurm) {
 	truth := after.CPU - before.CPU - (after.Agent - before.Agent) + before.Own
 	guestCPU(t, n.Job.CPUSeconds, truth)
 	if truth < 1.2 {
-		t.Errorf("the kernel counted %v s of CPU time, want at least 1.2 from the job", truth)
+		t.Errorf("CPU time counted by the kernel = %v s, want at least 1.2 s from the job", truth)
 	}
 	t.Logf("CPU: the report %.4f s, the kernel %.4f s", n.Job.CPUSeconds, truth)
 	if !strings.HasSuffix(n.Job.Cgroup, "/step_0/task_0") {
-		t.Errorf("control group %q, want one that ends with /step_0/task_0", n.Job.Cgroup)
+		t.Errorf("control group = %q, want one that ends with /step_0/task_0", n.Job.Cgroup)
 	}
 	reportertest.WantVerdict(t, r, "exited", "exited with code 0")
 }
 
-// slurmMemory checks the peak of the job's two processes together, and the peak of the group, which includes perfagent.
+// slurmMemory checks the combined peak of the job's two processes, and the peak of the group, which includes perfagent.
 func slurmMemory(t *testing.T, s *slurm) {
 	o, r := s.run(t, slurmStep{memory: 300, agent: []string{"--interval", "20ms"},
 		job: []string{"sh", "-c", `"$0" hog 50 4 & "$0" truth hog 50 4; wait`, guest(t)}}, 0)
@@ -316,22 +317,23 @@ func slurmMemory(t *testing.T, s *slurm) {
 	_, after := guestTruth(t, o.Out)
 	most := after.Peak / guestMiB
 	if peak := n.Job.PeakMemoryMB; peak < 100 || peak > most {
-		t.Errorf("peak of a job of 100 MiB: %v MiB, want 100 to %v, the peak of its group", peak, most)
+		t.Errorf("peak of a job of 100 MiB = %v MiB, want 100 to %v MiB, the peak of its group", peak, most)
 	}
 	guestNear(t, "cgroup_peak_mb", n.Job.CgroupPeakMB, most, 0.01)
 	// slurmstepd uses a part of the step's limit.
 	if tight := clitest.Metric(t, n, "max_t_limit_memory_pct"); tight < 100*100.0/300 || tight > 100*(most+30)/300 {
-		t.Errorf("max_t_limit_memory_pct %v of 300 MiB, want %v to %v", tight, 100*100.0/300, 100*(most+30)/300)
+		t.Errorf("max_t_limit_memory_pct = %v, want %v to %v of 300 MiB", tight, 100*100.0/300, 100*(most+30)/300)
 	}
 }
 
-// slurmCreate checks that root may make a group inside the step's, and Slurm can remove its group afterwards.
+// slurmCreate checks that perfagent, as root, can make a group inside the step's group, and that Slurm can remove its
+// group afterwards.
 func slurmCreate(t *testing.T, s *slurm) {
 	o, r := s.run(t, slurmStep{memory: 200, agent: []string{"--interval", "20ms", "--cgroup", "create"},
 		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
 	n := r.Nodes["0"]
 	slurmInStep(t, n, "created", 200)
-	_, after := guestTruth(t, o.Out) // of the group made for the job
+	_, after := guestTruth(t, o.Out) // counters of the group made for the job
 	guestCPU(t, n.Job.CPUSeconds, after.CPU)
 	if n.Job.CgroupStays {
 		t.Error("cgroup_stays is true, want the control group removed")
@@ -341,13 +343,14 @@ func slurmCreate(t *testing.T, s *slurm) {
 	}
 }
 
-// slurmOOM checks a kill of the job itself.
+// slurmOOM checks an out-of-memory kill of the job itself.
 func slurmOOM(t *testing.T, s *slurm) { slurmOverLimit(t, s, "hog 400 0", 137) }
 
-// slurmOOMChild checks a kill of a child, which makes the job fail.
+// slurmOOMChild checks an out-of-memory kill of a child, which makes the job fail.
 func slurmOOMChild(t *testing.T, s *slurm) { slurmOverLimit(t, s, "parent 3 hog 400 0", 3) }
 
-// slurmOverLimit runs a job that exceeds the step's memory. srun's exit code is the same as without perfagent.
+// slurmOverLimit checks a job that exceeds the step's memory limit. srun's exit code must be the same as without
+// perfagent.
 func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
 	t.Helper()
 	guestKillsAlone(t)
@@ -359,20 +362,20 @@ func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
 	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
 }
 
-// slurmKilledByKernel checks the verdict on the limit of 100 MiB of a group.
+// slurmKilledByKernel checks the verdict on a kill at a group's limit of 100 MiB.
 func slurmKilledByKernel(t *testing.T, r *reporter.Report, code int) {
 	t.Helper()
 	n := r.Nodes["0"]
 	guestKilled(t, n, r.Run, 100)
 	reportertest.WantEvidence(t, n.Verdict, map[string]any{"exit_code": code, "process": "guest"})
 	if group, _ := n.Verdict.Evidence["limit_group"].(string); !slurmLimiting.MatchString(group) {
-		t.Errorf("limit_group %q, want the job's", group)
+		t.Errorf("limit_group = %q, want the job's group", group)
 	}
 	t.Log(n.Verdict.Text)
 }
 
-// slurmOOMBeside checks two tasks that share the limit of their step, and a report. A kill by the kernel in one is not
-// attributed to the other, which fails for another reason.
+// slurmOOMBeside checks two tasks that share the limit of their step and one report. The kernel kills a process of one
+// task. The kill must not be attributed to the other task, which fails for another reason.
 func slurmOOMBeside(t *testing.T, s *slurm) {
 	guestKillsAlone(t)
 	out := filepath.Join(t.TempDir(), "out")
@@ -393,13 +396,14 @@ func slurmOOMBeside(t *testing.T, s *slurm) {
 	}
 	killed, other := ranks["1"].Verdict, ranks["0"].Verdict
 	if killed.Cause != "oom_cgroup" || other.Cause != "exited" {
-		t.Errorf("rank 1: %s, rank 0: %s, want oom_cgroup and exited", killed.Text, other.Text)
+		t.Errorf("verdicts: rank 1: %s, rank 0: %s; want oom_cgroup and exited", killed.Text, other.Text)
 	}
 	reportertest.WantEvidence(t, killed, map[string]any{"limit_mb": 100, "oom_kills": 1, "exit_code": 137})
 	reportertest.WantEvidence(t, other, map[string]any{"exit_code": 5})
 }
 
-// slurmBatch checks a batch script, with the shell and perfagent in one group. The limits still apply to the job.
+// slurmBatch checks a batch script, in which the shell and perfagent share a group. The group's limits apply to the
+// job.
 func slurmBatch(t *testing.T, s *slurm) {
 	guestKillsAlone(t)
 	out, said := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "said")
@@ -422,7 +426,7 @@ func (s *slurm) cancel(t *testing.T, name string, flags ...string) {
 	clitest.RunCommand(t, s.command(t, "scancel", append(flags, "--name="+name)...)).Want(t, 0)
 }
 
-// slurmSignals checks that each signal arrives once, as without perfagent.
+// slurmSignals checks that the job receives each signal once, as without perfagent.
 func slurmSignals(t *testing.T, s *slurm) {
 	for _, agent := range [][]string{nil, slurmPlain} {
 		cmd, out := s.step(t, slurmStep{memory: 200, agent: agent})
@@ -435,10 +439,10 @@ func slurmSignals(t *testing.T, s *slurm) {
 		s.cancel(t, slurmName(t))
 		o, rest := l.End()
 		o.Want(t, 9)
-		// CONT is sent with TERM; simultaneously pending signals arrive in the order of their numbers, and TERM ends
-		// the job.
+		// Slurm sends SIGCONT together with SIGTERM. Pending signals are delivered in the order of their numbers, and
+		// SIGTERM ends the job.
 		if slices.Sort(rest); !slices.Equal(rest, []string{"SIGCONT", "SIGTERM"}) && !slices.Equal(rest, []string{"SIGTERM"}) {
-			t.Errorf("at the end the job got %q, want SIGCONT and SIGTERM once", rest)
+			t.Errorf("signals at the end = %q, want SIGTERM once, and SIGCONT at most once", rest)
 		}
 		if agent == nil {
 			continue
@@ -449,7 +453,7 @@ func slurmSignals(t *testing.T, s *slurm) {
 	}
 }
 
-// slurmTerm checks a job that TERM ends. Slurm gives no reason for it.
+// slurmTerm checks a job that SIGTERM ends. Slurm gives no reason for the signal.
 func slurmTerm(t *testing.T, s *slurm) {
 	var codes []int
 	for _, agent := range [][]string{nil, slurmPlain} {
@@ -467,11 +471,11 @@ func slurmTerm(t *testing.T, s *slurm) {
 		reportertest.WantEvidence(t, v, map[string]any{"signal": "SIGTERM", "sent_signal": "SIGTERM", "sender": "slurmstepd", "exit_code": 143})
 	}
 	if codes[0] != codes[1] {
-		t.Errorf("exit codes of srun without and with perfagent %v, want the same", codes)
+		t.Errorf("exit codes of srun without and with perfagent = %v, want equal codes", codes)
 	}
 }
 
-// slurmKilled checks that the journal is kept, and has the TERM.
+// slurmKilled checks that the journal is kept, and contains the SIGTERM.
 func slurmKilled(t *testing.T, s *slurm) {
 	cmd, out := s.step(t, slurmStep{memory: 100, agent: []string{"--interval", "100ms"},
 		job: []string{"sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.05; done"}})
@@ -480,13 +484,13 @@ func slurmKilled(t *testing.T, s *slurm) {
 	us := clitest.ParentOf(t, pid)
 	s.cancel(t, slurmName(t))
 	l.Expect("caught")
-	l.End() // ignore the code: srun gives up when Slurm has been busy
+	l.End() // ignore the exit code, because srun gives up if Slurm is busy
 	for _, id := range []int{pid, us} {
 		clitest.WaitUntil(t, "the end of the job and of perfagent", func() bool { return strings.Trim(clitest.ProcessState(id), "ZX") == "" })
 	}
 	paths := reportertest.InDir(t, out)
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
-		t.Fatalf("files %q, want a journal", paths)
+		t.Fatalf("files %q, want one journal", paths)
 	}
 	r, err := reportfile.Read(filepath.Join(out, paths[0]), 0)
 	if err != nil {
@@ -495,18 +499,18 @@ func slurmKilled(t *testing.T, s *slurm) {
 	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", "SIGTERM from slurmstepd (process ", "had come before")
 	reportertest.WantEvidence(t, v, map[string]any{"sender": "slurmstepd", "sent_signal": "SIGTERM"})
 	reportertest.WantTimeInRun(t, r, "signal_time")
-	// slurmd waits at least 5 s before it kills, whatever KillWait is.
+	// slurmd waits at least 5 s before it sends SIGKILL, whatever the value of KillWait.
 	text, _ := v.Evidence["signal_time"].(string)
 	at, _ := time.Parse(time.RFC3339, text)
 	if since := r.Run.End.Sub(at); since < time.Second {
-		t.Errorf("the journal ends %v after SIGTERM, want at least 1s: KILL comes after 5 s", since)
+		t.Errorf("journal ends %v after SIGTERM, want at least 1s: SIGKILL comes after 5 s", since)
 	}
 	if n := r.Nodes["0"]; n.Limits == nil || n.Limits.MemoryMB != 100 {
 		t.Errorf("limits %+v, want 100 MiB of memory", n.Limits)
 	}
 }
 
-// slurmExits checks that srun ends as without perfagent.
+// slurmExits checks that srun has the same exit code as without perfagent.
 func slurmExits(t *testing.T, s *slurm) {
 	for _, job := range []string{"exit 7", "kill -9 $$", "kill -SEGV $$", "exit 200"} {
 		var codes []int
@@ -515,13 +519,13 @@ func slurmExits(t *testing.T, s *slurm) {
 			cmd.Stdin = strings.NewReader("in\n")
 			o := clitest.RunCommand(t, cmd)
 			codes = append(codes, o.Code)
-			// srun may lose the last output of a task that a signal ends.
+			// srun may lose the last output of a task that a signal killed.
 			if strings.HasPrefix(job, "exit") && (o.Out != "in\nout\n" || !strings.Contains(o.Err, "err\n")) {
-				t.Errorf("%s: stdout %q, want \"in\\nout\\n\"; stderr %q, want \"err\\n\" in it", job, o.Out, o.Err)
+				t.Errorf("%s: stdout %q, want \"in\\nout\\n\"; stderr %q, want one containing \"err\\n\"", job, o.Out, o.Err)
 			}
 		}
 		if codes[0] != codes[1] || codes[0] == 0 {
-			t.Errorf("%s: exit codes of srun without and with perfagent %v, want the same, not 0", job, codes)
+			t.Errorf("%s: exit codes of srun without and with perfagent = %v, want equal codes other than 0", job, codes)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The scripts of deploy/slurm record every task of a step that does not know perfagent, to its end. The task keeps its
-// exit code, and only reports are left.
+// The scripts in deploy/slurm record every task of a step to its end, although the step does not use perfagent. The
+// task keeps its exit code, and only reports are left.
 func TestSlurm_TaskPrologRecordsEveryTask(t *testing.T) {
 	t.Parallel()
 	s := newSlurm(t)
@@ -37,7 +37,7 @@ func TestSlurm_TaskPrologRecordsEveryTask(t *testing.T) {
 	}
 	for name, rank := range ranks {
 		if rank.Incomplete != "" || rank.Job == nil || rank.Job.CPUSeconds == 0 {
-			t.Errorf("%s: rank %s is %+v, want a complete one with CPU time", path, name, rank)
+			t.Errorf("%s: rank %s is %+v, want a complete rank with CPU time", path, name, rank)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(out, "*", "task-*"))
@@ -48,6 +48,6 @@ func TestSlurm_TaskPrologRecordsEveryTask(t *testing.T) {
 	o, out = steps(t, "NO_PERFAGENT=1")
 	o.Want(t, 5)
 	if reports := reportertest.InDir(t, out); len(reports) > 0 || strings.Contains(o.Err, "perfagent") {
-		t.Errorf("reports %q, stderr %s; want nothing recorded", reports, o.Err)
+		t.Errorf("reports %q, stderr %s; want no reports, and no mention of perfagent", reports, o.Err)
 	}
 }

@@ -36,13 +36,13 @@ type vmTrial struct {
 	check func(t *testing.T, r *vmResult)
 }
 
-// vmGroup is a control group with the contents to write to its files.
+// vmGroup is a control group to create, with the contents to write to its files.
 type vmGroup struct {
 	Path  string      `json:"path"`
 	Files [][2]string `json:"files"`
 }
 
-// vmResult is the result of a trial, from the machine.
+// vmResult is the result of a trial in the virtual machine.
 type vmResult struct {
 	Name   string            `json:"name"`
 	Error  string            `json:"error"`
@@ -58,11 +58,11 @@ type vmResult struct {
 	run  reporter.Run
 }
 
-// vmLongest is the time limit of the machine. Its CPU is emulated.
+// vmLongest is the time limit of the virtual machine, which is slow because its CPU is emulated.
 const vmLongest = 3 * time.Minute
 
-// In a real kernel with cgroup v2 and all its controllers, emulated by qemu, the job's numbers in the report equal the
-// kernel's.
+// With a real kernel that has control groups v2 and all controllers, in a machine emulated by qemu, the report's
+// numbers for the job equal the kernel's.
 func TestVM_ControlGroupsV2(t *testing.T) {
 	t.Parallel()
 	trials := vmTrials()
@@ -71,7 +71,7 @@ func TestVM_ControlGroupsV2(t *testing.T) {
 		t.Run(trial.Name, func(t *testing.T) {
 			r := results[trial.Name]
 			if r == nil {
-				t.Fatal("the machine returned no result of this trial")
+				t.Fatal("virtual machine returned no result for this trial")
 			}
 			t.Logf("%.1f s in the machine", r.Took)
 			if r.Error != "" {
@@ -91,7 +91,7 @@ func TestVM_ControlGroupsV2(t *testing.T) {
 func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
-		t.Skip("the virtual machine is an amd64 one: run the tests on amd64")
+		t.Skip("the virtual machine needs amd64: run the tests on amd64")
 	}
 	qemu := testenv.NeedsTool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make e2e does it as root)")
 	kernel, modules := vmKernel(t)
@@ -100,26 +100,26 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 		results, serial, err := vmTry(t, qemu, kernel, initrd)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && try == 1:
-			// The first process of the machine ends each trial after a minute, so the emulated machine itself stood
-			// still.
-			t.Logf("the machine stood still, and is booted once more; it said:\n%s", serial)
+			// The first process of the machine ends each trial after a minute, so the emulated machine itself must have
+			// stalled.
+			t.Logf("the machine stalled, and is booted once more; console:\n%s", serial)
 		case err == nil && vmAgentKilled(results) != "" && try == 1:
 			t.Logf("%s: the kernel killed perfagent, too; the machine is booted once more", vmAgentKilled(results))
 		case err != nil || !bytes.Contains(serial, []byte("guest: PASSED")):
-			t.Errorf("qemu: %v; want \"guest: PASSED\" on the console:\n%s", err, serial)
+			t.Errorf("qemu: error %v; want \"guest: PASSED\" on the console:\n%s", err, serial)
 			return results
 		default:
 			if bytes.Contains(serial, []byte("is not over after")) {
-				t.Logf("the machine said:\n%s", serial)
+				t.Logf("console of the machine:\n%s", serial)
 			}
 			return results
 		}
 	}
 }
 
-// vmAgentKilled names a trial in which the kernel killed perfagent after the job's process. The kernel does so when
-// that process has not freed its memory within a second, as on an emulated CPU that gets too little time:
-// docs/wrapping.md.
+// vmAgentKilled returns the name of a trial in which the kernel killed perfagent after the job's process. This happens
+// if the process does not free its memory within a second, which is possible on an emulated CPU with too little time;
+// see docs/wrapping.md.
 func vmAgentKilled(results map[string]*vmResult) string {
 	for name, r := range results {
 		if r.Code >= 0 {
@@ -134,7 +134,7 @@ func vmAgentKilled(results map[string]*vmResult) string {
 	return ""
 }
 
-// vmTry boots the machine with new disks. The error is the context's if that stopped it.
+// vmTry boots the machine with new disks. If the context stopped the machine, vmTry returns the context's error.
 func vmTry(t *testing.T, qemu, kernel, initrd string) (results map[string]*vmResult, serial []byte, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -170,7 +170,7 @@ func vmKernel(t *testing.T) (kernel, modules string) {
 	return kernels[0], testenv.Repository(t, ".tools/kernel/lib/modules/"+version+"/kernel/drivers")
 }
 
-// vmInitrd writes all files of the machine, as a cpio archive.
+// vmInitrd writes all files of the machine into a cpio archive.
 func vmInitrd(t *testing.T, path, modules string, trials []vmTrial) string {
 	t.Helper()
 	f, err := os.Create(path)
@@ -212,7 +212,7 @@ func vmRead(t *testing.T, path string) []byte {
 	return data
 }
 
-// vmArchive writes one file of a cpio archive of the "newc" format.
+// vmArchive writes one file of a cpio archive in the "newc" format.
 func vmArchive(w io.Writer, name string, mode int, data []byte) {
 	pad := func(n int) string { return "\x00\x00\x00"[:(4-n%4)%4] }
 	head := fmt.Sprintf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%s\x00",
@@ -228,7 +228,7 @@ func vmResults(t *testing.T, disk string) map[string]*vmResult {
 	for line := range bytes.Lines(data) {
 		r := new(vmResult)
 		if err := json.Unmarshal(line, r); err != nil {
-			t.Errorf("result of the machine is not JSON: %v: %s", err, line)
+			t.Errorf("result from the machine is not JSON: %v: %s", err, line)
 			continue
 		}
 		results[r.Name] = r

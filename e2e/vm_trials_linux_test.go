@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// vmRun is the command of a trial: perfagent around a part of the guest.
+// vmRun returns the command of a trial: perfagent around a part of the guest.
 func vmRun(flags string, part string) []string {
 	args := append([]string{"/bin/perfagent", "run"}, strings.Fields(flags)...)
 	return append(append(args, "--", "/init"), strings.Fields(part)...)
 }
 
-// vmTrials are the trials. Each has separate groups.
+// vmTrials returns the trials. Each has separate groups.
 func vmTrials() []vmTrial {
 	return []vmTrial{
 		{Name: "killed at memory.max", Groups: []vmGroup{{"kill", [][2]string{{"memory.max", "48M"}}}}, In: "kill",
@@ -75,26 +75,28 @@ func vmTrials() []vmTrial {
 	}
 }
 
-// vmSlow also throttles the group before the job: that must not be counted.
+// vmSlow is a script in which the group is throttled before the job starts. This must not be counted.
 const vmSlow = "/init burn 0.2 2; busybox cat /sys/fs/cgroup/slow/cpu.stat; exec /bin/perfagent run -- /init truth burn 0.4 2 8"
 
-// vmNoLog wraps a job with so few descriptors that perfagent does not open the kernel's log.
+// vmNoLog is the beginning of a script that allows so few descriptors that perfagent does not open the kernel's log.
 const vmNoLog = "ulimit -n 60; exec /bin/perfagent run -- "
 
-// vmHostKill fills its group with page cache, and then has the kernel kill it like a host that is out of memory.
+// vmHostKill is a script that fills its group with page cache, and then makes the kernel kill it as if the host were
+// out of memory.
 const vmHostKill = `busybox dd if=/dev/vda of=/dev/null bs=1M 2>/dev/null; echo 1000 >/proc/self/oom_score_adj; echo f >/proc/sysrq-trigger; busybox sleep 20`
 
-// vmDivide moves the job to a group below its group, and then enables a controller for that one: docs/wrapping.md.
+// vmDivide is a script that moves the job to a group below its group, and then enables a controller for that group; see
+// docs/wrapping.md.
 const vmDivide = `read -r line </proc/self/cgroup; own=/sys/fs/cgroup${line#0::}
 busybox mkdir $own/below && echo $$ >$own/below/cgroup.procs && echo +memory >$own/cgroup.subtree_control`
 
-// vmFill starts processes until the kernel refuses, and then waits for two seconds.
+// vmFill is a script that starts processes until the kernel refuses, and then waits for two seconds.
 const vmFill = `( while :; do /bin/busybox sleep 60 & done ) 2>/dev/null
 now() { read -r up rest </proc/uptime; up=${up%.*}; }
 now; end=$((up+2)); while now; [ $up -lt $end ]; do :; done; exit 5`
 
-// number reads a number from the content of a file in the machine's output: the whole file, or the line that begins
-// with a word.
+// number reads a number from the content of a file in the machine's output: from the line that begins with word or, if
+// word is "", from the line that is only a number.
 func (r *vmResult) number(t *testing.T, when map[string]string, file, word string) float64 {
 	t.Helper()
 	text, found := when[file]
@@ -108,7 +110,7 @@ func (r *vmResult) number(t *testing.T, when map[string]string, file, word strin
 			return v
 		}
 	}
-	t.Fatalf("no %q in %s (told: %v): %q", word, file, found, text)
+	t.Fatalf("%s has no number %q (file reported: %v): %q", file, word, found, text)
 	return 0
 }
 
@@ -123,23 +125,23 @@ func vmKilled(t *testing.T, r *vmResult) {
 		t.Errorf("killed process %v, want init", got)
 	}
 	if pid := r.node.Verdict.Evidence["pid"]; pid != float64(r.node.Job.PID) {
-		t.Errorf("killed process %v, want the job's, %d", pid, r.node.Job.PID)
+		t.Errorf("killed process = %v, want the job's process %d", pid, r.node.Job.PID)
 	}
 	guestNear(t, "peak_mb", r.node.Verdict.Evidence["peak_mb"].(float64), r.number(t, r.After, "kill/memory.peak", "")/guestMiB, 0)
 	if n := r.number(t, r.After, "kill/memory.events", "oom_kill"); n != 1 {
-		t.Errorf("oom_kill of the kernel is %v, want 1", n)
+		t.Errorf("the kernel's oom_kill = %v, want 1", n)
 	}
 }
 
-// The counters of v2 prove that the limit was the cause.
+// The counters of control groups v2 prove that the limit was the cause, even without the kernel's log.
 func vmKilledNoLog(t *testing.T, r *vmResult) {
 	guestKilled(t, r.node, r.run, 48)
 	if n := r.number(t, r.After, "nolog/memory.events", "oom"); n < 1 {
-		t.Errorf("oom of the kernel is %v, want at least 1", n)
+		t.Errorf("the kernel's oom = %v, want at least 1", n)
 	}
 }
 
-// A kill by the host is not attributed to the group's limit, although page cache has filled the group.
+// A kill because the host is out of memory is not attributed to the group's limit, although page cache fills the group.
 func vmHost(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom_host" || v.Evidence["limit_mb"] != nil || v.Evidence["limit_kills"] != 0.0 || v.Evidence["pid"] != float64(r.node.Job.PID) {
@@ -148,7 +150,7 @@ func vmHost(t *testing.T, r *vmResult) {
 	vmNotAtLimit(t, r, "host/memory.events")
 }
 
-// If the log is unreadable and the host had memory, only the kill itself is proven.
+// If the kernel's log is unreadable and the host had enough memory, only the kill itself is certain.
 func vmHostNoLog(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom" || !strings.Contains(v.Text, "or of the host: which is not known") || v.Evidence["limit_kills"] != 0.0 {
@@ -157,16 +159,16 @@ func vmHostNoLog(t *testing.T, r *vmResult) {
 	vmNotAtLimit(t, r, "hostless/memory.events")
 }
 
-// vmNotAtLimit checks that the group was full, and that this was not the reason of a kill.
+// vmNotAtLimit checks that the group reached its limit, but that a kill in it had another reason.
 func vmNotAtLimit(t *testing.T, r *vmResult, events string) {
 	t.Helper()
 	full, ooms, kills := r.number(t, r.After, events, "max"), r.number(t, r.After, events, "oom"), r.number(t, r.After, events, "oom_kill")
 	if full < 1 || ooms != 0 || kills != 1 {
-		t.Errorf("max %v, oom %v, oom_kill %v: want some, 0, 1", full, ooms, kills)
+		t.Errorf("max %v, oom %v, oom_kill %v; want at least 1, 0, 1", full, ooms, kills)
 	}
 }
 
-// A kill for the memory of the NUMA node that a cpuset allows.
+// The kernel kills the job because the only NUMA node that the job's cpuset allows is out of memory.
 func vmNode(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom_cpuset" || v.Evidence["nodes"] != "1" || v.Evidence["pid"] != float64(r.node.Job.PID) ||
@@ -185,7 +187,7 @@ func vmKilledChild(t *testing.T, r *vmResult) {
 		t.Errorf("killed process %v, want init", got)
 	}
 	if pid, ok := r.node.Verdict.Evidence["pid"].(float64); !ok || pid == float64(r.node.Job.PID) {
-		t.Errorf("killed process %v, want a child of the job %d", pid, r.node.Job.PID)
+		t.Errorf("killed process = %v, want a child of the job's process %d", pid, r.node.Job.PID)
 	}
 }
 
@@ -194,7 +196,7 @@ func vmSpared(t *testing.T, r *vmResult) {
 		t.Errorf("exit code %d, verdict %+v; want 0, cause exited", r.Code, v)
 	}
 	if n := clitest.Metric(t, r.node, "job_oom_kills"); n != 1 {
-		t.Errorf("job_oom_kills %v, want 1", n)
+		t.Errorf("job_oom_kills = %v, want 1", n)
 	}
 }
 
@@ -203,10 +205,10 @@ func vmOldKill(t *testing.T, r *vmResult) {
 		t.Errorf("exit code %d, verdict %+v; want 7, cause exited", r.Code, v)
 	}
 	if n := clitest.Metric(t, r.node, "job_oom_kills"); n != 0 {
-		t.Errorf("job_oom_kills %v, want 0", n)
+		t.Errorf("job_oom_kills = %v, want 0", n)
 	}
 	if n := r.number(t, r.After, "old/memory.events", "oom_kill"); n != 1 {
-		t.Errorf("oom_kill of the kernel is %v, want 1 from before the job", n)
+		t.Errorf("the kernel's oom_kill = %v, want 1 from before the job", n)
 	}
 }
 
@@ -214,7 +216,7 @@ func vmFits(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
 	guestLimits(t, r.node, 2, 300)
 	guestNear(t, "cgroup_peak_mb", r.node.Job.CgroupPeakMB, r.number(t, r.After, "fit/memory.peak", "")/guestMiB, 0.01)
-	// The job takes 60 MiB, and up to 8 for its runtime, without perfagent's 15.
+	// The job allocates 60 MiB, and its runtime needs up to 8 MiB. The 15 MiB of perfagent do not count.
 	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 65, 0.08)
 	guestNear(t, "max_t_limit_memory_pct", clitest.Metric(t, r.node, "max_t_limit_memory_pct"), 100*r.node.Job.CgroupPeakMB/300, 0.05)
 	if v := r.node.Verdict; v.Cause != "exited" {
@@ -237,7 +239,7 @@ func vmThrottled(t *testing.T, r *vmResult) {
 		t.Errorf("conditions %v, want throttled", r.node.Verdict.Conditions)
 	}
 	if v := clitest.Metric(t, r.node, "job_psi_cpu_some_avg_pct"); !(v > 5 && v <= 100) {
-		t.Errorf("job_psi_cpu_some_avg_pct %v, want above 5, at most 100: the job was throttled", v)
+		t.Errorf("job_psi_cpu_some_avg_pct = %v, want above 5 and at most 100 for a throttled job", v)
 	}
 	guestNear(t, "limit_cpu_utilization_pct", clitest.Metric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.5), 0.001)
 }
@@ -256,7 +258,7 @@ func vmFull(t *testing.T, r *vmResult) {
 		t.Errorf("exit code %d, want 5", r.Code)
 	}
 	if n := r.number(t, r.After, "full/pids.events", "max"); n < 1 {
-		t.Errorf("max of pids.events is %v, want at least 1: pids.max was not reached", n)
+		t.Errorf("max in pids.events = %v, want at least 1: pids.max was not reached", n)
 	}
 	guestSource(t, r.node, "cgroup")
 	if v := r.node.Verdict; v.Cause != "exited" || v.Evidence["exit_code"] != 5.0 {
@@ -266,29 +268,30 @@ func vmFull(t *testing.T, r *vmResult) {
 		t.Errorf("%d samples in two seconds, want at least 3", s.Samples)
 	}
 	if n := clitest.Metric(t, r.node, "max_t_job_processes"); n < 15 || n > 40 {
-		t.Errorf("max_t_job_processes %v, want 15 to 40", n)
+		t.Errorf("max_t_job_processes = %v, want 15 to 40", n)
 	}
 }
 
 func vmBytes(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
 	if got := clitest.Metric(t, r.node, "total_job_io_write_mb"); got != 8 {
-		t.Errorf("total_job_io_write_mb %v, want 8; the kernel's io.stat: %s", got, r.After["io/io.stat"])
+		t.Errorf("total_job_io_write_mb = %v, want 8; the kernel's io.stat: %s", got, r.After["io/io.stat"])
 	}
 }
 
 func vmCreated(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "created")
 	_, after := guestTruth(t, r.Out)
-	// wait4 reports the same for a job that waited for all of its children. The job read its group before its end.
+	// For a job that has waited for all its children, wait4 reports the same CPU time. The job itself read the counter
+	// of its group shortly before its end.
 	rusage := r.node.Job.UserSeconds + r.node.Job.SystemSeconds
 	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, rusage, 0.01)
 	if after.CPU > r.node.Job.CPUSeconds || after.CPU < 0.9*rusage {
-		t.Errorf("cpu_seconds %v, want at least the group's %v shortly before, which is %v by wait4",
+		t.Errorf("cpu_seconds = %v, want at least the group's %v shortly before the end; wait4 reports %v",
 			r.node.Job.CPUSeconds, after.CPU, rusage)
 	}
 	if whole := r.number(t, r.After, "make/cpu.stat", "usage_usec") / 1e6; r.node.Job.CPUSeconds > whole {
-		t.Errorf("cpu_seconds %v, want at most %v, of perfagent and the job together", r.node.Job.CPUSeconds, whole)
+		t.Errorf("cpu_seconds = %v, want at most %v, the CPU time of perfagent and the job", r.node.Job.CPUSeconds, whole)
 	}
 	for file := range r.After {
 		if strings.Count(file, "/") > 1 {
@@ -310,7 +313,7 @@ func vmCreatedKilled(t *testing.T, r *vmResult) {
 	clitest.Metric(t, r.node, "job_throttled_periods_pct")
 }
 
-// vmDivides returns the check of vmDivide with an exit code.
+// vmDivides returns a check of vmDivide that expects the given exit code.
 func vmDivides(code int) func(*testing.T, *vmResult) {
 	return func(t *testing.T, r *vmResult) {
 		if busy := strings.Contains(r.Err, "busy"); r.Code != code || busy != (code != 0) {
@@ -329,13 +332,13 @@ func vmStays(t *testing.T, r *vmResult) {
 		held = held || strings.HasSuffix(file, "/cgroup.procs") && strings.Contains("\n"+text, "\n"+pid+"\n")
 	}
 	if !held {
-		t.Errorf("the daemon %s is in none of the groups: %v", pid, r.After)
+		t.Errorf("daemon %s is in none of the groups: %v", pid, r.After)
 	}
 	guestMissing(t, r.node, host.SourceCgroup, "not empty")
 }
 
-// vmShared checks that a group with other processes cannot give a group below it the memory controller. CPU time is
-// then from the group made for the job, memory from the processes.
+// vmShared checks a group that also has other processes, and so cannot enable the memory controller for groups below
+// it. The CPU time is then from the group made for the job, and the memory from the job's processes.
 func vmShared(t *testing.T, r *vmResult) {
 	if j := r.node.Job; j.Source != "created" || j.MemoryKind != "pss" && j.MemoryKind != "rss" {
 		t.Errorf("source %q, memory kind %q; want created, and pss or rss", j.Source, j.MemoryKind)
@@ -344,7 +347,8 @@ func vmShared(t *testing.T, r *vmResult) {
 	guestMissing(t, r.node, host.SourceCgroup, "--cgroup create", "subtree_control", "busy")
 }
 
-// vmShell checks that the usage of a shell next to perfagent is not the job's, but its limits are.
+// vmShell checks that a shell in perfagent's group does not count as a part of the job, but that the group's limits
+// apply to the job.
 func vmShell(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "tree")
 	guestLimits(t, r.node, 1.5, 300)

@@ -24,7 +24,7 @@ type PhaseSpan struct {
 // timeError is the maximum error of sample times in seconds: they are truncated to milliseconds.
 const timeError = 0.001
 
-// addAnnotations adds the job's marks and phases that lie on the time axis.
+// addAnnotations adds the job's marks and phases within the time axis.
 func (t *Timeline) addAnnotations(n *reporter.Node) {
 	length := t.Length()
 	for _, m := range n.Marks {

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// phased returns a report of a minute with marks and phases.
+// phased returns a one-minute report with marks and phases.
 func phased() *reporter.Report {
 	r := plottertest.Minute(0)
 	shift := float64(plottertest.Start().Unix() - reportertest.RunStart.Unix())
@@ -48,7 +48,7 @@ func TestPicture_DrawsPhasesOnEveryChart(t *testing.T) {
 	}
 }
 
-// Marks and phases are drawn at their times: a mark in the middle is drawn in the middle.
+// A mark in the middle of the run is drawn in the middle of the time axis.
 func TestPicture_DrawsMarksAtTheirTimes(t *testing.T) {
 	r := phased()
 	n := r.Nodes["0"]
@@ -66,12 +66,12 @@ func TestPicture_DrawsMarksAtTheirTimes(t *testing.T) {
 	}
 }
 
-// A picture in pixels also has the bands.
+// The PNG, like the SVG, shows the phases as bands.
 func TestWritePNG_DrawsPhases(t *testing.T) {
 	with := picturePNG(t, phased(), PictureOptions{Width: 400, Metric: "mem_percent"})
 	without := picturePNG(t, plottertest.Minute(0), PictureOptions{Width: 400, Metric: "mem_percent"})
 	if bytes.Equal(with, without) {
-		t.Error("the PNG with phases is the same as without")
+		t.Error("the PNG is the same with and without phases")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestPage_HasPhasesAndMarks(t *testing.T) {
 	}
 }
 
-// The key names all phases: those without a color of their own together.
+// The key names all phases. The phases after the last color share one entry.
 func TestPage_KeyNamesAllPhases(t *testing.T) {
 	for phases, want := range map[int]string{
 		6: `<li><i class="sq p5"></i>phase 5</li>`, 8: `</i>phase 5</li><li><i class="sq p6"></i>other phases: phase 6, phase 7</li>`,
@@ -131,7 +131,7 @@ func TestPage_NamesCurrentPhaseOfLiveJob(t *testing.T) {
 	}
 }
 
-// The page stays small even if many nodes have the maximum of marks.
+// The page stays small even if many nodes have the maximum number of marks.
 func TestPage_StaysSmallWithManyMarks(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its large page")
 	p := NewPage(PageOptions{})

@@ -12,11 +12,11 @@ type Axis struct {
 	Min   float64 // in the unit of the values; 0 unless some are negative
 	Max   float64
 	Scale float64
-	Unit  string    // of the labels
+	Unit  string    // unit of the labels
 	Ticks []float64 // in the unit of the values
 }
 
-// label formats a tick in few characters, because there is little room next to an axis.
+// label formats the value of a tick in few characters, because there is little room next to an axis.
 func (a Axis) label(v float64) string {
 	if math.Abs(v/a.Scale) >= 1e6 {
 		return strconv.FormatFloat(v/a.Scale, 'e', 1, 64)
@@ -30,7 +30,7 @@ func short(v float64) string {
 	// A number halfway between two numbers of four digits has exactly five digits, and the last one is 5.
 	_, rest, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), ".")
 	if strings.IndexByte(rest, 'e') == 4 && rest[3] == '5' {
-		const digits = 30 // more than such a number has
+		const digits = 30 // more than a five-digit number can need
 		_, rest, _ = strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', digits, 64), ".")
 		if rest[3:digits] == "5"+strings.Repeat("0", digits-4) {
 			v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
@@ -46,7 +46,8 @@ const (
 	day    = 24 * hour
 )
 
-// newTimeAxis returns an axis from 0 to length seconds, with at most so many ticks. Its unit is s, min, h or d.
+// newTimeAxis returns an axis from 0 to length seconds, with about the given number of ticks. Its unit is s, min, h or
+// d.
 func newTimeAxis(length float64, ticks int) Axis {
 	if !(length > 0) {
 		length = 1
@@ -74,7 +75,7 @@ func newTimeAxis(length float64, ticks int) Axis {
 	return a
 }
 
-// multiples returns 0, step, 2 step, … up to end, at most limit values.
+// multiples returns the multiples of step from 0 to end, but at most limit values.
 func multiples(step, end float64, limit int) []float64 {
 	out := []float64{0}
 	for i := 1; i < limit && float64(i)*step <= end*(1+1e-9); i++ {
@@ -83,8 +84,9 @@ func multiples(step, end float64, limit int) []float64 {
 	return out
 }
 
-// valueAxis returns an axis with about so many ticks, from 0, or from a round number not above the negative least, up
-// to greatest. Unless the end is exact, there is room above. MiB and MiB/s are converted to a suitable binary unit.
+// valueAxis returns an axis from 0 to greatest with about the given number of ticks. If least is negative, the axis
+// begins at a round number at or below least. Unless exact is set, the axis extends a little above greatest. MiB and
+// MiB/s are converted to a suitable binary unit.
 func valueAxis(unit string, least, greatest float64, exact bool, ticks int) Axis {
 	scale, name := binaryUnit(greatest, unit)
 	if greatest == 0 && least == 0 {

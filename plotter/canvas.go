@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// svgPaths collects the paths of an SVG. Classes determine their style, so that a page can show them in light and dark
-// mode and in print.
+// svgPaths collects the paths of an SVG. Their style depends only on CSS classes, so a page can show them in light
+// mode, in dark mode and in print.
 type svgPaths struct{ out []byte }
 
 // addf appends markup. Text from a report must be escaped.
 func (c *svgPaths) addf(format string, args ...any) { c.out = fmt.Appendf(c.out, format, args...) }
 
-// path writes a path through points. Horizontal and vertical segments use H and V, which are shorter.
+// path writes a path through points. It uses the shorter commands H and V for horizontal and vertical segments.
 func (c *svgPaths) path(points []point, with ink, end string) {
 	c.addf(`<path class="%s`, with.look().class)
 	if with.data != "" {
@@ -41,14 +41,14 @@ func (c *svgPaths) path(points []point, with ink, end string) {
 	c.addf("%s\"/>", end)
 }
 
-// number writes the character before and then v, a coordinate, with at most one decimal.
+// number writes the character before, followed by the coordinate v with at most one decimal.
 func (c *svgPaths) number(before byte, v float64) {
 	const noSign = 0 // + 0 turns −0 into 0
 	c.out = append(c.out, before)
 	c.out = bytes.TrimSuffix(strconv.AppendFloat(c.out, math.Round(v*10)/10+noSign, 'f', 1, 64), []byte(".0"))
 }
 
-// The size of a chart's viewBox on the page, which stretches it.
+// The size of a chart's viewBox. The page stretches the chart.
 const (
 	pageWidth  = 1000
 	pageHeight = 200
@@ -56,14 +56,14 @@ const (
 
 func viewBox() box { return box{width: pageWidth, height: pageHeight} }
 
-// pageCanvas draws a chart of the page: an SVG of any size, and its labels as HTML, which keep their size.
+// pageCanvas draws a chart of the page as a scalable SVG. The labels are HTML, so they keep their size.
 type pageCanvas struct {
 	svgPaths
 	labels []byte
 }
 
 func (c *pageCanvas) line(points []point, with ink) {
-	if with.kind != inkBase { // the page's style has it
+	if with.kind != inkBase { // the page's CSS draws the time axis
 		c.path(viewBox().placed(points), with, "")
 	}
 }
@@ -99,26 +99,26 @@ func (c *pageCanvas) html(words string) template.HTML {
 	return template.HTML(fmt.Sprintf(picture, pageWidth, pageHeight, template.HTMLEscapeString(words), c.out, c.labels))
 }
 
-// pen draws in a picture, at places in pixels. The side of a text is −1 if it begins at its place, 0 if it is centered
-// there, and 1 if it ends there.
+// pen draws in a picture. Positions are in pixels. The side of a text is −1 if the text begins at its position, 0 if it
+// is centered there, and 1 if it ends there.
 type pen interface {
 	stroke(points []point, with ink)
 	fill(points []point, with ink)
 	text(at point, words string, side int, look string)
 }
 
-// box is the place of a chart in a picture, in pixels. It is a canvas.
+// box is the area of a chart in a picture, in pixels. It implements canvas.
 type box struct {
 	pen
 	x, y, width, height float64
 }
 
-// place returns the place of p in pixels, with one decimal.
+// place returns the position of p in pixels, with one decimal.
 func (b box) place(p point) point {
 	return point{math.Round((b.x+p.x*b.width)*10) / 10, math.Round((b.y+(1-p.y)*b.height)*10) / 10}
 }
 
-// placed returns the places of points in pixels.
+// placed returns the positions of points in pixels.
 func (b box) placed(points []point) []point {
 	out := make([]point, len(points))
 	for i, p := range points {

@@ -21,19 +21,20 @@ type Chart struct {
 	// Bound is the job's limit in Unit, and BoundText describes it. They are 0 and "" if no limit is known.
 	Bound     float64
 	BoundText string
-	// Capacity is how much of the resource the node has, in Unit; 0 if unknown.
+	// Capacity is the amount of the resource that the node has, in Unit; 0 if unknown.
 	Capacity float64
-	// Peak is a peak of the job, in Unit, that was between two samples and is in none of them; 0 if there was none.
+	// Peak is a peak of the job, in Unit, that fell between two samples, so that neither shows it; 0 if there was none.
 	Peak    float64
-	reached float64 // the limit at which the job was killed, which it reached between two samples; 0 = none
+	reached float64 // the limit at which the job was killed between two samples; 0 = none
 	// Rows reports whether each series is a row of colors, because there are many.
 	Rows bool
 }
 
-// maxLineGPUs is the maximum number of GPUs that are drawn as lines. Each of more GPUs is a row of colors.
+// maxLineGPUs is the maximum number of GPUs that are drawn as lines. If there are more, each GPU is a row of colors.
 const maxLineGPUs = 3
 
-// jobBound returns the job's limit b for a chart, the highest if it changed, and its text; 0 and "" if there is none.
+// jobBound returns the job's limit b for a chart, and the text of the limit. If the limit changed, jobBound returns the
+// highest value. It returns 0 and "" if there is no limit.
 func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	switch {
 	case l == nil:
@@ -46,7 +47,7 @@ func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	return 0, ""
 }
 
-// gpusOf returns the number of GPUs of n up to the last measured one.
+// gpusOf returns the number of GPUs of n up to the last one with measurements.
 func gpusOf(n *reporter.Node) int {
 	gpus := 0
 	for _, key := range slices.AppendSeq(slices.Clone(n.Samples.Keys), maps.Keys(n.Envelope)) {
@@ -84,14 +85,14 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 	if len(c.Series) == 0 && len(p.node) > 0 {
 		c.Series, c.Title = measured(n, p.node), p.Title+" of the node"
 	}
-	if len(c.Series) > 1 && p.column == collector.JobMemory { // one number for one thing
+	if len(c.Series) > 1 && p.column == collector.JobMemory { // do not draw two numbers for the same memory
 		job := c.Series[0].top()
 		c.Series = slices.DeleteFunc(c.Series, func(s Series) bool {
 			return s.column == collector.LimitMemory && s.top() <= alike*job && job <= alike*s.top()
 		})
 	}
 	for i := range c.Series {
-		if n.Job != nil { // otherwise the node has the ink
+		if n.Job != nil { // without a job, the node's lines are in color
 			c.Series[i] = c.Series[i].ofNode()
 		}
 	}
@@ -103,7 +104,7 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 	return c
 }
 
-// alike is the greatest ratio of two peaks of memory that look the same.
+// alike is the maximum ratio between two memory peaks that look the same.
 const alike = 1.05
 
 // measured returns the measured series with their bands.
@@ -120,8 +121,8 @@ func measured(n *reporter.Node, plan []Series) (out []Series) {
 	return out
 }
 
-// addWhole adds the usage of others on the node, the difference between all usage and the job's. Without the job's
-// usage, it makes the node's the first series.
+// addWhole adds the usage of others on the node: the difference between the node's usage and the job's. If the job's
+// usage is unknown, addWhole makes the node's usage the first series.
 func (c *Chart) addWhole(n *reporter.Node) {
 	for _, column := range c.whole {
 		band, ok := bandOf(n, column.Key())
@@ -153,7 +154,7 @@ func (c *Chart) addWhole(n *reporter.Node) {
 	}
 }
 
-// difference returns all less part, at least 0, where both were measured.
+// difference returns all minus part, but at least 0, wherever both were measured.
 func difference(all, part reporter.Numbers) reporter.Numbers {
 	out := make(reporter.Numbers, len(all))
 	for i, v := range all {
@@ -170,7 +171,7 @@ func mapped(b reporter.Band, of func(reporter.Numbers) reporter.Numbers) reporte
 	return reporter.Band{Min: of(b.Min), Mean: of(b.Mean), Max: of(b.Max)}
 }
 
-// capacityOf returns how much of the chart's resource n has; 0 if that is unknown.
+// capacityOf returns the amount of the chart's resource that n has; 0 if it is unknown.
 func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
 	v := 0.0
 	if n.Host != nil && p.column == collector.JobCPU {
@@ -184,11 +185,11 @@ func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
 	return 0
 }
 
-// peakMargin is the minimum ratio of the kernel's peak to the highest sample: a lower peak is not drawn.
+// peakMargin is the minimum ratio of the kernel's peak to the highest sample. A lower peak is not drawn.
 const peakMargin = 1.02
 
-// jobPeak returns the peak of the job's memory that the kernel recorded if it is above all samples, and thus was
-// between two of them; 0 otherwise.
+// jobPeak returns the job's peak memory as recorded by the kernel if it is above all samples, and 0 otherwise. Such a
+// peak fell between two samples.
 func jobPeak(n *reporter.Node, memory *Series) float64 {
 	peak := n.Metric(reporter.MetricJobMemoryPeak)
 	highest := memory.Band.MaxOf(0, len(memory.Band.Max))
@@ -198,7 +199,7 @@ func jobPeak(n *reporter.Node, memory *Series) float64 {
 	return peak
 }
 
-// ChartOf returns the chart of the given key of the samples or of the envelope.
+// ChartOf returns the chart of one series. key is a key of the samples or of the envelope.
 func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	if key == collector.Timestamp.Key() {
 		return Chart{}, fmt.Errorf("%s is the time axis", key)
@@ -225,7 +226,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	return c, nil
 }
 
-// measuredKeys lists the keys that ChartOf can draw, but only the first lines of operations.
+// measuredKeys lists the keys that ChartOf can draw. Of the operation series, it lists only the first ones.
 func measuredKeys(n *reporter.Node) string {
 	var out []string
 	for c := range collector.Column(collector.MaxColumns) {
@@ -247,11 +248,11 @@ func measuredKeys(n *reporter.Node) string {
 	return text.List(out, columns+maxLines)
 }
 
-// keyLetters is the maximum length of a key on a picture.
+// keyLetters is the maximum length of a key in a picture.
 const keyLetters = 100
 
-// bandOf returns the envelope of the given key. If a report has no envelope, like perf.py's, the samples replace all
-// three lists.
+// bandOf returns the envelope of the given key. If a report has no envelope, as with perf.py, all three lists are the
+// samples.
 func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 	band, ok := n.Envelope[key]
 	if !ok {
@@ -261,10 +262,10 @@ func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 	return band, slices.ContainsFunc(band.Max, func(v float64) bool { return !math.IsNaN(v) })
 }
 
-// The thresholds of significant values.
+// The thresholds above which usage is significant.
 const (
-	quietPercent = 1    // of the disk or of the time
-	fullLevel    = 90   // percent: a nearly full disk is significant
+	quietPercent = 1    // percent of the disk or of the time
+	fullLevel    = 90   // percent of the disk: a nearly full disk is significant even if its usage does not change
 	quietRate    = 0.01 // MiB/s
 )
 
@@ -290,8 +291,8 @@ func (c *Chart) quiet(s *Series) bool {
 	return !(greatest > 0 || least < 0)
 }
 
-// Settle removes the series without significant usage, and returns a sentence on what it removed. If it removed all
-// series, the sentence replaces the chart.
+// Settle removes the series without significant usage, and returns a sentence about the removed series. If no series
+// is left, the sentence replaces the chart.
 func (c *Chart) Settle() (sentence string) {
 	if len(c.Series) == 0 {
 		return c.Title + ": not measured."
@@ -317,14 +318,14 @@ func (c *Chart) Settle() (sentence string) {
 	return sentence
 }
 
-// Axes support values from minAxis to maxAxis: steps and round numbers of such values are still finite. Smaller values
-// count as 0.
+// Axes support values from minAxis to maxAxis: within this range, steps and round numbers are finite. Smaller values
+// are treated as 0.
 const (
 	minAxis = 1e-100
 	maxAxis = 1e300
 )
 
-// top returns the largest value of all series except the others' usage, or 0 if no value is above 0.
+// top returns the largest value of all series except the usage of others, or 0 if no value is positive.
 func (c *Chart) top() float64 {
 	greatest := max(c.Peak, c.reached)
 	for i := range c.Series {
@@ -335,7 +336,7 @@ func (c *Chart) top() float64 {
 	return greatest
 }
 
-// top returns the largest value of the series, or 0 if none is above 0.
+// top returns the largest value of the series, or 0 if no value is positive.
 func (s *Series) top() float64 {
 	greatest := 0.0
 	for _, v := range s.Band.Max {
@@ -346,7 +347,7 @@ func (s *Series) top() float64 {
 	return greatest
 }
 
-// bottom returns the least value of the chart's series if values may be negative, otherwise 0.
+// bottom returns the smallest value of the chart's series, or 0 if the chart cannot have negative values.
 func (c *Chart) bottom() float64 {
 	least := 0.0
 	for _, s := range c.Series {
@@ -359,16 +360,16 @@ func (c *Chart) bottom() float64 {
 	return least
 }
 
-// Room above the highest value, and the ratios of what was allowed to the peak up to which the axis shows it. Next to
-// more, the job would be a flat line.
+// The constants that determine the end of an axis. A limit or capacity is within the axis only up to a certain ratio to
+// the peak, because the job would otherwise look like a flat line.
 const (
-	axisRoom    = 1.1
-	memoryRatio = 2
-	cpuRatio    = 8
-	fewCPUs     = 16 // are always shown
+	axisRoom    = 1.1 // ratio of the end of the axis to the highest value
+	memoryRatio = 2   // maximum ratio of a memory limit to the peak
+	cpuRatio    = 8   // maximum ratio of the allowed CPUs to the peak
+	fewCPUs     = 16  // up to this number, the axis always shows all allowed CPUs
 )
 
-// limits returns the highest value on the axis, and whether it is the end of the axis.
+// limits returns the highest value that the axis must show. exact reports whether the axis ends at that value.
 func (c *Chart) limits() (top float64, exact bool) {
 	top = c.top()
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An hour in which the machine slept is not drawn as measured, and the values before and after keep their times.
-func TestWithSuspendGaps_SuspendIsAGap(t *testing.T) {
+// An hour in which the machine was suspended is drawn as a gap, and the values before and after it keep their times.
+func TestWithSuspendGaps_DrawsSuspendAsGap(t *testing.T) {
 	const at, slept = 30, 3600.0
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
@@ -24,7 +24,7 @@ func TestWithSuspendGaps_SuspendIsAGap(t *testing.T) {
 	n.Sampling.Suspends = []reporter.ClockEvent{{At: woke, Seconds: slept}}
 	axis, charts := withSuspendGaps(&r.Run, n, Charts(n))
 	if len(axis.Ends) != 61 || axis.Ends[at-1] != at || axis.Ends[at] != at+slept || axis.Ends[at+1] != at+slept+1 {
-		t.Fatalf("%d buckets, those around the suspend end at %v s; want 61, with a bucket of %v s", len(axis.Ends),
+		t.Fatalf("%d buckets, ending around the suspend at %v s; want 61, with a bucket of %v s", len(axis.Ends),
 			axis.Ends[at-1:at+3], slept)
 	}
 	eachSeries(charts, func(s *Series) {
@@ -35,8 +35,8 @@ func TestWithSuspendGaps_SuspendIsAGap(t *testing.T) {
 	})
 }
 
-// For nodes that begin later the page has the delay.
-func TestPage_SaysHowMuchLaterNodesBegan(t *testing.T) {
+// The page shows the delay of nodes that begin later than the first one.
+func TestPage_ShowsStartDelayOfLaterNodes(t *testing.T) {
 	r := plottertest.Minute(0)
 	late := *r.Nodes["0"]
 	sampling := *late.Sampling
@@ -44,11 +44,11 @@ func TestPage_SaysHowMuchLaterNodesBegan(t *testing.T) {
 	late.Sampling = &sampling
 	r.Nodes["1"] = &late
 	if page := string(pageOf(t, r)); !strings.Contains(page, "<dt>node 0</dt><dd>began 1 h 00 min after the first node</dd>") {
-		t.Error("page lacks that node 0 began 1 h 00 min after the first")
+		t.Error("page does not state that node 0 began 1 h 00 min after the first node")
 	}
 }
 
-// Time axes have few ticks, in a unit that fits.
+// Time axes have few ticks, in a suitable unit.
 func TestNewTimeAxis(t *testing.T) {
 	for length, want := range map[float64]string{
 		0: "0 0.2 0.4 0.6 0.8 1 s", 6.9: "0 2 4 6 s", 60: "0 10 20 30 40 50 60 s", 164: "0 30 60 90 120 150 s",

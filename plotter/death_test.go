@@ -14,8 +14,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// killed returns the report of a job of ten seconds that was killed at its limit of 256 MiB, or a child of it. Its
-// memory grows by 20 MiB a second and falls after the kill.
+// killed returns the report of a job of ten seconds. The job, or a child of it, was killed at the limit of 256 MiB. Its
+// memory grows by 20 MiB per second and falls after the kill.
 func killed(cause string, at time.Duration) *reporter.Report {
 	r := plottertest.Report(0, plottertest.Recording(10, time.Second, func(i int, s *collector.Sample) {
 		plottertest.Set(s, i, 50, 25, 1)
@@ -35,9 +35,10 @@ func killed(cause string, at time.Duration) *reporter.Report {
 	return r
 }
 
-// What was sampled after the kill of a job is not its memory: its curve ends before, and goes on as a dashed line to the
-// limit at which it was killed. No other kill has a known peak. A job that survives its child has all of its curve.
-func TestTimeline_Death(t *testing.T) {
+// Samples taken after the kill of a job do not show its memory. So the curve ends before the kill, and continues as a
+// dashed line to the limit at which the job was killed. The peak of any other kill is unknown. If only a child of the
+// job was killed, the whole curve is drawn.
+func TestTimeline_JobMemoryEndsAtKill(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause  string
 		at     time.Duration
@@ -46,18 +47,18 @@ func TestTimeline_Death(t *testing.T) {
 		rise   string // the dashed line on the page
 		exists bool
 	}{
-		"at its limit":       {diagnosis.CauseOOMCgroup, 9500 * time.Millisecond, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
-		"at the last sample": {diagnosis.CauseOOMCgroup, 10 * time.Second, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
-		"a child":            {diagnosis.CauseOOMCgroup, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true},
-		"a child of a job that succeeded": {
+		"at the memory limit": {diagnosis.CauseOOMCgroup, 9500 * time.Millisecond, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
+		"at the last sample":  {diagnosis.CauseOOMCgroup, 10 * time.Second, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
+		"child killed":        {diagnosis.CauseOOMCgroup, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true},
+		"child of a successful job killed": {
 			diagnosis.CauseExited, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true,
 		},
-		"for the host":        {diagnosis.CauseOOMHost, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
-		"by SIGKILL":          {diagnosis.CauseSignal, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
-		"at its time limit":   {diagnosis.CauseTimeLimit, 9500 * time.Millisecond, "10 0 stopped", 180, "", true},
-		"not at all":          {diagnosis.CauseExited, 9500 * time.Millisecond, "", 5, "", false},
-		"after its own end":   {diagnosis.CauseOOMCgroup, time.Hour, "10 256 killed", 200, "M1000 58V18.2", true},
-		"before its own time": {diagnosis.CauseOOMCgroup, -time.Hour, "0 256 killed", 5, "", true},
+		"host out of memory": {diagnosis.CauseOOMHost, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
+		"SIGKILL":            {diagnosis.CauseSignal, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
+		"at the time limit":  {diagnosis.CauseTimeLimit, 9500 * time.Millisecond, "10 0 stopped", 180, "", true},
+		"not killed":         {diagnosis.CauseExited, 9500 * time.Millisecond, "", 5, "", false},
+		"kill after the end": {diagnosis.CauseOOMCgroup, time.Hour, "10 256 killed", 200, "M1000 58V18.2", true},
+		"kill before start":  {diagnosis.CauseOOMCgroup, -time.Hour, "0 256 killed", 5, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := killed(c.cause, c.at)
@@ -81,14 +82,14 @@ func TestTimeline_Death(t *testing.T) {
 				}
 			}
 			if last != c.last {
-				t.Errorf("the last memory of the job is %v MiB, want %v", last, c.last)
+				t.Errorf("last memory value of the job = %v MiB, want %v", last, c.last)
 			}
 			page := string(pageOf(t, r))
 			if lines := strings.Count(page, `<path class="k"`); (lines > 2) != c.exists {
-				t.Errorf("%d lines at the kill, want them in all charts: %v", lines, c.exists)
+				t.Errorf("%d lines at the time of the kill, want one in each chart: %v", lines, c.exists)
 			}
 			if rise := `<path class="un" d="` + c.rise; strings.Contains(page, rise) != (c.rise != "") {
-				t.Errorf("rises on the page %q, want %q", regexp.MustCompile(`<path class="un" d="[^"]*`).FindAllString(page, -1), c.rise)
+				t.Errorf("dashed lines on the page: %q, want %q", regexp.MustCompile(`<path class="un" d="[^"]*`).FindAllString(page, -1), c.rise)
 			}
 			pictureWellFormed(t, r, PictureOptions{Width: 800})
 			picturePNG(t, r, PictureOptions{Width: MinWidth})

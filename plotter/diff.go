@@ -1,7 +1,7 @@
 package plotter
 
 import (
-	_ "embed" // the style
+	_ "embed" // for the CSS
 	"html/template"
 	"io"
 	"math"
@@ -11,9 +11,9 @@ import (
 )
 
 //go:embed diff.css
-var diffCSS string // additional to pageCSS
+var diffCSS string // in addition to pageCSS
 
-// diffPage is the content of the page of a comparison, as printable text.
+// diffPage is the content of a comparison's page, as printable text.
 type diffPage struct {
 	Title, Commands, Version string
 	Style                    template.CSS
@@ -25,18 +25,18 @@ type diffPage struct {
 // gate is the result of a gate, as printable text.
 type gate struct {
 	Text string
-	Bad  bool // it fired, or cannot be judged
+	Bad  bool // whether the gate fired, or has no result
 }
 
-// diffRow is a metric with the bar of its change.
+// diffRow is a metric with a bar for its change.
 type diffRow struct {
 	comparer.Row
 	Side  string  // "up" or "down"
-	Width float64 // of the bar, in percent of its column; 0 = none
+	Width float64 // width of the bar in percent of the column; 0 = no bar
 }
 
-// WriteDiffPage writes the HTML page of a comparison: one file that needs no network and no script. version is
-// perfagent's.
+// WriteDiffPage writes the HTML page of a comparison: one file that needs no network and no script. version is the
+// version of perfagent.
 func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
 	page := &diffPage{
 		Title: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()), Version: version,

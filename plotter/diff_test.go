@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
-// compared returns a comparison of ten runs a side, with a gate.
+// compared returns a comparison of ten runs per side, with a gate.
 func compared(t *testing.T, name string) *comparer.Comparison {
 	t.Helper()
 	side := func(scale float64, command ...string) comparer.Side {
@@ -63,15 +63,15 @@ func TestWriteDiffPage(t *testing.T) {
 		}
 	}
 	if strings.Contains(changed, `data-metric="max_t_mem_percent"`) || !strings.Contains(rest, `data-metric="max_t_mem_percent"`) {
-		t.Error("max_t_mem_percent has not changed: want it in the second table only")
+		t.Error("max_t_mem_percent is in the first table or not in the second; want it in the second only: it has not changed")
 	}
 	if bad := regexp.MustCompile(`<script|https?://|ZgotmplZ|NaN|url\(`).FindString(page); bad != "" {
 		t.Errorf("page has %q, want it absent", bad)
 	}
 }
 
-// Text from reports and names becomes no markup.
-func TestWriteDiffPage_HostileTextIsNoMarkup(t *testing.T) {
+// Text from reports and names is escaped, so it cannot become markup.
+func TestWriteDiffPage_EscapesHostileText(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	if err := WriteDiffPage(&out, compared(t, "\x1b[31m<script>alert(1)</script>\"'\xff"), "1"); err != nil {

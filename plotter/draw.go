@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// point is a position in a chart: 0, 0 is its lower left corner, 1, 1 the upper right one. The strip of the phases is
-// below 0.
+// point is a position in a chart: (0, 0) is the lower left corner, and (1, 1) the upper right corner. The strip of
+// phases has negative y.
 type point struct{ x, y float64 }
 
 // ink is the style of a shape: a kind and, for series and phases, their color.
@@ -18,7 +18,8 @@ type ink struct {
 	kind  inkKind
 	color int // index into the palette of the series or of the phases
 	dash  int // see dashes
-	// data and name identify what a shape shows: "mark" and its text. In an SVG they are an attribute data-mark.
+	// data and name identify the content of a shape, such as "mark" and the text of the mark. In an SVG they become the
+	// attribute data-mark.
 	data, name string
 }
 
@@ -27,22 +28,22 @@ type inkKind int
 const (
 	inkGrid   inkKind = iota
 	inkBase           // the time axis
-	inkWash           // below the job's line
-	inkBand           // least to greatest
+	inkWash           // the area below the job's line
+	inkBand           // the area from least to greatest values
 	inkLine           // a series
 	inkOthers         // usage of others
-	inkLimit          // what the job may use
+	inkLimit          // the limit of the job
 	inkUnseen         // a rise that was not measured
 	inkDeath          // the time of a kill
-	inkDot            // its place
+	inkDot            // the value at the kill
 	inkPeak           // a peak at an unknown time
 	inkMark           // a mark of the job
 	inkEdge           // the beginning of a phase
-	inkPhase          // in the strip below the time axis
+	inkPhase          // a phase in the strip below the time axis
 	inkHeat           // a color from 0 to heatSteps
 )
 
-// labelKind is the role of a text in a chart, which determines its place relative to its point.
+// labelKind is the role of a text in a chart. It determines the position of the text relative to its point.
 type labelKind int
 
 const (
@@ -91,7 +92,7 @@ func (f *figure) draw(c canvas) {
 		for i := range f.chart.Series {
 			f.band(c, i)
 		}
-		for _, s := range slices.Backward(f.chart.Series) { // the job's comes last, on top
+		for _, s := range slices.Backward(f.chart.Series) { // draw the job's series last, on top of the others
 			f.series(c, &s)
 		}
 		f.bounds(c)
@@ -109,16 +110,16 @@ func (f *figure) draw(c canvas) {
 	f.death(c)
 }
 
-// at returns the place of a value at a time.
+// at returns the position of value y at time x.
 func (f *figure) at(x, y float64) point {
 	share := y / f.ys.Max
-	if least := f.ys.Min; least < 0 { // halves, because the difference of two huge numbers may be infinite
+	if least := f.ys.Min; least < 0 { // halved, because the difference of two huge numbers may overflow
 		share = (y/2 - least/2) / (f.ys.Max/2 - least/2)
 	}
 	return point{min(1, max(0, x/f.xs.Max)), min(1, max(0, share))}
 }
 
-// grid draws the lines of the values.
+// grid draws the horizontal grid lines.
 func (f *figure) grid(c canvas) {
 	for _, v := range f.ys.Ticks {
 		p := f.at(0, v)
@@ -127,14 +128,15 @@ func (f *figure) grid(c canvas) {
 	}
 }
 
-// band draws the area between the least and the greatest values of a series and, for the job's, the area below it.
+// band draws the area between the least and the greatest values of a series. For the job's series, it also draws the
+// area below.
 func (f *figure) band(c canvas, i int) {
 	s := &f.chart.Series[i]
 	if s.Others {
 		return
 	}
 	ofJob := !slices.ContainsFunc(f.chart.Series, func(s Series) bool { return s.Color > 0 })
-	if i == 0 && !f.chart.Signed && ofJob { // all own series are about the job
+	if i == 0 && !f.chart.Signed && ofJob { // all series except the usage of others belong to the job
 		for from, to := range measuredSpans(s.Band.Mean) {
 			area := f.outline(f.shape[:0], s.Band.Mean, from, to)
 			f.shape = append(area, point{area[len(area)-1].x, 0}, point{area[0].x, 0})
@@ -153,7 +155,7 @@ func (f *figure) band(c canvas, i int) {
 	}
 }
 
-// flat reports whether the outline of an area encloses too little to be visible.
+// flat reports whether the area inside an outline is too small to be visible.
 func flat(area []point) bool {
 	for i, p := range area[:len(area)/2] {
 		if math.Abs(p.y-area[len(area)-1-i].y) > 0.003 {
@@ -165,7 +167,7 @@ func flat(area []point) bool {
 
 // series draws the line of s, one shape for each measured span.
 func (f *figure) series(c canvas, s *Series) {
-	if s.Others && s.top() > f.ys.Max { // out of sight
+	if s.Others && s.top() > f.ys.Max { // above the axis
 		return
 	}
 	fall := f.fall(s)
@@ -180,8 +182,8 @@ func (f *figure) series(c canvas, s *Series) {
 	}
 }
 
-// fall returns the first sample of the job's memory after the kill of a process at its limit that the job survived, or
-// 0: there the line falls from the limit.
+// fall returns the index of the sample at which the line of the job's memory falls from the limit: the first sample
+// after the kill of a process at its memory limit, if the job survived the kill. Otherwise it returns 0.
 func (f *figure) fall(s *Series) int {
 	if d := f.time.Death; d != nil && !d.last && d.Limit > 0 && f.chart.ID == "memory" && s == &f.chart.Series[0] {
 		return f.time.samplesBefore(d)
@@ -212,8 +214,8 @@ func measuredSpans(list reporter.Numbers) func(yield func(from, to int) bool) {
 	}
 }
 
-// outline appends the line of the values in [from, to): of levels from sample to sample, of rates each over the time of
-// its bucket. A single level is as wide as its bucket.
+// outline appends the line of the values in [from, to) to out. Levels are connected from sample to sample. A rate, or a
+// single level, is a horizontal segment over its bucket.
 func (f *figure) outline(out []point, list reporter.Numbers, from, to int) []point {
 	first, level := len(out), f.chart.Level && to-from > 1
 	if level && from == 0 && f.time.fresh && f.chart.ID == "memory" && f.chart.Series[0].Key == f.chart.column.Key() {
@@ -238,7 +240,7 @@ func (f *figure) outline(out []point, list reporter.Numbers, from, to int) []poi
 	return out
 }
 
-// bounds draws the job's limit, and a peak at an unknown time.
+// bounds draws the job's limit and the peak at an unknown time, if there are any.
 func (f *figure) bounds(c canvas) {
 	chart := f.chart
 	if b := chart.Bound; b > 0 && b <= f.ys.Max && chart.Level {
@@ -258,10 +260,10 @@ func rectangle(x1, y1, x2, y2 float64) []point {
 	return []point{{x1, y1}, {x2, y1}, {x2, y2}, {x1, y2}}
 }
 
-// phaseColors is the number of colors of phases. Further phases are gray.
+// phaseColors is the number of colors for phases. Further phases are gray.
 const phaseColors = 6
 
-// phases draws the strip of the phases below the time axis, and their beginnings.
+// phases draws the strip of phases below the time axis, and a line at the beginning of each phase.
 func (f *figure) phases(c canvas) {
 	const top, bottom = -0.025, -0.07
 	drawn := math.Inf(-1)
@@ -288,7 +290,7 @@ func (f *figure) marks(c canvas) {
 	}
 }
 
-// death draws the time of a kill and, in the chart of the memory, the unmeasured rise to the limit.
+// death draws the time of a kill and, in the memory chart, the unmeasured rise to the limit.
 func (f *figure) death(c canvas) {
 	d := f.time.Death
 	if d == nil {
@@ -304,7 +306,7 @@ func (f *figure) death(c canvas) {
 	c.label(point{x, 1}, words, labelDeath)
 }
 
-// lastRise draws the rise of the memory from the last sample before a kill to the limit.
+// lastRise draws the rise of memory from the last sample before a kill to the limit.
 func (f *figure) lastRise(c canvas, d *Death) {
 	if d.Limit == 0 || len(f.chart.Series) == 0 {
 		return
@@ -343,7 +345,7 @@ func (f *figure) rows(c canvas) {
 	}
 }
 
-// heatSteps is how many colors a row may have in addition to the color of 0.
+// heatSteps is the number of colors in a row, in addition to the color of 0.
 const heatSteps = 10
 
 // heat returns the color of a value, or -1 if it was not measured.
@@ -354,7 +356,7 @@ func (f *figure) heat(v float64) int {
 	return int(math.Round(min(1, max(0, v/f.ys.Max)) * heatSteps))
 }
 
-// caption returns the name of the chart, and the unit of its axis with what else is needed to read it.
+// caption returns the title of the chart, and the unit of its axis with remarks that a reader needs.
 func (f *figure) caption() (title, unit string) {
 	c := f.chart
 	unit = f.ys.Unit
@@ -398,14 +400,14 @@ func (c *Chart) needsKey() bool {
 	return !c.Rows && len(c.Series) > 0 && (c.line.Kind != "" || len(c.own()) > 1)
 }
 
-// dropUnseen removes the memory of others, which is only in sight at the scale of the node.
+// dropUnseen removes the memory of others, which is visible only at the scale of the node.
 func (c *Chart) dropUnseen() {
 	if c.ID == "memory" && len(c.own()) > 0 {
 		c.Series = c.own()
 	}
 }
 
-// own returns the series that are not of others.
+// own returns all series except the usage of others.
 func (c *Chart) own() []Series {
 	return slices.DeleteFunc(slices.Clone(c.Series), func(s Series) bool { return s.Others })
 }

@@ -12,8 +12,8 @@ import (
 // heatLevels is the number of colors of a heat map from 0 to 100 %. Color 0 of the palette marks unmeasured values.
 const heatLevels = 200
 
-// encodeHeat returns rows of percentages as a PNG with one pixel per value, in base64. NaN, and the missing end of a
-// short row, are transparent.
+// encodeHeat returns rows of percentages as a PNG with one pixel per value, in base64. NaN values and the missing
+// values of short rows are transparent.
 func encodeHeat(rows [][]float64, columns int) string {
 	palette := color.Palette{color.NRGBA{}}
 	for i := range heatLevels {
@@ -29,12 +29,12 @@ func encodeHeat(rows [][]float64, columns int) string {
 	}
 
 	var out bytes.Buffer
-	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, img) // a buffer accepts everything
+	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, img) // writing to a buffer cannot fail
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// heatColor returns the color of share, from 0 to 1. Colors go from sand over blue to dark violet. A lighter color
-// means less for every kind of color vision, and in grayscale.
+// heatColor returns the color of share, which is from 0 to 1. The colors range from sand through blue to dark violet.
+// For every kind of color vision, and in grayscale, a lighter color means a smaller share.
 func heatColor(share float64) color.NRGBA {
 	stops := [...]color.NRGBA{rgb(0xf2f0e6), rgb(0x9ecfd6), rgb(0x3a8fb7), rgb(0x274f8f), rgb(0x2a1a52)}
 	at := share * float64(len(stops)-1)

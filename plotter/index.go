@@ -1,13 +1,13 @@
 package plotter
 
 import (
-	_ "embed" // the style
+	_ "embed" // for the CSS
 	"html/template"
 	"io"
 )
 
 //go:embed index.css
-var indexCSS string // additional to pageCSS
+var indexCSS string // in addition to pageCSS
 
 // Index is a page that lists runs.
 type Index struct {
@@ -15,16 +15,16 @@ type Index struct {
 	Rows  []IndexRow
 }
 
-// IndexRow is a run in an index. Its texts are for people.
+// IndexRow is a run in an index. Its fields are texts for people.
 type IndexRow struct {
 	Run, Start, Length, Nodes, End, Command string
 
-	Link        string // of the run's page, relative to the index; "" = none
+	Link        string // address of the run's page, relative to the index; "" = none
 	CPU, Memory UsageBar
 	State       string // "failed", "live" or ""
 }
 
-// UsageBar is a share as a bar with words. Percent is 0 if it is unknown.
+// UsageBar is a share of a resource, drawn as a bar with words. Percent is 0 if the share is unknown.
 type UsageBar struct {
 	Percent float64
 	Words   string

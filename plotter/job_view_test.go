@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// Only measured charts take room; the five are always there.
+// Only charts with measurements are drawn, except the five that every node has.
 func TestCharts_OmitUnmeasuredCharts(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *reporter.Report
@@ -41,9 +41,9 @@ func TestCharts_OmitUnmeasuredCharts(t *testing.T) {
 	}
 }
 
-// The job has the ink, and others a line of what they used. Without the job's usage, the node has the ink. An unmeasured
-// value is neither 0 nor the others'.
-func TestCharts_JobAndOthers(t *testing.T) {
+// The job's usage is drawn in color, with a separate line for the usage of others. If the job's usage is unknown, the
+// node's usage is in color. An unmeasured value of the job is neither 0 nor attributed to others.
+func TestCharts_SeparateJobFromOthers(t *testing.T) {
 	set := func(c collector.Column, v float64, until int) func(int, *collector.Sample) {
 		return func(i int, s *collector.Sample) {
 			if i < until {
@@ -58,7 +58,7 @@ func TestCharts_JobAndOthers(t *testing.T) {
 	}{
 		"no job":         {"cpu", func(int, *collector.Sample) {}, map[string]float64{"the node": 4}},
 		"a job":          {"cpu", set(collector.JobCPU, 1, 60), map[string]float64{"this job": 1, "others on the node": 3}},
-		"all the job":    {"cpu", set(collector.JobCPU, 4.5, 60), map[string]float64{"this job": 4.5, "others on the node": 0}},
+		"job uses all":   {"cpu", set(collector.JobCPU, 4.5, 60), map[string]float64{"this job": 4.5, "others on the node": 0}},
 		"not at the end": {"cpu", set(collector.JobCPU, 1, 50), map[string]float64{}},
 		"no job memory":  {"memory", func(int, *collector.Sample) {}, map[string]float64{"the node": 8192}},
 		"memory":         {"memory", set(collector.JobMemory, 2048, 60), map[string]float64{"this job": 2048, "others on the node": 6144}},
@@ -81,16 +81,16 @@ func TestCharts_JobAndOthers(t *testing.T) {
 	}
 
 	n := plottertest.PerfPy(t).Nodes["0"]
-	n.Host = nil // perf.py's files lack the node's capacity, unless the user gives it
+	n.Host = nil // perf.py's files lack the node's capacity unless the user provides it
 	for _, c := range Charts(n)[:2] {
 		if c.Unit != "%" || len(c.Series) != 1 {
-			t.Errorf("chart %s: %d series in %s; want 1 in %%", c.ID, len(c.Series), c.Unit)
+			t.Errorf("chart %s: %d series with unit %s; want 1 with unit %%", c.ID, len(c.Series), c.Unit)
 		}
 	}
 }
 
-// The job alone has the ink: the node's own lines are grey and differ by their dashes, next to a job.
-func TestCharts_NodesLinesAreGrey(t *testing.T) {
+// If there is a job, only its lines are in color. The node's lines are grey and differ by their dashes.
+func TestCharts_NodeLinesAreGreyIfThereIsAJob(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	for _, c := range []collector.Column{collector.PSICPUSome, collector.PSIMemorySome, collector.PSIIOSome, collector.JobCPU} {
@@ -113,15 +113,15 @@ func TestCharts_NodesLinesAreGrey(t *testing.T) {
 	page := string(pageOf(t, r))
 	if _, chart, _ := strings.Cut(page, `<figure data-chart="pressure"`); !strings.Contains(chart, `<path class="j s4`) ||
 		strings.Contains(chart[:strings.Index(chart, "</figure>")], `<path class="w"`) {
-		t.Error("the page's chart of what waited on the node is not in grey")
+		t.Error("the page's chart of waiting tasks on the node is not in grey")
 	}
 	if n.Job = nil; styles()["pressure"] != ", j, j d1, j s1" {
 		t.Errorf("without a job the lines are %v, want them in color", styles())
 	}
 }
 
-// What explains a failure for lack of disk comes first: its bar and its chart.
-func TestPage_FullDiskComesFirst(t *testing.T) {
+// If the job failed because the disk was full, the bar and the chart of the disk come first.
+func TestPage_ShowsFullDiskFirst(t *testing.T) {
 	r := plottertest.Report(0, plottertest.Recording(60, time.Second, func(i int, s *collector.Sample) {
 		plottertest.Set(s, i, 50, 25, 1)
 		s.Values[collector.JobCPU], s.Values[collector.JobMemory], s.Values[collector.DiskPercent] = 1, 512, 40+float64(i+1)
@@ -150,7 +150,7 @@ func TestPage_FullDiskComesFirst(t *testing.T) {
 }
 
 // A sentence replaces a chart without usage.
-func TestSettle_SentencesReplaceChartsWithoutUsage(t *testing.T) {
+func TestSettle_ReplacesIdleChartsWithSentences(t *testing.T) {
 	r := plottertest.Report(0, plottertest.Recording(60, time.Second, func(i int, s *collector.Sample) {
 		plottertest.Set(s, 0, 50, 25, 0)
 		s.Values[collector.JobReadRate], s.Values[collector.JobWriteRate] = 5, 0
@@ -166,9 +166,9 @@ func TestSettle_SentencesReplaceChartsWithoutUsage(t *testing.T) {
 	}
 }
 
-// The CPU chart reaches to what the job may use, and the memory chart to its limit, if the job comes near it. Otherwise
-// the chart says where it is.
-func TestChart_ShowsLimitInSightAndSaysAnyLimit(t *testing.T) {
+// The CPU chart reaches up to the allowed CPUs, and the memory chart up to the limit, if the job comes near them.
+// Otherwise the caption names the limit.
+func TestChart_ShowsNearLimitAndNamesFarLimit(t *testing.T) {
 	for limit, want := range map[float64]string{
 		1.5: "CPUs busy, of the 1.5 allowed", 8: "CPUs busy, of the 8 allowed", 16: "CPUs busy, of the 16 allowed",
 		17: "CPUs busy; the 17 allowed are above this scale", 0: "CPUs busy, of 8", -1: "CPUs busy, of 8",
@@ -177,7 +177,7 @@ func TestChart_ShowsLimitInSightAndSaysAnyLimit(t *testing.T) {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.CPUs = limit
 		if page := string(pageOf(t, r)); !strings.Contains(page, ">"+want+"<") && !strings.Contains(page, ">"+want+";") {
-			t.Errorf("limit of %v: the page lacks %q", limit, want)
+			t.Errorf("limit of %v: page lacks %q", limit, want)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
 	}
@@ -187,21 +187,21 @@ func TestChart_ShowsLimitInSightAndSaysAnyLimit(t *testing.T) {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.MemoryMB, r.Nodes["0"].Metrics = series.Optional(limit), nil
 		if page := string(pageOf(t, r)); !strings.Contains(page, want) {
-			t.Errorf("limit of %v MiB: the page lacks %q", limit, want)
+			t.Errorf("limit of %v MiB: page lacks %q", limit, want)
 		}
 	}
 
 	l := &reporter.Limits{CPUs: .5, MemoryMB: 100, CPUsRange: &reporter.LimitRange{Min: .5, Max: 2},
 		MemoryRange: &reporter.LimitRange{Min: 100, Max: 200}}
 	if v, said := jobBound(collector.BoundCPUs, l); v != 2 || said != "0.5 to 2" {
-		t.Errorf("bound of CPUs that changed: %v, %q; want 2, 0.5 to 2", v, said)
+		t.Errorf("bound of a changed CPU limit: %v, %q; want 2, 0.5 to 2", v, said)
 	}
 	if v, said := jobBound(collector.BoundMemory, l); v != 200 || said != "100 MiB to 200 MiB" {
-		t.Errorf("bound of memory that changed: %v, %q; want 200, 100 MiB to 200 MiB", v, said)
+		t.Errorf("bound of a changed memory limit: %v, %q; want 200, 100 MiB to 200 MiB", v, said)
 	}
 }
 
-// GPUs are distinguishable: three by the colour of their lines, more as rows of colors.
+// Up to three GPUs are lines of different colors. If there are more, each GPU is a row of colors.
 func TestCharts_GPUsAreDistinguishable(t *testing.T) {
 	for _, gpus := range []int{3, 4, collector.MaxGPUs} {
 		r := plottertest.Limited(0, 20, gpus)
@@ -216,7 +216,8 @@ func TestCharts_GPUsAreDistinguishable(t *testing.T) {
 				seen[[2]int{s.Color, s.Dash}] = true
 			}
 			if len(c.Series) != gpus || c.Rows != (gpus > maxLineGPUs) || !c.Rows && len(seen) != gpus {
-				t.Errorf("%s: %d series in %d styles, rows %v; want %d of each, or rows", c.ID, len(c.Series), len(seen), c.Rows, gpus)
+				t.Errorf("%s: %d series in %d styles, drawn as rows: %v; want %d series, in as many styles unless drawn as rows",
+					c.ID, len(c.Series), len(seen), c.Rows, gpus)
 			}
 		}
 		if charts != len(plottertest.GPUCharts()) {
@@ -231,8 +232,8 @@ func TestCharts_GPUsAreDistinguishable(t *testing.T) {
 	}
 }
 
-// BenchmarkJobView_Page makes the page of a job with limits on one node, of a thousand buckets, without GPUs and with
-// four.
+// BenchmarkJobView_Page makes the page of a job with limits on one node with a thousand buckets, without GPUs and with
+// four GPUs.
 func BenchmarkJobView_Page(b *testing.B) {
 	for _, gpus := range []int{0, 4} {
 		b.Run(strconv.Itoa(gpus)+"GPUs", func(b *testing.B) {
@@ -249,8 +250,8 @@ func BenchmarkJobView_Page(b *testing.B) {
 	}
 }
 
-// A report may have texts without a bound; its page has one.
-func TestPage_BoundsTextsOfReport(t *testing.T) {
+// The texts in a report may have any size, but their size on the page is limited.
+func TestPage_LimitsTextFromReport(t *testing.T) {
 	n := &reporter.Node{}
 	for i := range maxPageLines + 100 {
 		n.Missing = append(n.Missing, reporter.Missing{What: "w" + strings.Repeat("w", i%7), Why: strings.Repeat("x", 1<<16)})
@@ -272,6 +273,6 @@ func TestPage_BoundsTextsOfReport(t *testing.T) {
 			len(head.Notes), size, maxPageLines+1, maxPageLines, 2*maxPageText+maxPageLines*2*(cutPageText+8))
 	}
 	if first := p.missing[0].Why; len(first) != 1<<16 {
-		t.Errorf("first reason is cut to %d bytes, want all %d", len(first), 1<<16)
+		t.Errorf("first reason has %d bytes, want all %d", len(first), 1<<16)
 	}
 }

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	maxLines    = 12 // of a chart of operations: more are indistinguishable
-	lineLetters = 40 // of a series' name next to a chart
+	maxLines    = 12 // maximum number of lines in an operation chart, because more are indistinguishable
+	lineLetters = 40 // maximum length of a series' name next to a chart
 )
 
-// operationPlans returns the charts of operations and other series of the job, with the given lines.
+// operationPlans returns the charts of the given lines: operations and other series that the job reports.
 func operationPlans(lines []reporter.OperationTimeline) (plans []chartPlan) {
 	for _, row := range []struct {
 		id, title string
@@ -39,14 +39,14 @@ func operationPlans(lines []reporter.OperationTimeline) (plans []chartPlan) {
 	return plans
 }
 
-// kindOf returns what l has in common with the other lines of its chart: all but the series.
+// kindOf returns l without its series. All lines of one chart have the same kind.
 func kindOf(l reporter.OperationTimeline) reporter.OperationTimeline {
 	l.Series = ""
 	return l
 }
 
-// chosenLines returns the lines of n that are drawn: of each kind the measured lines that reach highest. more is the
-// number of lines that are not drawn.
+// chosenLines returns the lines of n to draw: for each kind, the measured lines with the highest peaks. more is the
+// number of other lines.
 func chosenLines(n *reporter.Node) (chosen []reporter.OperationTimeline, more int) {
 	peaks := make(map[reporter.OperationTimeline]float64)
 	lines := slices.DeleteFunc(n.Timelines(), func(l reporter.OperationTimeline) bool {

@@ -16,17 +16,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// worked returns a report of a minute with operations.
+// worked returns a one-minute report with operations.
 func worked() *reporter.Report { return reportertest.AddOperations(plottertest.Minute(0)) }
 
-// busy returns a report of a thousand buckets with 32 series of each kind.
+// busy returns a report with a thousand buckets and 32 series of each kind.
 func busy() *reporter.Report {
 	r := reportertest.AddOperations(reportertest.Large(0, 1, 1000))
 	draws(r.Nodes["0"], 32)
 	return r
 }
 
-// draws adds time lines of so many series of each kind to a node. Series i reaches i+1.
+// draws adds the timelines of the given number of series of each kind to a node. The peak of series i is i+1.
 func draws(n *reporter.Node, series int) {
 	for i := range series {
 		name := fmt.Sprintf("series-%02d", i)
@@ -36,7 +36,7 @@ func draws(n *reporter.Node, series int) {
 			b := reporter.Band{}
 			for k := range n.Samples.Len() {
 				v := float64(i+1) * (1 - math.Abs(math.Sin(float64(k)))/2)
-				v = math.Round(v*1e6) / 1e6 // as in a report
+				v = math.Round(v*1e6) / 1e6 // reports have this precision
 				b.Min, b.Mean, b.Max = append(b.Min, v/2), append(b.Mean, v*0.75), append(b.Max, v)
 			}
 			n.Envelope[fmt.Sprintf(key, name)] = b
@@ -44,7 +44,7 @@ func draws(n *reporter.Node, series int) {
 	}
 }
 
-// chartsIn returns the identifiers of the charts of a page.
+// chartsIn returns the IDs of the charts on a page.
 func chartsIn(page string) []string {
 	var ids []string
 	figures := regexp.MustCompile(`<figure data-chart="([a-z_]+)"`)
@@ -68,8 +68,8 @@ func TestPicture_OperationsGolden(t *testing.T) {
 	}
 }
 
-// Each line of operations can be drawn alone, with its unit; the error for any other lists them.
-func TestPicture_DrawsEachLineOfOperationsAlone(t *testing.T) {
+// Each operation series can be drawn alone, with its unit. The error for an unknown key lists the known ones.
+func TestPicture_DrawsSingleOperationSeries(t *testing.T) {
 	r := worked()
 	for key, title := range map[string]string{
 		"op:store.get:per_second": ">op:store.get:per_second<", "op:store.get:time_ms": ">op:store.get:time_ms<",
@@ -86,7 +86,7 @@ func TestPicture_DrawsEachLineOfOperationsAlone(t *testing.T) {
 		`nothing of "op:none:time_ms" was measured`, "cpu_pct_per_cpu_avg, ", ", op:store.get:per_second, ", ", gauge:queue, ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with %q", err, want)
+			t.Errorf("error %v, want one containing %q", err, want)
 		}
 	}
 
@@ -99,7 +99,7 @@ func TestPicture_DrawsEachLineOfOperationsAlone(t *testing.T) {
 	}
 }
 
-// The charts of operations follow the CPU's, and a page without operations has none.
+// The operation charts follow the CPU chart. A page without operations has no such charts.
 func TestPage_OperationChartsFollowCPU(t *testing.T) {
 	got := strings.Join(chartsIn(string(pageOf(t, worked()))), " ")
 	if want := "memory cpu " + strings.Join(plottertest.OperationCharts(), " ") + " disk_io"; !strings.HasPrefix(got, want) {
@@ -116,8 +116,8 @@ func TestPage_OperationChartsFollowCPU(t *testing.T) {
 	}
 }
 
-// A chart has the lines that reach highest, and the page counts the omitted ones.
-func TestPage_DrawsHighestLinesAndCountsTheRest(t *testing.T) {
+// A chart shows the lines with the highest peaks, and the page counts the omitted lines.
+func TestPage_DrawsHighestLinesAndCountsOthers(t *testing.T) {
 	r := worked()
 	draws(r.Nodes["0"], 32)
 	chosen, more := chosenLines(r.Nodes["0"])
@@ -127,19 +127,19 @@ func TestPage_DrawsHighestLinesAndCountsTheRest(t *testing.T) {
 	}
 	for kind, n := range count {
 		if n > maxLines {
-			t.Errorf("%d lines of %+v, want at most %d", n, kind, maxLines)
+			t.Errorf("%d lines of kind %+v, want at most %d", n, kind, maxLines)
 		}
 	}
 	if all := len(r.Nodes["0"].Timelines()); len(chosen)+more != all {
-		t.Errorf("%d lines are drawn and %d are not, want %d together", len(chosen), more, all)
+		t.Errorf("%d lines are drawn and %d are not, want a total of %d", len(chosen), more, all)
 	}
 
 	page := string(pageOf(t, r))
 	if !strings.Contains(page, fmt.Sprintf("the report has %d more.", more)) {
-		t.Errorf("page lacks that the report has %d more lines", more)
+		t.Errorf("page does not state that the report has %d more lines", more)
 	}
 	if !strings.Contains(page, `"n":"series-31"`) || strings.Contains(page, `"n":"series-03"`) {
-		t.Error("want the highest line series-31 on the page, and not series-03")
+		t.Error("page lacks the highest line series-31, or has the low line series-03")
 	}
 }
 
@@ -166,18 +166,18 @@ func TestPage_HasTablesOfOperations(t *testing.T) {
 	r := worked()
 	r.Nodes["0"].Operations.Dropped.Kernel = 0
 	if strings.Contains(string(pageOf(t, r)), "at least what is shown") {
-		t.Error("page says that counts are lower bounds, but nothing was lost")
+		t.Error("page calls counts lower bounds, but nothing was lost")
 	}
 	quiet := plottertest.Minute(0)
 	quiet.Nodes["0"].Operations = reportertest.AddOperations(plottertest.Minute(0)).Nodes["0"].Operations
 	*quiet.Nodes["0"].Operations = reporter.Operations{}.Operations
 	page = string(pageOf(t, quiet))
 	if !strings.Contains(page, "The job has said nothing of its work.") || strings.Contains(page, "<table data-operations>") {
-		t.Error("page of a job without operations: want a sentence, and no table")
+		t.Error("page of a job without operations lacks a sentence about that, or has a table of them")
 	}
 }
 
-// A page of several nodes has one table of all operations.
+// A page of several nodes has one table with the operations of all nodes.
 func TestPage_NodesShareOneTableOfOperations(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Nodes["1"] = plottertest.Minute(1).Nodes["1"]
@@ -199,7 +199,7 @@ func TestPage_NodesShareOneTableOfOperations(t *testing.T) {
 
 }
 
-// A page of nodes without common series stays small.
+// The page stays small even if no two nodes have a series in common.
 func TestPage_StaysSmallWithOperationsOfManyNodes(t *testing.T) {
 	p := NewPage(PageOptions{})
 	var run *reporter.Run
@@ -222,8 +222,8 @@ func TestPage_StaysSmallWithOperationsOfManyNodes(t *testing.T) {
 	}
 }
 
-// The name of a series is only text, in a chart, in a table, or in the data of the script.
-func TestPage_HostileSeriesNamesAreText(t *testing.T) {
+// The name of a series is plain text in charts, in tables and in the data of the script.
+func TestPage_TreatsHostileSeriesNamesAsText(t *testing.T) {
 	testenv.SkipIfShort(t, "a page of each name")
 	for name, evil := range plottertest.HostileStrings() {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestPage_HostileSeriesNamesAreText(t *testing.T) {
 				t.Errorf("page has %d script elements, want 2", scripts)
 			}
 			if strings.ContainsAny(page, "\x1b\x07\u202e\u200b") {
-				t.Error("page has characters that cannot be seen")
+				t.Error("page has invisible characters")
 			}
 			pictureWellFormed(t, r, PictureOptions{Width: MinWidth})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: "gauge:" + evil})
@@ -253,7 +253,7 @@ func TestPage_HostileSeriesNamesAreText(t *testing.T) {
 	}
 }
 
-// No numbers of a damaged report make a picture fail.
+// A picture can be drawn whatever numbers a damaged report has.
 func TestPicture_SurvivesHostileOperationNumbers(t *testing.T) {
 	for _, values := range [][]float64{
 		{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {math.Inf(1), math.NaN(), 3}, {},
@@ -270,7 +270,7 @@ func TestPicture_SurvivesHostileOperationNumbers(t *testing.T) {
 	}
 }
 
-// BenchmarkPageWork makes the page of one node of a thousand buckets with 32 series of each kind.
+// BenchmarkPageWork makes the page of one node with a thousand buckets and 32 series of each kind.
 func BenchmarkPageWork(b *testing.B) {
 	r, size := busy(), 0
 	for b.Loop() {
@@ -279,8 +279,8 @@ func BenchmarkPageWork(b *testing.B) {
 	b.ReportMetric(float64(size), "bytes")
 }
 
-// The axis of gauges and counters reaches below 0 if their values do, and all other axes never.
-func TestChart_AxisReachesBelowZeroOnlyIfValuesMay(t *testing.T) {
+// Only the axes of gauges and counters reach below 0, and only if their values do.
+func TestChart_AxisIsNegativeOnlyForSignedValues(t *testing.T) {
 	for _, c := range []struct {
 		key      string
 		values   reporter.Numbers

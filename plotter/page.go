@@ -2,7 +2,7 @@ package plotter
 
 import (
 	"cmp"
-	_ "embed" // the page's parts
+	_ "embed" // for the parts of the page
 	"fmt"
 	"html/template"
 	"io"
@@ -30,7 +30,7 @@ var (
 
 // PageOptions configures a page.
 type PageOptions struct {
-	// Live is the time after which the page asks for an update. It is 0 for a page that is not served during the run.
+	// Live is the interval at which the page requests updates. It is 0 unless the page is served during the run.
 	Live time.Duration
 	// Siblings are the names of the pages of other nodes of the run, in the same directory.
 	Siblings []string
@@ -45,21 +45,21 @@ func WritePage(w io.Writer, r *reporter.Report, o PageOptions) error {
 	return p.Write(w, &r.Run)
 }
 
-// Page is a page under construction. Nodes are added one by one, so that only the drawn part of a large report needs to
-// be in memory.
+// Page is a page under construction. Nodes are added one by one, so only the drawn parts of a large report need to be
+// in memory.
 type Page struct {
 	options     PageOptions
 	nodes       []*pageNode
-	ranks       int // of all nodes
+	ranks       int // number of ranks on all nodes
 	failed      failure
-	remoteNodes int // nodes with their series in a store
+	remoteNodes int // number of nodes with their series in a store
 }
 
 // NewPage returns a page without nodes.
 func NewPage(o PageOptions) *Page { return &Page{options: o} }
 
-// Add adds a node, in any order. The page keeps the parts of it that Write needs. If the run is still unknown, run is
-// its zero value.
+// Add adds a node. Nodes may be added in any order. The page keeps only the parts of n that Write needs. If the run is
+// still unknown, run is the zero value.
 func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	node := newPageNode(run, name, n)
 	if p.options.Live > 0 {
@@ -87,12 +87,12 @@ type pageView struct {
 	Live                *liveView // nil unless the page is served during the run
 	Phase               string    // current phase of a running job
 	Siblings            []string  // pages of other nodes
-	Key                 []keyItem // of all charts
+	Key                 []keyItem // entries of the key for all charts
 	Charts              []pageChart
-	Sentences           []string // in place of charts without usage
+	Sentences           []string // sentences that replace charts without usage
 	Phases              []phaseRow
-	HasGPU              bool   // some phase has numbers of GPUs
-	Marks               []Mark // the first ones
+	HasGPU              bool   // whether any phase has GPU numbers
+	Marks               []Mark // at most maxMarks
 	MoreMarks           int
 	Nodes               *nodesView // nil unless there are several nodes
 	Cards               []summary.Highlight
@@ -108,20 +108,20 @@ type pageView struct {
 // Many reports whether there are several nodes.
 func (v *pageView) Many() bool { return v.Nodes != nil }
 
-// liveView is when a live page was made.
+// liveView is the time at which a live page was made.
 type liveView struct {
 	Text string // "14:29:12 UTC"; "" if unknown
 	Unix int64  // seconds since 1970
 }
 
-// pageScript returns the page's script without comments and indentation.
+// pageScript returns the page's script, stripped of comments and indentation.
 var pageScript = sync.OnceValue(func() template.JS {
 	return template.JS(regexp.MustCompile(`(?m)^\s*(//.*)?`).ReplaceAllString(pageJS, ""))
 })
 
-// nodeFold is the folded part of the page on the node or the nodes themselves.
+// nodeFold is the collapsible part of the page about the nodes.
 type nodeFold struct {
-	Words          string // of its summary
+	Words          string // text of the summary element
 	Cards, Details []summary.Highlight
 	Missing        []reporter.Missing
 }
@@ -195,7 +195,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 // maxMarks is the maximum number of marks in a list.
 const maxMarks = 100
 
-// phaseRows returns the table of the phases of all nodes.
+// phaseRows returns the rows of the table of phases, for all nodes. gpu reports whether any phase has GPU numbers.
 func phaseRows(r *reporter.Report) (rows []phaseRow, gpu bool) {
 	for i, cells := range summary.Phases(r) {
 		for k := range cells {
@@ -206,7 +206,7 @@ func phaseRows(r *reporter.Report) (rows []phaseRow, gpu bool) {
 	return rows[:min(len(rows), maxPageLines)], gpu
 }
 
-// footer returns what perfagent itself used.
+// footer returns a sentence about perfagent's own resource usage.
 func (p *Page) footer() string {
 	cost := 0.0
 	for _, n := range p.nodes {
@@ -250,11 +250,11 @@ type metricRow struct {
 	Values []metricValue
 }
 
-// metricValue is a value in four digits, and exactly, or the reason why it is missing.
+// metricValue is a value, both exact and in four digits, or the reason why the value is missing.
 type metricValue struct{ Value, Short, Why string }
 
-// metricsView returns the metrics of the first nodes: first the metrics in reporter.Metrics, without those since boot
-// and without devices that no node has, then the missing metrics, by name.
+// metricsView returns the metrics of the first nodes: first the metrics in reporter.Metrics, then the missing metrics,
+// by name. It omits totals since boot and metrics of devices that no node has.
 func (p *Page) metricsView() (v metricsView) {
 	nodes := p.nodes[:min(len(p.nodes), shownNodes)]
 	others, groups := make(reporter.Values), make(map[reporter.Group][]metricRow)
@@ -282,7 +282,7 @@ func (p *Page) metricsView() (v metricsView) {
 		}
 	}
 	for _, name := range others.Names() {
-		m, _ := reporter.MetricByName(name) // of a GPU
+		m, _ := reporter.MetricByName(name) // a metric of a GPU
 		m.Name, m.Group = name, cmp.Or(m.Group, reporter.GroupNode)
 		add(&m, true)
 	}

@@ -14,33 +14,33 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// headView is the top of the page: which run it was, how it ended, what to do, and its usage.
+// headView is the top of the page: the identity of the run, how it ended, advice, and its usage.
 type headView struct {
-	Strip      []summary.Highlight // which run: labels and values
+	Strip      []summary.Highlight // labels and values that identify the run
 	Commands   []string
 	Cause      []phrase
-	Lead, Rest string   // of what to do
-	Notes      []string // findings that concern the end of the job, or what it asks for
-	Other      []string // findings that do not
+	Lead, Rest string   // the two parts of the advice
+	Notes      []string // findings about the end of the job or about its requests
+	Other      []string // all other findings
 	Bars       []barView
 	Deltas     []summary.Delta
 
 	Version, Paste, How, Incomplete, DeltaNote string
 }
 
-// Outside reports whether some number is outside the range of earlier runs.
+// Outside reports whether any number is outside the range of earlier runs.
 func (h *headView) Outside() bool {
 	return slices.ContainsFunc(h.Deltas, func(d summary.Delta) bool { return d.Outside })
 }
 
-// phrase is a part of a sentence with its look: "ok", "late", "bad", "live" or "".
+// phrase is a part of a sentence. Its look is "ok", "late", "bad", "live" or "".
 type phrase struct{ Look, Text string }
 
-// barView is a bar of the head.
+// barView is a bar at the top of the page.
 type barView struct {
 	summary.Bar
 	Name, Value, Kind string  // "Memory", percent in four digits, "peak" or "mean"
-	Full              bool    // it explains why the job was killed
+	Full              bool    // whether the bar explains why the job was killed
 	Width             float64 // percentage of the bar that is filled
 }
 
@@ -81,7 +81,7 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	return h
 }
 
-// subjectRank orders what explains the end of the job first, then memory and CPU.
+// subjectRank is a sort key: the resource that explains the end of the job comes first, then memory and CPU.
 func subjectRank(key, subject string) int {
 	switch {
 	case subject != "" && strings.HasPrefix(key, subject):
@@ -94,8 +94,8 @@ func subjectRank(key, subject string) int {
 	return 3
 }
 
-// phrases splits the sentence on how the run ended, so that its looks differ: the words before a colon, the word
-// Succeeded, and what was odd.
+// phrases splits the sentence on how the run ended into parts with different looks: the words before a colon, the word
+// Succeeded, and the remark on what was odd.
 func phrases(c summary.Conclusion) []phrase {
 	words := unbroken(text.Printable(c.Cause))
 	look := map[summary.Outcome]string{summary.Failed: "bad", summary.Stopped: "late"}[c.Outcome]
@@ -118,12 +118,12 @@ func phrases(c summary.Conclusion) []phrase {
 	return []phrase{{look, words}}
 }
 
-// quantity matches a number with its unit. It is compiled for the first page.
+// quantity matches a number with its unit. It is compiled when the first page needs it.
 var quantity = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(\d) ([KMGT]iB(?:/s)?|min|ms|µs|s|h|d|CPUs?|GPUs?|CPU·h|W)\b`)
 })
 
-// unbroken returns words in which no number is parted from its unit at the end of a line.
+// unbroken returns words with a non-breaking space between each number and its unit.
 func unbroken(words string) string {
 	return quantity().ReplaceAllString(strings.ReplaceAll(words, " %", "\u00a0%"), "$1\u00a0$2")
 }
@@ -144,7 +144,7 @@ func (p *Page) commands(run *reporter.Run) []string {
 	return out
 }
 
-// strip identifies the run: its name, start, hosts, allowed CPUs and memory, and tags.
+// strip returns the labels and values that identify the run: its name, start, hosts, allowed CPUs and memory, and tags.
 func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
 	add := func(label, value string) {
 		if value != "" {
@@ -189,7 +189,7 @@ func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
 // stripLetters is the maximum length of a host's name in the strip.
 const stripLetters = 60
 
-// allowed returns the CPUs and the memory that the job on n may use: "2 CPUs, 256 MiB".
+// allowed returns the CPUs and the memory that the job may use on n: "2 CPUs, 256 MiB".
 func allowed(n *reporter.Node) string {
 	var words text.Parts
 	switch {
@@ -207,8 +207,8 @@ func allowed(n *reporter.Node) string {
 	return words.String()
 }
 
-// report returns the report of a single node, or a report with the parts of several nodes that the head, the phases and
-// the cards need.
+// report returns the report of a single node. For several nodes, the report has only the parts that the head, the
+// phases and the cards need.
 func (p *Page) report(run *reporter.Run) *reporter.Report {
 	r := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
 	for _, n := range p.nodes {
@@ -230,7 +230,7 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	if len(n.Ranks) > 0 {
 		out.Ranks = make(map[string]*reporter.Rank, len(n.Ranks))
 	}
-	for name, r := range n.Ranks { // how they ended
+	for name, r := range n.Ranks { // keep only how each rank ended
 		if r != nil {
 			out.Ranks[name] = &reporter.Rank{Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal,
 				Incomplete: r.Incomplete, Metrics: r.Metrics}
@@ -246,5 +246,5 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	return out
 }
 
-// slimPhases is the number of phases of a node with names of any length.
+// slimPhases is the number of phases per node that keep their full names.
 const slimPhases = 50

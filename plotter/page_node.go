@@ -18,22 +18,22 @@ import (
 type pageNode struct {
 	name, host, version, exit string
 	time                      Timeline
-	charts                    []Chart        // of several nodes only those that each of them has
-	unseen                    int            // lines of operations that are not drawn
+	charts                    []Chart        // if there are several nodes, only the charts that every node has
+	unseen                    int            // number of operation lines that are not drawn
 	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
 	processes                 []reporter.Process
 	whole                     *reporter.Node // nil if there are several nodes
-	cpus, memory              float64        // that the job may use; 0 if unknown
+	cpus, memory              float64        // amounts that the job may use; 0 if unknown
 	cost                      float64        // perfagent's CPU time in seconds
 	cards, details            []summary.Highlight
-	slim                      *reporter.Node // for the head of the page
+	slim                      *reporter.Node // for the top of the page
 	ranks                     *rankTable     // nil if there are none
 	metrics                   reporter.Values
 	missing                   []reporter.Missing
-	listed                    int // how many of missing are listed: the first ones; the rest is normal
+	listed                    int // number of entries at the start of missing that the page lists; the rest are normal
 }
 
-// maxPoints is the maximum number of points of a series on the page. More cannot be distinguished.
+// maxPoints is the maximum number of points of a series on the page. More points would be indistinguishable.
 const maxPoints = 300
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
@@ -78,8 +78,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// reduce keeps what a page of several nodes has of each. The lists are copies, so that the report's lists can be
-// garbage collected.
+// reduce drops everything that a page of several nodes does not show of each node. It copies the remaining lists, so
+// that the report's lists can be garbage collected.
 func (p *pageNode) reduce() {
 	p.charts = slices.DeleteFunc(p.charts, func(c Chart) bool {
 		return c.ID != "cpu" && c.ID != "memory" && c.ID != "gpu_utilization"
@@ -91,8 +91,8 @@ func (p *pageNode) reduce() {
 	p.whole = nil
 }
 
-// takeMissing keeps the entries in missing: first those that the page lists, then the normal ones, with reasons that
-// are only shown next to the metrics.
+// takeMissing stores the entries of missing in p: first the entries that the page lists, then the normal entries. The
+// reasons of normal entries are shown only next to the metrics.
 func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 	var rest []reporter.Missing
 	for i, m := range missing {
@@ -114,24 +114,24 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 	p.missing = append(p.missing, rest...)
 }
 
-// removeMissing removes listed entries with the given code, which would be noise during the run.
+// removeMissing removes the listed entries with the given code. During the run they would be noise.
 func (p *pageNode) removeMissing(code reporter.Code) {
 	kept := slices.DeleteFunc(p.missing[:p.listed], func(m reporter.Missing) bool { return m.Code == code })
 	p.missing = append(kept, p.missing[p.listed:]...)
 	p.listed = len(kept)
 }
 
-// The limits of the lists and texts that a page takes from a report. The report itself has no such limits.
+// The limits on lists and texts that a page takes from a report. The report itself has no such limits.
 const (
 	maxPageLines = 500
-	maxPageText  = 8 << 20 // bytes of a node's texts; later ones are truncated
+	maxPageText  = 8 << 20 // maximum size of a node's texts in bytes; further texts are truncated
 	cutPageText  = 200
 )
 
 // textBudget is the remaining number of bytes of text.
 type textBudget int
 
-// text returns words for the page: in full while the budget lasts, then truncated to cutPageText bytes.
+// text returns words for the page: in full while the budget lasts, and truncated to cutPageText bytes afterwards.
 func (r *textBudget) text(words string) string {
 	if len(words) > cutPageText && len(words) > int(*r) {
 		words = strings.ToValidUTF8(words[:cutPageText], "") + "…"
@@ -159,7 +159,7 @@ func printableMetrics(v reporter.Values) reporter.Values {
 	return out
 }
 
-// metric returns the node's value of a metric, and whether it has one, or a reason for lacking it.
+// metric returns the node's value of a metric, or the reason why it is missing. known reports whether there is either.
 func (p *pageNode) metric(name string) (value metricValue, known bool) {
 	if v, has := p.metrics[name]; has {
 		return metricValue{exact(v), short(v), ""}, true
@@ -172,7 +172,7 @@ func (p *pageNode) metric(name string) (value metricValue, known bool) {
 	return metricValue{"", text.Absent, ""}, false
 }
 
-// fold returns the part of the page on the node itself.
+// fold returns the collapsible part of the page about the node.
 func (p *pageNode) fold(run *reporter.Run) nodeFold {
 	words := text.Parts{}
 	if h := p.slim.Host; h != nil {
@@ -189,28 +189,28 @@ func runDetails(run *reporter.Run) (out []summary.Highlight) {
 			out = append(out, summary.Highlight{Label: label, Value: at.UTC().Format("2006-01-02 15:04:05 MST")})
 		}
 	}
-	if signal := text.Printable(run.Signal); len(signal) > 20 { // sentences truncate it
+	if signal := text.Printable(run.Signal); len(signal) > 20 { // sentences show only the beginning of a long signal name
 		out = append(out, summary.Highlight{Label: "signal", Value: signal})
 	}
 	return out
 }
 
-// pageChart is a chart of the page: its picture and, of the memory, also a picture at the scale of the node.
+// pageChart is a chart of the page with its picture. The memory chart has a second picture at the scale of the node.
 type pageChart struct {
-	ID, Data, Title, Unit string        // Data is the key of its values in the page's data
-	Big                   bool          // it spans both columns
+	ID, Data, Title, Unit string        // Data is the key of the values in the page's data
+	Big                   bool          // whether the chart spans both columns
 	Picture, Whole        template.HTML // Whole is at the scale of the node; "" = none
 	WholeUnit, WholeSize  string        // "23.5 GiB"
 	Key                   []keyItem
-	Rows                  int // of colors; 0 = lines
+	Rows                  int // number of rows of colors; 0 = lines
 	HasPhases, HasDeath   bool
 }
 
 // keyItem is an entry of a key: a line, or the color of a phase.
 type keyItem struct{ Look, Text string }
 
-// pageCharts returns the charts of the node in the order of the page: first what explains the end of the job. It adds
-// their values to data.
+// pageCharts returns the charts of the node in the order of the page, and the sentences that replace other charts. The
+// chart that explains the end of the job comes first. pageCharts adds the values of the charts to data.
 func (p *pageNode) pageCharts(end summary.Conclusion, data *pageData) ([]pageChart, []string) {
 	charts, sentences := settled(p.charts, end.Subject)
 	killed := end.Subject != "" && (end.Outcome == summary.Failed || end.Outcome == summary.Stopped)
@@ -224,7 +224,8 @@ func (p *pageNode) pageCharts(end summary.Conclusion, data *pageData) ([]pageCha
 	return out, sentences
 }
 
-// settled returns the charts with some usage, what explains the end of the job first, and sentences on the others.
+// settled returns the charts with usage, and sentences about the others. The chart that explains the end of the job
+// comes first.
 func settled(charts []Chart, subject string) (shown []Chart, sentences []string) {
 	for _, c := range charts {
 		sentence := c.Settle()
@@ -269,7 +270,7 @@ func (p *pageNode) picture(c *Chart, f *figure, data *pageData) pageChart {
 	return out
 }
 
-// describe describes c in words, for people who cannot see it.
+// describe returns a description of c in words, for people who cannot see the chart.
 func describe(c *Chart, t *Timeline) string {
 	words := text.Parts{c.Title + " over " + text.Seconds(t.Length())}
 	for _, s := range c.Series[:min(len(c.Series), maxLines)] {
@@ -281,7 +282,7 @@ func describe(c *Chart, t *Timeline) string {
 	return strings.Join(words, "; ")
 }
 
-// maxOthers is the maximum number of phases without a color of their own in the key.
+// maxOthers is the maximum number of phases that the key names without a separate color.
 const maxOthers = 10
 
 // key returns the key of all charts: the lines of the job and of others, the kill, and the phases.
@@ -324,7 +325,7 @@ func (p *Page) key(v *pageView) (out []keyItem) {
 	return out
 }
 
-// chartsTable has the values of the charts in words.
+// chartsTable is a table with the values of the charts, as text.
 type chartsTable struct {
 	Heads []string
 	Rows  [][]string
@@ -334,7 +335,7 @@ type chartsTable struct {
 // tableRows is the maximum number of rows of a table of values.
 const tableRows = 60
 
-// table returns the first series of each chart in words.
+// table returns a table of the first series of each chart.
 func (p *pageNode) table() *chartsTable {
 	if len(p.charts) == 0 || len(p.time.Ends) == 0 {
 		return nil
@@ -365,10 +366,10 @@ func (p *pageNode) table() *chartsTable {
 	return out
 }
 
-// rounded returns v with four digits.
+// rounded returns v, rounded to four digits.
 func rounded(v float64) float64 {
 	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
-	if err != nil { // rounded up, it is too large
+	if err != nil { // v was rounded up beyond the range of float64
 		return v
 	}
 	return out
@@ -376,30 +377,30 @@ func rounded(v float64) float64 {
 
 // pageData is the data of the page's script.
 type pageData struct {
-	Run    string               `json:"run"`            // identifies the run among those served at one address
+	Run    string               `json:"run"`            // identifies the run among the runs served at one address
 	Live   int64                `json:"live,omitempty"` // milliseconds between two updates
 	Times  map[string]timeData  `json:"times"`          // by node
 	Charts map[string]chartData `json:"charts"`         // by node and chart: "0/cpu"
 	Maps   map[string]mapData   `json:"maps,omitempty"`
 }
 
-// timeData are the ends of a node's buckets and the end of its time axis, in seconds.
+// timeData holds the ends of a node's buckets and the end of its time axis, in seconds.
 type timeData struct {
 	Ends   reporter.Numbers `json:"t"`
 	Length float64          `json:"len"`
 }
 
-// chartData are the values of a chart in a unit. Total is the unit of a rate's total; "" = none.
+// chartData holds the values of a chart in a unit. Total is the unit of a rate's total; "" = none.
 type chartData struct {
 	Node  string       `json:"node"`
 	Unit  string       `json:"u"`
 	Total string       `json:"tu,omitempty"`
 	Rows  bool         `json:"rows,omitempty"`
-	Key   bool         `json:"key,omitempty"` // values are shown in the chart's own key
+	Key   bool         `json:"key,omitempty"` // whether the chart's own key shows the values
 	Lines []seriesData `json:"s"`
 }
 
-// seriesData are the means of a series and, if they differ, its least and greatest values.
+// seriesData holds the means of a series. If the least and greatest values differ from the means, it also holds them.
 type seriesData struct {
 	Name string           `json:"n"`
 	Mean reporter.Numbers `json:"v"`
@@ -436,8 +437,8 @@ func (d *pageData) add(p *pageNode, key string, c *Chart, axis Axis) {
 	d.Charts[key] = out
 }
 
-// same reports whether b is only a line, because each bucket has one sample. The means of a report are rounded to six
-// decimals.
+// same reports whether b is only a line, because each bucket has one sample. It allows for the rounding of means in a
+// report to six decimals.
 func same(b reporter.Band) bool {
 	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
 		return false
@@ -451,8 +452,8 @@ func same(b reporter.Band) bool {
 	return true
 }
 
-// jobShare returns the job's usage of the chart with the given ID, or the node's without a job, and the factor that
-// turns it into a percentage of all that it may use; nil if it is unknown.
+// jobShare returns the job's usage in the chart with the given ID, or the node's usage if there is no job. The factor
+// converts the usage into a percentage of the allowed amount. The series is nil if the usage is unknown.
 func (p *pageNode) jobShare(id string) (*Series, float64) {
 	i := slices.IndexFunc(p.charts, func(c Chart) bool { return c.ID == id && len(c.Series) > 0 })
 	if i < 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// shownNodes is the maximum number of nodes with charts. Of more, the page has heat maps.
+// shownNodes is the maximum number of nodes with charts. If there are more, the page has heat maps of all nodes.
 const shownNodes = 8
 
 // heatColumns is the number of time columns of a heat map.
@@ -25,18 +25,18 @@ type nodesView struct {
 	Maps        []heatMap
 	Multiples   []nodeMultiple
 	Rows        []nodeRow
-	Jobs, Ranks bool // whether some node has a job, or ranks
+	Jobs, Ranks bool // whether any node has a job, and whether any node has ranks
 }
 
-// heatMap is a picture with a row for each node or rank: a PNG, in base64.
+// heatMap is a picture with a row for each node or rank: a PNG in base64.
 type heatMap struct {
-	ID, Title, Scale string // Scale is what the darkest color means
+	ID, Title, Scale string // Scale is the value of the darkest color
 	Picture          string
 	Height           int
 	FirstFailure     *position
 }
 
-// mapData is the script's data on a heat map: the names of its rows, its length, and what 100 % is.
+// mapData is the script's data about a heat map: the names of its rows, its length, and the amount that is 100 %.
 type mapData struct {
 	Names  []string `json:"n"`
 	Length float64  `json:"len"`
@@ -44,14 +44,14 @@ type mapData struct {
 	Unit   string   `json:"u"`
 }
 
-// nodeMultiple is a node with small charts, on the same scales as other nodes.
+// nodeMultiple is a node with small charts, which have the same scales as the charts of other nodes.
 type nodeMultiple struct {
 	Name, Host, Odd string
 	Ranks           []rankBar
 	Charts          []pageChart
 }
 
-// rankBar is the length of a rank's run as a bar.
+// rankBar is a bar that shows how long a rank ran.
 type rankBar struct {
 	Rank   int
 	Length string
@@ -67,7 +67,7 @@ type nodeRow struct {
 	Odd                    bool
 }
 
-// odd returns why the node is shown before others; "" if it is like them.
+// odd returns the reason why node i is shown before the others; "" if there is none.
 func (p *Page) odd(i int) string {
 	n := p.nodes[i]
 	switch {
@@ -93,7 +93,7 @@ func (p *Page) odd(i int) string {
 	return ""
 }
 
-// order returns the indexes of the nodes, with the odd ones first, and why they are odd.
+// order returns the indexes of the nodes, odd nodes first. The second list has the result of odd for each index.
 func (p *Page) order() ([]int, []string) {
 	order, why := make([]int, len(p.nodes)), make([]string, len(p.nodes))
 	for i := range order {
@@ -209,7 +209,7 @@ func (p *pageNode) row(odd string, jobs bool) nodeRow {
 	return row
 }
 
-// nodesFold returns the part of the page on the nodes themselves.
+// nodesFold returns the collapsible part of the page about the nodes.
 func (p *Page) nodesFold(run *reporter.Run) nodeFold {
 	f := nodeFold{Words: fmt.Sprintf("%d, with everything that ran there", len(p.nodes)), Details: runDetails(run)}
 	start, _ := p.span()
@@ -234,8 +234,8 @@ func (p *Page) nodesFold(run *reporter.Run) nodeFold {
 	return f
 }
 
-// span returns the time that all nodes together cover: its start in seconds since 1970 and its length in seconds. If no
-// start is known, all nodes begin at 0. Without any buckets the time is 0 to 1.
+// span returns the time that the nodes cover together: its start in seconds since 1970 and its length in seconds. If no
+// start is known, all nodes begin at 0. If there are no buckets, the time is 0 to 1.
 func (p *Page) span() (start, length float64) {
 	start, end := math.Inf(1), math.Inf(-1)
 	for _, n := range p.nodes {
@@ -251,7 +251,7 @@ func (p *Page) span() (start, length float64) {
 	return start, end - start
 }
 
-// nodeMaps adds a heat map of the CPUs and one of the memory of all nodes.
+// nodeMaps adds a heat map of the CPU usage and a heat map of the memory of all nodes.
 func (p *Page) nodeMaps(v *pageView, order []int) {
 	start, length := p.span()
 	names := make([]string, len(order))
@@ -291,8 +291,8 @@ func (v *pageView) addMap(m heatMap, rows [][]float64, columns int, data mapData
 	v.Nodes.Maps = append(v.Nodes.Maps, m)
 }
 
-// resample resamples values into columns of equal time. Each column has the maximum of the buckets that overlap it, or
-// NaN if none does.
+// resample resamples list into columns of equal duration. The value of a column is the maximum of the buckets that
+// overlap it, or NaN if there are none.
 func resample(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
 	out, width := slices.Repeat([]float64{math.NaN()}, columns), length/float64(columns)
 
@@ -311,10 +311,10 @@ func resample(list reporter.Numbers, t Timeline, offset, length float64, columns
 	return out
 }
 
-// position is a place on a picture, in percent of its size.
+// position is a point in a picture, in percent of its size.
 type position struct{ Left, Top float64 }
 
-// position returns the position of a failure in a row of a heat map with so many rows.
+// position returns the position of the failure in the given row of a heat map with the given number of rows.
 func (f failure) position(row, rows int, start, length float64) *position {
 	x := 100 * (float64(f.at.UnixMilli())/1000 - start) / length
 	return &position{min(100, max(0, x)), 100 * (float64(row) + 0.5) / float64(rows)}

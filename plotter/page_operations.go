@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// operationsOf returns a node with only those data of n that the tables of operations need; nil if operations were not
+// operationsOf returns a node with only the data of n that the tables of operations need; nil if operations were not
 // recorded.
 func operationsOf(n *reporter.Node) *reporter.Node {
 	if n.Operations == nil && n.Transfers == nil {
@@ -17,7 +17,7 @@ func operationsOf(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{Transfers: n.Transfers}
 	if n.Operations != nil {
 		operations := *n.Operations
-		operations.Keys = nil // there are many keys, and the page does not show them
+		operations.Keys = nil // there may be many keys, and the page does not show them
 		out.Operations = &operations
 	}
 
@@ -70,7 +70,7 @@ func (p *Page) operationsView() *operationsView {
 // operationsTable is a table of one kind of series.
 type operationsTable struct {
 	Name  string
-	Title string   // "" for the first
-	Heads []string // of the columns; the first is the series
+	Title string   // "" for the first table
+	Heads []string // headings of the columns; the first column is the series
 	Rows  [][]string
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pageProcesses is how many processes with the most CPU time, and how many with the most memory, a page of several
-// nodes shows at most: as many as the report has of one node.
+// pageProcesses limits the processes on a page of several nodes, to so many with the most CPU time and so many with the
+// most memory. A report has as many for a single node.
 const pageProcesses = 20
 
 // processRow is a row of the table of processes.
@@ -20,7 +20,7 @@ type processRow struct {
 	Numbers       []exactNumber
 }
 
-// exactNumber is a number for people under a label, with its exact value for sorting; "" = unknown.
+// exactNumber is a number for people with a label, and its exact value for sorting; "" = unknown.
 type exactNumber struct{ Value, Words, Label string }
 
 // processes returns the table of the processes of all nodes, by CPU time. The page's script sorts it by other columns.
@@ -46,7 +46,7 @@ func (p *Page) processes(run *reporter.Run) (rows []processRow) {
 		p := &rows[i]
 		end := cmp.Or(p.End.Time, run.End.Time)
 		lasted := seconds("lasted", max(0, end.Sub(p.Start.Time)).Seconds())
-		if p.End.IsZero() { // it was still running
+		if p.End.IsZero() { // still running
 			lasted.Words = "> " + lasted.Words
 		}
 		p.Numbers = []exactNumber{

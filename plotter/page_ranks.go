@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxRanks is up to how many ranks of all nodes the page shows each rank's usage over time and a row for it. If
-	// there are more, each node has an equal share of the rows.
+	// maxRanks is the maximum number of rows of ranks on a page. If there are more ranks, each node gets an equal share
+	// of the rows, and the page has no heat maps of ranks.
 	maxRanks    = 4096
 	minRanks    = 4   // minimum number of rows of a node
 	nodeRanks   = 512 // maximum number of rows of a node
@@ -26,14 +26,14 @@ const (
 // rankTable is the part of a node's ranks that the page keeps.
 type rankTable struct {
 	rows    []summary.RankRow
-	left    []summary.RankRow           // ranks without a row, on a node with very many
+	left    []summary.RankRow           // ranks without a row, on a node with too many ranks
 	usage   [len(rankUsage)][][]float64 // over time, a list for each row
-	length  float64                     // of the time of usage, in seconds
-	lengths []float64                   // of the runs of the rows; NaN = unknown
-	longest float64                     // of lengths
+	length  float64                     // duration of usage, in seconds
+	lengths []float64                   // how long the rank of each row ran; NaN = unknown
+	longest float64                     // the maximum of lengths
 }
 
-// rankUsage are the heat maps of ranks.
+// rankUsage lists the heat maps of ranks.
 var rankUsage = [...]struct {
 	id, title string
 	column    collector.Column
@@ -75,7 +75,7 @@ func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 	return t
 }
 
-// markOddRanks marks the ranks that are far from the others.
+// markOddRanks marks the ranks with values that are far from the other ranks'.
 func (p *Page) markOddRanks(r *reporter.Report) {
 	odd := make(map[int]bool)
 	for rank := range diagnosis.OddRanks(r) {
@@ -88,10 +88,10 @@ func (p *Page) markOddRanks(r *reporter.Report) {
 	}
 }
 
-// count returns how many ranks the node has.
+// count returns the number of ranks of the node.
 func (t *rankTable) count() int { return len(t.rows) + len(t.left) }
 
-// rankBars returns the lengths of the ranks as bars, if there are few.
+// rankBars returns bars that show how long each rank ran, if there are few ranks.
 func (p *pageNode) rankBars(longest float64) (out []rankBar) {
 	if n := p.ranks.count(); n < 2 || n > rankBars {
 		return nil
@@ -147,16 +147,16 @@ func (p *Page) rankMaps(v *pageView) {
 	}
 }
 
-// failure is the first job that is known to have failed.
+// failure identifies the first job that is known to have failed.
 type failure struct {
-	node, rank int // the node's index and the rank; -1 = unknown or none
+	node, rank int // the index of the node, and the rank; -1 = unknown or none
 	at         time.Time
 }
 
 // is reports whether the rank of the node with the given index failed first.
 func (f failure) is(node, rank int) bool { return f.rank >= 0 && f.node == node && f.rank == rank }
 
-// firstFailure returns the first failure that the verdict of the run names.
+// firstFailure returns the first failure according to the verdict of the run.
 func (p *Page) firstFailure(run *reporter.Run) failure {
 	index, known := summary.EvidenceIndex(run.Verdict, "node")
 	f := failure{node: slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) }),
@@ -183,7 +183,7 @@ func (p *Page) firstFailure(run *reporter.Run) failure {
 type ranksView struct {
 	Count string // "16 ranks"
 	Rows  []rankRow
-	Rest  []string // counts the ranks without a row
+	Rest  []string // sentences that count the ranks without a row
 }
 
 // rankRow is the row of a rank.

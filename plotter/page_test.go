@@ -41,7 +41,7 @@ func pageOf(t testing.TB, r *reporter.Report) []byte {
 	return out.Bytes()
 }
 
-// pageMany returns the page of a thousand nodes, made like a command that reads one after the other.
+// pageMany returns the page of a thousand nodes. Like the command, it adds one node after the other.
 func pageMany(t testing.TB) []byte {
 	t.Helper()
 	run, nodes := plottertest.Many()
@@ -56,7 +56,7 @@ func pageMany(t testing.TB) []byte {
 	return []byte(out.String())
 }
 
-// pageSamples returns a report of n samples, one a second.
+// pageSamples returns a report of n samples, one per second.
 func pageSamples(n int) *reporter.Report {
 	return plottertest.Report(0, plottertest.Recording(n, 1e9, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i*7%97)+0.125, 33.3, float64(i%11)/3) }))
 }
@@ -82,34 +82,34 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 		page, report := len(pageOf(t, r)), pageEncoded(t, r)
 		t.Logf("%-24s page %9d, report %9d", name, page, report)
 		if page > pageBase+report {
-			t.Errorf("%s: page of %d bytes for a report of %d, want at most %d more", name, page, report, pageBase)
+			t.Errorf("%s: page of %d bytes for a report of %d bytes, want at most %d bytes more", name, page, report, pageBase)
 		}
 	}
 }
 
-// HTML writes < as &lt; and " as &#34;, JSON does not. The page of a command with only such characters is larger than
-// the report, by a bounded factor.
-func TestPage_QuotesAndBracketsGrowByBoundedFactor(t *testing.T) {
+// HTML writes < as &lt; and " as &#34;, but JSON does not. So the page of a command with only such characters is larger
+// than the report, but only by a bounded factor.
+func TestPage_EscapingGrowsPageByBoundedFactor(t *testing.T) {
 	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
 		r := plottertest.Minute(0)
 		r.Run.Command = []string{strings.Repeat(letter, 1<<18)}
 		page, report := len(pageOf(t, r)), pageEncoded(t, r)
 		if page > pageBase+5*report {
-			t.Errorf("256 KiB of %s: page of %d bytes for a report of %d, want at most 5 times that and %d", letter,
+			t.Errorf("256 KiB of %s: page of %d bytes for a report of %d bytes, want at most 5 times that plus %d", letter,
 				page, report, pageBase)
 		}
 	}
 }
 
 // The page stays small even if every node has long texts.
-func TestPage_ThousandNodesStaySmall(t *testing.T) {
+func TestPage_StaysSmallWithThousandNodes(t *testing.T) {
 	testenv.SkipIfShort(t, "a page of a thousand nodes")
 	if n := len(pageMany(t)); n > plottertest.ManyBytes {
 		t.Errorf("page of %d bytes, want at most %d", n, plottertest.ManyBytes)
 	}
 }
 
-func TestPage_SameReportSameBytes(t *testing.T) {
+func TestPage_IsDeterministic(t *testing.T) {
 	poisoned, _ := plottertest.HostileReport(`<&">`)
 	for i := range 20 {
 		poisoned.Run.Tags["tag "+strconv.Itoa(i)] = "value"
@@ -128,24 +128,24 @@ func TestPage_SameReportSameBytes(t *testing.T) {
 				again.Nodes[node] = &other
 			}
 			if !bytes.Equal(pageOf(t, &again), first) {
-				t.Errorf("%s: a second page of the same report has other bytes", name)
+				t.Errorf("%s: two pages of the same report differ", name)
 			}
 		}
 	}
 }
 
-func TestPage_NoNodesIsAnError(t *testing.T) {
+func TestPage_RejectsReportWithoutNodes(t *testing.T) {
 	err := WritePage(io.Discard, &reporter.Report{}, PageOptions{})
 	if err == nil || !strings.Contains(err.Error(), "no nodes") {
-		t.Errorf("error %v, want one with: no nodes", err)
+		t.Errorf("error %v, want one containing: no nodes", err)
 	}
 }
 
-// An error of the writer is returned.
+// WritePage returns an error from the writer.
 func TestWritePage_ReturnsWriteErrors(t *testing.T) {
 	full := fmt.Errorf("disk full")
 	if err := WritePage(pageWriter{full}, plottertest.Short(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("error %v, want one with: disk full", err)
+		t.Errorf("error %v, want one containing: disk full", err)
 	}
 }
 
@@ -166,14 +166,14 @@ func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 		}
 	}
 	if most != 64 || s.Band.Mean[at] > 32 || at != i*len(s.Band.Max)/plottertest.ManyBuckets || len(s.Band.Max) > maxPoints {
-		t.Errorf("burst in bucket %d: greatest value %v CPUs, mean %v, in merged bucket %d of %d; want 64, at most 32, at its place",
+		t.Errorf("burst in bucket %d: greatest value %v CPUs, mean %v, in merged bucket %d of %d; want 64, at most 32, same time",
 			i, most, s.Band.Mean[at], at, len(s.Band.Max))
 	}
 }
 
-// No readable report makes a page or an SVG fail, and no page has more scripts than others.
+// A page and an SVG can be made from any readable report, and every page has the same number of scripts.
 func FuzzPage(f *testing.F) {
-	poisoned := plottertest.Short() // a small one: large inputs are slow
+	poisoned := plottertest.Short() // a small report, because large inputs are slow
 	poisoned.Run.Command, poisoned.Run.Tags = []string{`</script><b x="'>`}, map[string]string{`<!--`: `{{.}}`}
 	poisoned.Nodes["7"] = &reporter.Node{Metrics: reporter.Values{`"><img src=x>`: 1e300}, Missing: []reporter.Missing{{What: "cpu", Why: "\u202e"}}}
 	for _, r := range []*reporter.Report{plottertest.Short(), plottertest.Absent(), poisoned, plottertest.HostileNumbers([]float64{1e308, -1, 5e-324}, []float64{1, 1, 0})} {
@@ -196,7 +196,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// BenchmarkPage makes the page of one node of a thousand buckets.
+// BenchmarkPage makes the page of one node with a thousand buckets.
 func BenchmarkPage(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
@@ -216,7 +216,7 @@ func BenchmarkPageShort(b *testing.B) {
 	}
 }
 
-// BenchmarkPage1000 makes the page of a thousand nodes of a thousand buckets each, which are in memory.
+// BenchmarkPage1000 makes the page of a thousand nodes with a thousand buckets each. All nodes are in memory.
 func BenchmarkPage1000(b *testing.B) {
 	plottertest.Many()
 	size := 0
@@ -226,8 +226,8 @@ func BenchmarkPage1000(b *testing.B) {
 	b.ReportMetric(float64(size), "bytes")
 }
 
-// The page of nodes with their series in a store has their numbers, and names the store in place of empty charts.
-func TestPage_NamesStoreOfNodesByReference(t *testing.T) {
+// If the series of the nodes are in a store, the page has the nodes' numbers, and names the store in place of charts.
+func TestPage_NamesStoreOfReferencedSeries(t *testing.T) {
 	t.Parallel()
 	full, lazy := pageSamples(20), pageSamples(20)
 	lazy.Nodes["0"] = full.Nodes["0"].WithReference("file:///d#job/node-0", 9, "00")
@@ -241,16 +241,16 @@ func TestPage_NamesStoreOfNodesByReference(t *testing.T) {
 	}
 	for _, words := range []string{"<figure", ": not measured."} {
 		if body, _, _ := strings.Cut(page, "<script"); strings.Contains(body, words) {
-			t.Errorf("the page has %q, want none of it: its series are only references", words)
+			t.Errorf("page has %q, want it absent: the series are only references", words)
 		}
 	}
 	if page := string(pageOf(t, full)); strings.Contains(page, "are in the store") || !strings.Contains(page, "<figure") {
-		t.Error("page with series: want figures, and no mention of the store")
+		t.Error("page with series has no figures, or mentions the store")
 	}
 }
 
-// A live page has the time of its update, and not that the end is unknown.
-func TestPage_LivePageHasTimeOfUpdate(t *testing.T) {
+// A live page shows the time of its update, and does not list the end of the run as missing.
+func TestPage_LivePageShowsUpdateTime(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"
 	n := r.Nodes["0"]
@@ -262,18 +262,18 @@ func TestPage_LivePageHasTimeOfUpdate(t *testing.T) {
 		}
 		page := out.String()
 		if got := strings.Contains(page, `data-at="1769860860">12:01:00 UTC</time>`); got != want {
-			t.Errorf("live %v: page contains the time of its update: %v, want %v", live, got, want)
+			t.Errorf("live %v: page shows the time of its update: %v, want %v", live, got, want)
 		}
 		if noise := strings.Contains(page, "<li><b>wall_seconds</b>"); noise == want {
-			t.Errorf("live %v: page lists that the end is unknown: %v, want %v", live, noise, !want)
+			t.Errorf("live %v: page lists the end as missing: %v, want %v", live, noise, !want)
 		}
 		if running := strings.Contains(page, ` data-live>`); running != want {
-			t.Errorf("live %v: head shows that the job is running: %v, want %v", live, running, want)
+			t.Errorf("live %v: page shows that the job is running: %v, want %v", live, running, want)
 		}
 	}
 }
 
-// Pages of other nodes are linked by their names.
+// The page links to the pages of other nodes by name.
 func TestPage_LinksSiblings(t *testing.T) {
 	var out bytes.Buffer
 	if err := WritePage(&out, plottertest.Minute(0), PageOptions{Siblings: []string{"node-1.html", "node-12.html"}}); err != nil {
@@ -289,6 +289,6 @@ const maxScript = 10_240
 
 func TestPage_ScriptIsSmall(t *testing.T) {
 	if n := len(pageScript()); n > maxScript || n < maxScript/2 || strings.Contains(string(pageScript()), "// ") {
-		t.Errorf("script of %d bytes, want at most %d, without comments", n, maxScript)
+		t.Errorf("script has %d bytes, want at most %d bytes without comments", n, maxScript)
 	}
 }

@@ -19,31 +19,31 @@ import (
 
 // PictureOptions configures a static picture.
 type PictureOptions struct {
-	Node   string // node index; "" means the lowest
+	Node   string // node index; "" means the lowest index
 	Metric string // a key of the samples or of the envelope; "" means all charts
 	Width  int    // in pixels
 }
 
 // Sizes of a static picture, in pixels.
 const (
-	chartHeight  = 130 // of the plot of a chart
+	chartHeight  = 130 // height of the plot of a chart
 	metricHeight = 240
-	rowHeight    = 14 // of a row of colors
+	rowHeight    = 14 // height of a row of colors
 
 	marginLeft, marginRight, marginTop, marginBottom = 56, 24, 44, 38
 
 	legendHeight = 16
 	headHeight   = 56
-	lineHeight   = 18 // of a sentence in place of a chart
+	lineHeight   = 18 // height of a sentence in place of a chart
 	footHeight   = 14
 	MinWidth     = 300
 	MaxWidth     = 8000
 
-	letterWidth = 6.8 // of most letters, approximately
-	bucketWidth = 2   // minimum width of a bucket: narrower ones cannot be distinguished
+	letterWidth = 6.8 // approximate width of most letters
+	bucketWidth = 2   // minimum width of a bucket: narrower buckets cannot be distinguished
 )
 
-// The colors of a picture are the page's in light mode.
+// The colors of a picture are the same as on the page in light mode.
 var (
 	seriesColors = []color.NRGBA{rgb(0x0a5bb0), rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846), nodeColor: rgb(0x77818b)}
 	phasePalette = [phaseColors + 1]color.NRGBA{
@@ -63,7 +63,7 @@ var (
 	textColors = map[string]color.NRGBA{"k": rgb(0xb3261e), "j": rgb(0x0a5bb0), "t": rgb(0x57606a), "b": rgb(0x1b1f24)}
 )
 
-// nodeColor is the index of the color of the node's own numbers.
+// nodeColor is the index of the color for the node's own numbers.
 const nodeColor = 4
 
 func rgb(v uint32) color.NRGBA { return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff} }
@@ -107,7 +107,7 @@ func (i ink) look() look {
 	return out
 }
 
-// WriteSVG writes the charts of one node as an SVG file. The same report gives the same bytes.
+// WriteSVG writes the charts of one node as an SVG file. Its output depends only on its arguments.
 func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	p, err := newPicture(r, o)
 	if err != nil {
@@ -174,7 +174,7 @@ func dashStyle(dash []float64) string {
 	return "stroke-dasharray:" + strings.Trim(fmt.Sprint(dash), "[]")
 }
 
-// hex returns a color for CSS, without its transparency.
+// hex returns the color in CSS notation, without transparency.
 func hex(c color.NRGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
 // WritePNG writes the same picture as WriteSVG, as a PNG file.
@@ -196,10 +196,10 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 // picture is the input of WriteSVG and WritePNG.
 type picture struct {
 	charts        []Chart
-	sentences     []string // in place of charts without usage
+	sentences     []string // sentences that replace charts without usage
 	time          Timeline
 	title, action string
-	each, width   float64 // each is the height of the plot of a chart
+	each, width   float64 // height of the plot of each chart, and width of the picture
 }
 
 func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
@@ -294,7 +294,7 @@ func (p *picture) draw(with pen) {
 // phasesHeight returns the height of the key of the phases.
 func (p *picture) phasesHeight() float64 { return float64(legendHeight * min(1, len(p.time.Phases))) }
 
-// phases draws the names of the phases in a row, each with its color, as far as they fit.
+// phases draws the names of the phases with their colors in a row. It omits phases that do not fit.
 func (p *picture) phases(with pen) {
 	const y, size = headHeight, 9.0
 	named := make(map[string]bool)
@@ -311,7 +311,8 @@ func (p *picture) phases(with pen) {
 	}
 }
 
-// keyPlaces returns where the key of a chart names the series, and its height: rows that begin at the left margin.
+// keyPlaces returns the positions of the series' names in the key of a chart, and the height of the key. The rows of
+// the key begin at the left margin.
 func (p *picture) keyPlaces(c *Chart) (places []point, height float64) {
 	if c.Rows || len(c.Series) == 0 || len(c.Series) == 1 && !c.needsKey() {
 		return nil, 0
@@ -328,7 +329,8 @@ func (p *picture) keyPlaces(c *Chart) (places []point, height float64) {
 	return places, y + legendHeight
 }
 
-// textWidth returns the approximate width of s in pixels. Viewers use other fonts, but similar ones differ little.
+// textWidth returns the approximate width of s in pixels. Viewers may use another font, but similar fonts differ
+// little.
 func textWidth(s string) float64 {
 	width := 0.0
 	for _, r := range s {
@@ -348,8 +350,8 @@ func textWidth(s string) float64 {
 	return width
 }
 
-// pixelPen draws with the charting library's renderer. The library's main package is not imported: its imports would
-// add 0.3 ms to every start.
+// pixelPen draws with the charting library's renderer. The library's main package is not imported, because its imports
+// would add 0.3 ms to every start.
 type pixelPen struct{ chartdraw.Renderer }
 
 func newPixelPen(width, height int) pixelPen {

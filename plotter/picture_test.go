@@ -44,7 +44,7 @@ func picturePNG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
 	return out.Bytes()
 }
 
-// pageRead reads a report from its bytes.
+// pageRead parses data as a report.
 func pageRead(t testing.TB, data []byte) (*reporter.Report, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.json")
@@ -80,13 +80,13 @@ func TestPicture_Golden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("picture differs from %s (go test ./plotter -run Golden -update writes it anew, to be looked at)", file)
+				t.Errorf("picture differs from %s (to update it: go test ./plotter -run Golden -update; then look at it)", file)
 			}
 		})
 	}
 }
 
-// pictureEdges returns the begin and the end of a bucket on the time axis, from 0 to 1.
+// pictureEdges returns the beginning and the end of a bucket on the time axis, from 0 to 1.
 func pictureEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
 	t := NewTimeline(&r.Run, n)
 	if i > 0 {
@@ -95,22 +95,22 @@ func pictureEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float
 	return begin, t.Ends[i] / t.Length()
 }
 
-// On the page and in a picture, a node has the name that its scheduler gave it. In a Pod the host is named after the
+// Pages and pictures show the name that the scheduler gave to a node. Inside a Pod, the host name is the name of the
 // Pod.
-func TestPage_NamesTheNode(t *testing.T) {
+func TestPage_ShowsSchedulersNodeName(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Nodes["0"].Host.Hostname = "job-4711-xk2vp"
 	r.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
 	if svg := string(pictureSVG(t, r, PictureOptions{Width: 800})); !strings.Contains(svg, "(worker-7)") || strings.Contains(svg, "xk2vp") {
-		t.Error("title of the picture: want the name worker-7, and not the Pod's name xk2vp")
+		t.Error("title of the picture lacks the name worker-7, or has the Pod's name xk2vp")
 	}
 	if p := newPageNode(&r.Run, "0", r.Nodes["0"]); p.host != "worker-7" {
-		t.Errorf("host on the page %q, want worker-7", p.host)
+		t.Errorf("host on the page = %q, want worker-7", p.host)
 	}
 }
 
-// Two seconds of a week reach the top of the SVG and of the PNG, thanks to the envelope.
-func TestPicture_WeekShowsTheBurst(t *testing.T) {
+// Thanks to the envelope, a burst of two seconds in a week reaches the top of the SVG and of the PNG.
+func TestPicture_ShowsShortBurstInAWeek(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]
 	begin, end := pictureEdges(r, n, plottertest.Burst(t, n))
@@ -125,7 +125,7 @@ func TestPicture_WeekShowsTheBurst(t *testing.T) {
 		from, to := left+int(begin*width)-3, left+int(end*width)+3
 		// The upper tenth of the scale, just below the top of the chart.
 		top := headHeight + marginTop + 1
-		if o.Metric == "" { // the memory comes first
+		if o.Metric == "" { // the memory chart comes first
 			top += marginTop + chartHeight + marginBottom
 		}
 		area := image.Rect(left, top, o.Width-marginRight, top+13)
@@ -136,27 +136,27 @@ func TestPicture_WeekShowsTheBurst(t *testing.T) {
 					continue
 				}
 				if x < from || x > to {
-					t.Fatalf("%+v: the first series is at %d, %d, where the CPUs were not busy", o, x, y)
+					t.Fatalf("%+v: the first series reaches pixel %d, %d, where the CPUs were not busy", o, x, y)
 				}
 				found++
 			}
 		}
 		if found < 10 {
-			t.Errorf("%+v: %d pixels of the first series at the top near %d, want at least 10: the burst is lost", o,
+			t.Errorf("%+v: %d pixels of the first series at the top near x = %d, want at least 10: the burst is lost", o,
 				found, from+3)
 		}
 	}
 }
 
-// pictureBlue reports whether a pixel has the first series' colour, alone or over others.
+// pictureBlue reports whether a pixel has the color of the first series, alone or over other colors.
 func pictureBlue(c color.Color) bool {
 	r, _, b, _ := c.RGBA()
 	return int(b>>8)-int(r>>8) > 30
 }
 
-// The bytes are the same within one process and in another.
-func TestPicture_SameReportSameBytes(t *testing.T) {
-	if os.Getenv("PICTURE_OUT") != "" { // the other process
+// The same report gives the same bytes within one process and in another process.
+func TestPicture_IsDeterministic(t *testing.T) {
+	if os.Getenv("PICTURE_OUT") != "" { // this is the other process
 		if err := os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -164,19 +164,19 @@ func TestPicture_SameReportSameBytes(t *testing.T) {
 	}
 	first := picturePNG(t, plottertest.Job(), PictureOptions{Width: 800})
 	if !bytes.Equal(picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), first) {
-		t.Error("a second PNG of the same report has other bytes")
+		t.Error("two PNGs of the same report differ")
 	}
 	if a, b := pictureSVG(t, plottertest.Job(), PictureOptions{Width: 800}), pictureSVG(t, plottertest.Job(), PictureOptions{Width: 800}); !bytes.Equal(a, b) {
-		t.Error("a second SVG of the same report has other bytes")
+		t.Error("two SVGs of the same report differ")
 	}
 	path := filepath.Join(t.TempDir(), "other.png")
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPicture_SameReportSameBytes$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPicture_IsDeterministic$")
 	cmd.Env = append(os.Environ(), "PICTURE_OUT="+path)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("drawing the PNG in another process: %v\n%s", err, out)
 	}
 	if other, err := os.ReadFile(path); err != nil || !bytes.Equal(other, first) {
-		t.Errorf("the PNG of another process has other bytes (error %v)", err)
+		t.Errorf("the PNG of another process differs (error %v)", err)
 	}
 }
 
@@ -198,7 +198,7 @@ func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
 			continue
 		}
 		if name := e.Name.Local; !strings.Contains(" svg style rect path text ", " "+name+" ") {
-			t.Errorf("SVG has the element %s, which is not expected", name)
+			t.Errorf("SVG has the unexpected element %s", name)
 		}
 		for _, a := range e.Attr {
 			if a.Name.Local != "aria-label" && (strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf")) {
@@ -243,21 +243,21 @@ func TestPicture_DrawsEveryMeasuredKeyAlone(t *testing.T) {
 		}
 		svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: c.Key()}))
 		if !strings.Contains(svg, ">"+c.Key()) || !strings.Contains(svg, `class="j"`) {
-			t.Errorf("picture of %s lacks its name or its line", c.Key())
+			t.Errorf("picture of %s lacks the name or the line of the series", c.Key())
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: c.Key()})
 	}
 	for key, want := range map[string]string{"timestamp": "time axis", "cpu": "cpu_pct_per_cpu_avg", "max_t_mem_percent": "mem_percent", "\x1b": `\x1b`} {
 		err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: key})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("key %q: error %v, want one with %s", key, err, want)
+			t.Errorf("key %q: error %v, want one containing %s", key, err, want)
 		}
 	}
 	if err := WritePNG(io.Discard, plottertest.Absent(), PictureOptions{Width: 800, Metric: "mem_percent"}); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("nothing was measured: error %v, want one with: none", err)
+		t.Errorf("nothing was measured: error %v, want one containing: none", err)
 	}
 	if err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}); err == nil || !strings.Contains(err.Error(), "no node 3") {
-		t.Errorf("node 3 does not exist: error %v, want one with: no node 3", err)
+		t.Errorf("node 3 does not exist: error %v, want one containing: no node 3", err)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestPicture_HasRequestedWidth(t *testing.T) {
 	}
 }
 
-// BenchmarkSVG draws the charts of one node of a thousand buckets.
+// BenchmarkSVG draws the charts of one node with a thousand buckets.
 func BenchmarkSVG(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
@@ -282,7 +282,7 @@ func BenchmarkSVG(b *testing.B) {
 	}
 }
 
-// BenchmarkPNG draws the same charts in pixels.
+// BenchmarkPNG draws the same charts as a PNG.
 func BenchmarkPNG(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {

@@ -12,24 +12,24 @@ import (
 
 // chartPlan is a chart without measured values.
 type chartPlan struct {
-	ID     string // cpu, memory, disk_io, … (see chartPlans), or a key
+	ID     string // cpu, memory, disk_io, … (see chartPlans), or the key of a series
 	Title  string
 	Series []Series // the job's, if they can be measured; otherwise the node's
 	// Level reports whether values are levels, which are drawn as lines between samples. Rates are drawn as steps.
 	Level bool
 
-	node     []Series                   // in place of Series on a node without any of them
+	node     []Series                   // replaces Series on a node that measured none of them
 	column   collector.Column           // determines the unit and the bound
-	line     reporter.OperationTimeline // of a chart of operations, instead of column
-	optional bool                       // omitted if none of its series was measured
-	nothing  string                     // the sentence in place of a chart without any usage
-	// whole are the columns with the usage of the whole node, in the chart's unit or in percent of the node's capacity.
-	// The first measured one counts.
+	line     reporter.OperationTimeline // used by operation charts, instead of column
+	optional bool                       // whether the chart is omitted if no series was measured
+	nothing  string                     // the sentence that replaces a chart without usage
+	// whole lists columns with the usage of the whole node, in the chart's unit or in percent of the node's capacity.
+	// The first measured column is used.
 	whole []collector.Column
 }
 
-// Series is one line of a chart with the band around it. The lists of the band are as long as the timeline; NaN means
-// not measured.
+// Series is one line of a chart, with the band around it. The lists of the band have the same length as the timeline;
+// NaN means not measured.
 type Series struct {
 	Label  string
 	Color  int  // index into the palette; 0 is the job's, nodeColor the node's
@@ -38,20 +38,23 @@ type Series struct {
 	Key    string
 	Band   reporter.Band
 
-	column collector.Column           // of Key
-	line   reporter.OperationTimeline // of an operation, instead of column; otherwise zero
+	column collector.Column           // column of Key
+	line   reporter.OperationTimeline // used by operation series, instead of column; otherwise zero
 }
 
-// dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
+// dashes returns the dash patterns by Series.Dash. A pattern alternates lengths of dashes and gaps, in pixels; nil is
+// solid.
 func dashes() [][]float64 { return [][]float64{nil, {2, 4}, {6, 3}, {9, 3, 2, 3}} }
 
-// styled returns the series in the style for its place among many: first the colors change, then the dashes.
+// styled returns the series in the style for its index among several. With growing index, first the colors change, then
+// the dashes.
 func (s Series) styled(place int) Series {
 	s.Color, s.Dash = place%nodeColor, place/nodeColor%len(dashes())
 	return s
 }
 
-// ofNode returns the series in grey if it is of the node, not of the job or a GPU, and dashes tell it from the others.
+// ofNode returns the series in grey, with distinct dashes, if it belongs to the node. It returns series of the job or
+// of a GPU unchanged.
 func (s Series) ofNode() Series {
 	_, _, gpu := s.column.GPU()
 	place := 2*s.Color + s.Dash
@@ -61,8 +64,8 @@ func (s Series) ofNode() Series {
 	return s
 }
 
-// infoOf returns the ColumnInfo of c, but for a GPU without its number in the names: names with the number would be
-// built for all columns.
+// infoOf returns the ColumnInfo of c. For a GPU column, the names lack the number of the GPU, because names with the
+// number would be built for all columns.
 func infoOf(c collector.Column) collector.ColumnInfo {
 	if _, key, gpu := c.GPU(); gpu {
 		return key.Info()
@@ -70,18 +73,18 @@ func infoOf(c collector.Column) collector.ColumnInfo {
 	return c.Info()
 }
 
-// chartPlans returns the charts of a node with the given number of GPUs and lines of operations, in order: CPU and
-// memory first, then the GPUs, and then the others. Some nodes have only a few of these.
+// chartPlans returns the charts of a node with the given number of GPUs and operation lines, in order: CPU and memory
+// first, then the GPUs, and then the others. Some nodes have only a few of these charts.
 func chartPlans(gpus int, lines []reporter.OperationTimeline) []chartPlan {
 	return slices.Concat(usagePlans(), gpuPlans(gpus), operationPlans(lines), devicePlans(), groupPlans())
 }
 
-// line returns a series of a column.
+// line returns the series of a column.
 func line(label string, c collector.Column, color, dash int) Series {
 	return Series{Label: label, column: c, Color: color, Dash: dash}
 }
 
-// usagePlans returns the charts of CPU and memory.
+// usagePlans returns the CPU chart and the memory chart.
 func usagePlans() []chartPlan {
 	return []chartPlan{
 		{ID: "cpu", Title: "CPU", column: collector.JobCPU, whole: []collector.Column{collector.CPUAvg},
@@ -132,8 +135,8 @@ func devicePlans() []chartPlan {
 	}
 }
 
-// ratesOf returns the series of the rates of a group's counters, in a color. Labels are the counters' directions:
-// "received". If several groups share a chart, labels also name the group: "loopback received".
+// ratesOf returns a series for the rate of each counter in a group, all in one color. The label is the direction of the
+// counter: "received". If several groups share a chart, the label also names the group: "loopback received".
 func ratesOf(group collector.TrafficGroup, color int) (list []Series) {
 	for i, counter := range collector.TrafficByGroup()[group] {
 		row, label := counter.Info(), counter.Info().Direction
@@ -146,7 +149,7 @@ func ratesOf(group collector.TrafficGroup, color int) (list []Series) {
 	return list
 }
 
-// groupPlans returns the charts of the groups of counters that no other chart has.
+// groupPlans returns charts for the groups of counters that have no other chart.
 func groupPlans() (plans []chartPlan) {
 	groups := collector.TrafficByGroup()
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
@@ -184,7 +187,7 @@ func gpuPlans(gpus int) (plans []chartPlan) {
 	return plans
 }
 
-// SampleKeys returns the keys of the samples that the page draws, except the lines of operations.
+// SampleKeys returns the keys of the samples that the page draws, except operation lines.
 func SampleKeys() []string {
 	keys := []string{collector.Timestamp.Key()}
 	for _, p := range chartPlans(collector.MaxGPUs, nil) {

@@ -20,7 +20,7 @@ func processPage(t *testing.T, r *reporter.Report) string {
 	return out.String()
 }
 
-// rowsOf returns the process IDs of the table, in its order.
+// rowsOf returns the process IDs in the table, in the order of its rows.
 func rowsOf(page string) []string {
 	var pids []string
 	for _, m := range regexp.MustCompile(`<tr data-pid="(\d+)">`).FindAllStringSubmatch(page, -1) {
@@ -44,14 +44,14 @@ func TestPage_HasTableOfProcesses(t *testing.T) {
 		}
 	}
 	if strings.Count(page, "data-processes>") != 1 || strings.Contains(page, "<img src=x") {
-		t.Error("want one table of processes, without markup from a command")
+		t.Error("page does not have exactly one table of processes, or has markup from a command")
 	}
 	if page := processPage(t, reportertest.NodeReport(0, 60, 0, nil)); strings.Contains(page, "<summary>Processes") || len(rowsOf(page)) > 0 {
 		t.Error("page without processes has a table of them")
 	}
 }
 
-// The page of many nodes has the heaviest processes of all of them.
+// A page of many nodes has the processes with the most CPU time and memory across all nodes.
 func TestPage_HasHeaviestProcessesOfAllNodes(t *testing.T) {
 	r := reportertest.NodeReport(0, 60, 0, nil)
 	one := r.Nodes["0"]

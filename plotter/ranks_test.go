@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Each rank has a row in its node, and the first that failed is marked there and on the maps.
+// Each rank has a row. The first rank that failed is marked in its row and on the heat maps.
 func TestPage_HasRowForEachRankAndMarksFirstFailure(t *testing.T) {
 	page := strings.ReplaceAll(string(pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank()))), "\u00a0", " ")
 	for part, want := range map[string]int{
@@ -30,20 +30,20 @@ func TestPage_HasRowForEachRankAndMarksFirstFailure(t *testing.T) {
 	}
 }
 
-// A page without ranks has no trace of them.
-func TestPage_WithoutRanksHasNoTraceOfThem(t *testing.T) {
+// A page of a report without ranks does not mention ranks.
+func TestPage_OmitsRanksIfThereAreNone(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
 	} {
 		page := pageOf(t, plottertest.WithVerdict(t, r))
 		if bytes.Contains(page, []byte("data-ranks>")) || bytes.Contains(page, []byte("data-rank=")) {
-			t.Errorf("page of %q mentions ranks, but the report has none", name)
+			t.Errorf("page of %q has ranks, but the report has none", name)
 		}
 	}
 }
 
-// A page that gets the run's verdict at its end is the same.
-func TestPage_IsTheSameIfVerdictComesLast(t *testing.T) {
+// The page is the same if the run's verdict is known only when the page is written.
+func TestPage_AcceptsVerdictAfterNodes(t *testing.T) {
 	r := plottertest.WithVerdict(t, reportertest.KilledRank())
 	p := NewPage(PageOptions{})
 	for _, name := range []string{"1", "0"} {
@@ -56,11 +56,11 @@ func TestPage_IsTheSameIfVerdictComesLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(out.Bytes(), pageOf(t, r)) {
-		t.Error("page that got the verdict last differs from the page of the whole report")
+		t.Error("page with a late verdict differs from the page of the whole report")
 	}
 }
 
-// A page stays small with very many ranks, and contains the first that failed.
+// A page with very many ranks stays small, and contains the first rank that failed.
 func TestPage_StaysSmallWithManyRanks(t *testing.T) {
 	const nodes, perNode = 200, 64
 	r := reportertest.Ranks(2, perNode, 20)
@@ -92,8 +92,8 @@ func TestPage_StaysSmallWithManyRanks(t *testing.T) {
 	}
 }
 
-// For any content of ranks, the page has no element from it and does not fail.
-func TestPage_HostileRanksAreText(t *testing.T) {
+// Whatever the ranks contain, the page can be made, and their content does not become an element.
+func TestPage_TreatsHostileRanksAsText(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
 	r := reportertest.KilledRank()
 	for _, n := range r.Nodes {
@@ -114,7 +114,7 @@ func TestPage_HostileRanksAreText(t *testing.T) {
 	}
 	r.Run.Verdict = &reporter.Verdict{Text: evil, Evidence: map[string]any{"rank": 1e300, "node": 0.0, "host": evil}}
 	if page := pageOf(t, r); bytes.Contains(page, []byte("<script>alert")) {
-		t.Error("page has a script element of the report")
+		t.Error("page has a script element from the report")
 	}
 	r.Run.Verdict.Evidence = map[string]any{"rank": 3.0, "node": 1.5}
 	pageOf(t, r)

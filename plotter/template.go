@@ -16,8 +16,8 @@ import (
 //go:embed *.tmpl
 var templateFiles embed.FS
 
-// templates returns the templates of the pages. They are parsed for the first page, so that a run without a page pays
-// nothing for them.
+// templates returns the templates of the pages. They are parsed when the first page needs them, so a run without a page
+// does not pay for them.
 var templates = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{"local": local, "node": nodeOf, "seconds": text.Seconds}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "*.tmpl"))
@@ -37,7 +37,7 @@ func writeTemplate(w io.Writer, name string, data any) error {
 	return nil
 }
 
-// nodeOf returns the name of a node, NAME, from its page node-NAME.html.
+// nodeOf returns the name of the node with the given page: NAME for node-NAME.html.
 func nodeOf(page string) string {
 	return text.Printable(strings.TrimSuffix(strings.TrimPrefix(page, "node-"), ".html"))
 }
@@ -45,7 +45,7 @@ func nodeOf(page string) string {
 // exact returns v with all its digits, and without an exponent.
 func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// local returns address, which is relative to the page. An address with a scheme, such as https:, becomes "#".
+// local returns address if it is relative to the page. If it has a scheme, such as https:, local returns "#".
 func local(address string) string {
 	if start, _, found := strings.Cut(address, ":"); found && !strings.Contains(start, "/") {
 		return "#"

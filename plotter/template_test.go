@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The address of a page leads to a file near the page with the link, and nowhere else.
+// A link can lead only to a file with a relative path.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -25,8 +25,8 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// FuzzPages puts a text in every place where the pages have one: it becomes no element, no address and no part of a
-// style or script.
+// FuzzPages puts the same text into every field that pages show, and checks that the text does not become an element,
+// an address, or a part of a style or script.
 func FuzzPages(f *testing.F) {
 	f.Add("node-a b&'\"<:%41%zz+.html")
 	for _, evil := range plottertest.HostileStrings() {
@@ -50,7 +50,7 @@ var (
 	elements   = regexp.MustCompile(`<[a-zA-Z/!][a-z0-9]*|href="(?:[a-zA-Z]*:|//)|ZgotmplZ`)
 )
 
-// elementsOf returns the elements of all pages with a text in every place.
+// elementsOf returns the elements of all pages, with words in every field that is a text.
 func elementsOf(t *testing.T, words string) []string {
 	t.Helper()
 	two, _ := plottertest.HostileReport(words)

@@ -16,26 +16,28 @@ import (
 type Timeline struct {
 	// Start is when the run began, in seconds since 1970; 0 if unknown.
 	Start float64
-	// Ends holds the end of each bucket in seconds from Start. A bucket begins where the previous one ends, the first
-	// at 0. Ends never decrease.
+	// Ends holds the end of each bucket in seconds from Start. The first bucket begins at 0, and each other bucket
+	// where the previous one ends. Ends never decrease.
 	Ends []float64
 	// Marks and Phases are the job's marks and the spans of its phases, by time.
 	Marks  []Mark
 	Phases []PhaseSpan
-	// Death is how the job, or a child of it, was killed; nil if it was not.
+	// Death is the kill of the job or of a child of it; nil if there was none.
 	Death *Death
 
-	fresh bool // the job began with the timeline, without any memory
+	fresh bool // whether the job began with the timeline, so that its memory was 0 at the start
 }
 
 // Death is the kill of a job or of a child of it.
 type Death struct {
-	At    float64 // seconds from the start; at the end of the axis if the job ended with it
+	At    float64 // seconds from the start; the end of the axis if the job ended with the kill
 	Limit float64 // in MiB, if the kill was at a memory limit; otherwise 0
 	Words string  // "killed" or "stopped"
 
-	seen float64 // when the kernel killed the process: later samples of a job that ended with it are of what was left
-	last bool    // the job ended with it
+	// seen is the time at which the kernel killed the process. If the job ended with the kill, later samples show only
+	// the remains of the job.
+	seen float64
+	last bool // whether the job ended with the kill
 }
 
 // NewTimeline returns the time axis of n. It begins with the baseline of the sampling or, if that is unknown, with the
@@ -50,7 +52,7 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 		start = unixSeconds(r.Start)
 	case len(times.Max) > 0 && !math.IsNaN(times.Max[0]):
 		start = times.Max[0]
-		if len(times.Max) > 1 && times.Max[1] > start { // the first window is assumed to be as long as the next one
+		if len(times.Max) > 1 && times.Max[1] > start { // assume that the first window is as long as the second
 			start -= times.Max[1] - start
 		}
 	}
@@ -72,7 +74,7 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 
 func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// addDeath adds the kill that the verdict of n names.
+// addDeath adds the kill described by the verdict of n.
 func (t *Timeline) addDeath(n *reporter.Node) {
 	v := n.Verdict
 	if v == nil || n.Job == nil || len(t.Ends) == 0 {
@@ -84,7 +86,7 @@ func (t *Timeline) addDeath(n *reporter.Node) {
 		if limit := summary.KillLimit(n); limit <= maxAxis {
 			d.Limit = limit
 		}
-	case v.Cause == diagnosis.CauseExited && v.Evidence["time"] != nil && v.Number("limit_kills") > 0: // of a child
+	case v.Cause == diagnosis.CauseExited && v.Evidence["time"] != nil && v.Number("limit_kills") > 0: // kill of a child
 		if n.Limits != nil && float64(n.Limits.MemoryMB) < maxAxis {
 			d.Limit = max(0, float64(n.Limits.MemoryMB))
 		}
@@ -107,8 +109,8 @@ func (t *Timeline) addDeath(n *reporter.Node) {
 	t.Death = d
 }
 
-// goesOn returns for how long a job must go on after the kill of a process, in seconds, to have survived it: three
-// samples, and a second.
+// goesOn returns how long a job must continue after the kill of a process to have survived the kill: three sampling
+// intervals, but at least one second. The result is in seconds.
 func (t *Timeline) goesOn(n *reporter.Node) float64 {
 	if n.Sampling == nil {
 		return 3
@@ -118,13 +120,13 @@ func (t *Timeline) goesOn(n *reporter.Node) float64 {
 
 // samplesBefore returns how many samples were taken before a kill.
 func (t *Timeline) samplesBefore(d *Death) int {
-	const slack = 1e-3 // the kill may have been noticed with a sample
+	const slack = 1e-3 // the kill may have been noticed together with a sample
 	n, _ := slices.BinarySearch(t.Ends, d.seen-slack)
 	return n
 }
 
-// unmeasured removes the levels of the job that were sampled after its kill, because they are of what was left of it,
-// and makes room for the limit at which it was killed.
+// unmeasured removes the levels of the job that were sampled after its kill, because they show only the remains of the
+// job. It also makes room for the limit at which the job was killed.
 func (t *Timeline) unmeasured(c *Chart) {
 	d := t.Death
 	if d == nil || c.column != collector.JobMemory {
@@ -152,7 +154,7 @@ func (t *Timeline) unmeasured(c *Chart) {
 }
 
 // withSuspendGaps returns the time axis of n and its charts, with an empty bucket wherever the machine was suspended,
-// so that values from before and after do not extend into it.
+// so that values from before and after a suspend do not extend into it.
 func withSuspendGaps(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
 	t := NewTimeline(run, n)
 	for i := range charts {
@@ -180,7 +182,7 @@ func eachSeries(charts []Chart, do func(*Series)) {
 	}
 }
 
-// suspends returns the ends of the suspends, by the buckets that they precede.
+// suspends returns the end of each suspend, by the index of the bucket that follows it.
 func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	if n.Sampling == nil {
 		return nil
@@ -204,7 +206,7 @@ func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	return stops
 }
 
-// insertSuspends inserts of(end) into list for each suspend in stops.
+// insertSuspends returns list with of(end) inserted for each suspend in stops.
 func insertSuspends[L ~[]float64](list L, stops map[int]float64, of func(float64) float64) (out L) {
 	for i, v := range list {
 		if stop, ok := stops[i]; ok {
@@ -231,14 +233,14 @@ func (t *Timeline) begin(i int) float64 {
 	return t.Ends[i-1]
 }
 
-// thin merges neighboring buckets so that at most limit are left, in the timeline and in the charts. The lists of the
-// charts are copies if any were merged.
+// thin merges neighboring buckets in the timeline and in the charts until at most limit are left. If it merges any, it
+// replaces the lists of the charts with copies.
 func (t *Timeline) thin(charts []Chart, limit int) {
 	k := (len(t.Ends) + limit - 1) / limit
 	if k <= 1 {
 		return
 	}
-	width := func(i int) float64 { return max(t.Ends[i]-t.begin(i), 1e-9) } // never 0, so that it can serve as a weight
+	width := func(i int) float64 { return max(t.Ends[i]-t.begin(i), 1e-9) } // never 0, because it serves as a weight
 	eachSeries(charts, func(s *Series) {
 		s.Band = mapped(s.Band, func(list reporter.Numbers) reporter.Numbers {
 			return list[:min(len(list), len(t.Ends))]

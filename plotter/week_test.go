@@ -11,10 +11,10 @@ func TestWeek_BurstIsOnlyInEnvelope(t *testing.T) {
 	n := plottertest.Week(t).Nodes["0"]
 	samples, band := n.Samples.Column("cpu_pct_per_cpu_avg"), n.Envelope["cpu_pct_per_cpu_avg"]
 	if got := greatestOf(samples); got > 50 {
-		t.Errorf("a kept sample has %v %%, want at most 50: only the envelope may show the burst", got)
+		t.Errorf("greatest kept sample is %v %%, want at most 50: only the envelope may show the burst", got)
 	}
 	if got := greatestOf(band.Mean); got > 50 {
-		t.Errorf("a mean has %v %%, want at most 50: only the greatest values may show the burst", got)
+		t.Errorf("greatest mean is %v %%, want at most 50: only the greatest values may show the burst", got)
 	}
 	if got := greatestOf(band.Max); got != 100 {
 		t.Errorf("greatest value in the envelope is %v %%, want 100", got)

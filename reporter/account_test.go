@@ -1,6 +1,7 @@
 package reporter_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,10 +73,9 @@ func TestNew_JobCPUIncludesEndedAndRunningProcesses(t *testing.T) {
 			a.Source, a.CPUSeconds, a.LivingCPUSeconds, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
 		})
 		wantEqual(t, n.Job.CPUSeconds, c.want, "%s: the job used", c.name)
-		said := false
-		for _, m := range n.Missing {
-			said = said || m.Code == reporter.JobOutside && strings.Contains(m.Why, "used 4.0 s of CPU that its control group did not count")
-		}
+		said := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+			return m.Code == reporter.JobOutside && strings.Contains(m.Why, "used 4.0 s of CPU that its control group did not count")
+		})
 		wantEqual(t, said, c.said, "%s: reported that processes left the group", c.name)
 	}
 }
@@ -92,24 +92,15 @@ func TestNew_UsesMeanOfChangingCPULimit(t *testing.T) {
 	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2
 	})
-	if v := n.Metrics[reporter.MetricLimitCPU]; v != 100 {
-		t.Errorf("used %v %% of the CPU limit, want 100, the maximum", v)
-	}
+	wantEqual(t, n.Metrics[reporter.MetricLimitCPU], 100, "share of the CPU limit, whose maximum is 100 %%")
 }
 
 func TestNew_PeakMemoryIsAtMostGroupPeak(t *testing.T) {
-	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
-		a.Source, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, 97, 5, 0, 103
-	})
-	if n.Job.PeakMemoryMB != 97 {
-		t.Errorf("peak memory = %v MiB, want 97, the peak of the group", n.Job.PeakMemoryMB)
-	}
-
-	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
-		a.Source, a.OutsideGroup, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, true, 97, 5, 0, 103
-	})
-	if n.Job.PeakMemoryMB != 103 {
-		t.Errorf("peak memory = %v MiB, want 103, the peak of a process outside the group", n.Job.PeakMemoryMB)
+	for outside, want := range map[bool]float64{false: 97, true: 103} { // the peaks of the group and of a process outside it
+		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
+			a.Source, a.OutsideGroup, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, outside, 97, 5, 0, 103
+		})
+		wantEqual(t, n.Job.PeakMemoryMB, want, "peak memory in MiB with a process outside the group (%v)", outside)
 	}
 }
 

@@ -39,18 +39,14 @@ func TestBand_Fold(t *testing.T) {
 			list[0] = 77
 		}
 	}
-	if b.Min[0] != 1 || b.Mean[0] != 2 || b.Max[0] != 3 {
-		t.Errorf("Fold's result shares memory with the band, which became %v", b)
-	}
+	wantValues(t, "band, with which Fold's result may not share memory", "1 2 3", b.Min[0], b.Mean[0], b.Max[0])
 }
 
 // The mean of representable numbers does not overflow.
 func TestBand_MeanOfHugeNumbersIsFinite(t *testing.T) {
 	t.Parallel()
 	b := reporter.Band{Mean: reporter.Numbers{math.MaxFloat64, math.MaxFloat64}}
-	if got := b.MeanOf(0, 2, nil); got != math.MaxFloat64 {
-		t.Errorf("mean of MaxFloat64 and MaxFloat64 = %v, want MaxFloat64", got)
-	}
+	wantEqual(t, b.MeanOf(0, 2, nil), math.MaxFloat64, "mean of MaxFloat64 and MaxFloat64")
 	if got := b.MeanOf(1, 1, nil); !math.IsNaN(got) {
 		t.Errorf("mean of no points = %v, want NaN", got)
 	}

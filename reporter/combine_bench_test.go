@@ -31,9 +31,7 @@ func decodedParts(t testing.TB, data [][]byte) []reporter.SourceReport {
 	t.Helper()
 	var out []reporter.SourceReport
 	for _, part := range data {
-		r, err := reporter.Decode(part)
-		must(t, err)
-		out = append(out, reporter.SourceReport{Report: r})
+		out = append(out, reporter.SourceReport{Report: readBack(t, part)})
 	}
 	return out
 }

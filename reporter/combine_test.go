@@ -68,13 +68,18 @@ func wantMetrics(t *testing.T, got reporter.Values, want map[string]float64) {
 	}
 }
 
-func lackOf(n []reporter.Missing, what string) (out []reporter.Missing) {
-	for _, m := range n {
-		if m.What == what {
-			out = append(out, m)
-		}
+func lackOf(all []reporter.Missing, what string) []reporter.Missing {
+	return slices.DeleteFunc(slices.Clone(all), func(m reporter.Missing) bool { return m.What != what })
+}
+
+// onlyMissing returns the only Missing of what, and checks its code.
+func onlyMissing(t testing.TB, n *reporter.Node, what string, code reporter.Code) reporter.Missing {
+	t.Helper()
+	m := lackOf(n.Missing, what)
+	if len(m) != 1 || m[0].Code != code {
+		t.Fatalf("missing %+v, want one entry for %s with the code %s", n.Missing, what, code)
 	}
-	return out
+	return m[0]
 }
 
 func between(from, to float64) [2]float64 { return [2]float64{from, to} }
@@ -85,10 +90,7 @@ func TestNew_OmitsHostMeasuredByAnotherRank(t *testing.T) {
 		rec.GPUError = "nvidia-smi does not answer"
 	}}))
 	n := r.Nodes["0"]
-	host := lackOf(n.Missing, "host")
-	if len(host) != 1 || host[0].Code != reporter.HostByAnother {
-		t.Errorf("missing %+v, want one entry for the host with the code %s", n.Missing, reporter.HostByAnother)
-	}
+	onlyMissing(t, n, "host", reporter.HostByAnother)
 	for _, m := range n.Missing {
 		if name, ok := reporter.SourceOf(m.What); ok && name != "job" && name != "cgroup" {
 			t.Errorf("missing has %+v, want a single entry for the whole host", m)
@@ -104,10 +106,7 @@ func TestNew_OmitsHostMeasuredByAnotherRank(t *testing.T) {
 			t.Errorf("Envelope has %s, want only columns of the job", key)
 		}
 	}
-	if len(n.Sampling.HostSpans) != 0 || n.Host.CPUs != 8 || n.Limits == nil {
-		t.Errorf("host spans %v, want none; host %+v, want 8 CPUs; limits %v, want some", n.Sampling.HostSpans, n.Host,
-			n.Limits)
-	}
+	wantValues(t, "host spans, CPUs and absence of limits", "[] 8 false", n.Sampling.HostSpans, n.Host.CPUs, n.Limits == nil)
 
 	rank := n.Ranks["3"]
 	if rank == nil || rank.PID != 1003 || *rank.LocalRank != 3 || rank.Command[1] != "3" || rank.Metrics[reporter.MetricJobCPU] != 20 {
@@ -125,11 +124,9 @@ func TestNew_HostMetricsCoverMeasuredTime(t *testing.T) {
 		rec.LateStarts = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
 	}}))
 	n := r.Nodes["0"]
-	want := reporter.HostSpan{Rank: 1, Start: reporter.Time{Time: reportertest.RunStart.Add(10 * time.Second)},
-		End: reporter.Time{Time: reportertest.RunStart.Add(30 * time.Second)}}
-	if len(n.Sampling.HostSpans) != 1 || n.Sampling.HostSpans[0] != want {
-		t.Errorf("host spans %+v, want %+v", n.Sampling.HostSpans, want)
-	}
+	want := []reporter.HostSpan{{Rank: 1, Start: reporter.Time{Time: reportertest.RunStart.Add(10 * time.Second)},
+		End: reporter.Time{Time: reportertest.RunStart.Add(30 * time.Second)}}}
+	wantEqual(t, n.Sampling.HostSpans, want, "host spans")
 	wantMetrics(t, n.Metrics, map[string]float64{"psi_cpu_some_avg_pct": 10})
 	for _, m := range n.Missing {
 		if m.Code == reporter.CountedLate {
@@ -145,10 +142,8 @@ func TestNew_ShortRankHasSameMissingAsSingleRank(t *testing.T) {
 	alone := in
 	alone.Rank = ""
 	a, b := reporter.New(in).Nodes["0"], reporter.New(alone).Nodes["0"]
-	if !slices.Equal(a.Missing, b.Missing) || len(a.Metrics) != len(b.Metrics) || len(a.Sampling.HostSpans) != 0 {
-		t.Errorf("missing %+v, want %+v; %d metrics, want %d; host spans %v, want none", a.Missing, b.Missing,
-			len(a.Metrics), len(b.Metrics), a.Sampling.HostSpans)
-	}
+	wantEqual(t, a.Missing, b.Missing, "missing")
+	wantValues(t, "difference of the numbers of metrics, host spans", "0 []", len(a.Metrics)-len(b.Metrics), a.Sampling.HostSpans)
 }
 
 // If the ranks start at whole seconds and measure the host in turn, Combine returns the values computed from their
@@ -165,12 +160,9 @@ func TestCombine_MatchesValuesComputedFromPlans(t *testing.T) {
 			base, step := float64(100+random.IntN(900)), float64(random.IntN(50))
 			p.Memory = func(at float64) float64 { return base + math.Mod(at*step, 97) }
 			if rank == 0 {
-				p.Start = 0
-				p.HostSpan = between(0, p.End)
-				last = p.End
+				p.Start, p.HostSpan, last = 0, between(0, p.End), p.End
 			} else if p.Start < last && p.End > last+3 { // the lock is free, and the next tick takes it
-				p.HostSpan = between(last+1, p.End)
-				last = p.End
+				p.HostSpan, last = between(last+1, p.End), p.End
 			}
 			plans = append(plans, p)
 		}
@@ -294,7 +286,7 @@ func TestCombine_SinglePartOnlyGainsRankSeries(t *testing.T) {
 			"code 2", n.Ranks["7"], n.Identity, r.Run)
 	}
 	n.Ranks["7"].Envelope, n.Identity = nil, was.Identity
-	wantEqual(t, encodedReport(t, r), encodedReport(t, part.Report), "combined report")
+	wantEqual(t, string(encodedReport(t, r)), string(encodedReport(t, part.Report)), "combined report")
 }
 
 // Ranks without an end are counted up to their last sample, and the run lists them as incomplete.
@@ -307,13 +299,10 @@ func TestCombine_CountsUnfinishedRanksUpToLastSample(t *testing.T) {
 	if want := "ranks 0, 2 have no end: from the journal"; !strings.HasPrefix(r.Run.Incomplete, want) {
 		t.Errorf("incomplete %q, want %q…", r.Run.Incomplete, want)
 	}
-	if *r.Run.ExitCode != 1 || !n.Job.CPUAtLeast || n.Job.CPUSeconds != 142 || n.Ranks["2"].Incomplete == "" || n.Ranks["2"].Cgroup != "/job" {
-		t.Errorf("run %+v, want exit code 1; job %+v, want at least 142 s of CPU; rank 2 %+v, want it incomplete and in "+
-			"/job", r.Run, n.Job, n.Ranks["2"])
-	}
-	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Total != 4 {
-		t.Errorf("missing ranks %+v, want one entry with the code %s and the count 1 of 4", m, reporter.NoRecording)
-	}
+	wantValues(t, "exit code, lower bound of the CPU time, completeness and group of rank 2", "1 true 142 false /job", *r.Run.ExitCode,
+		n.Job.CPUAtLeast, n.Job.CPUSeconds, n.Ranks["2"].Incomplete == "", n.Ranks["2"].Cgroup)
+	m := onlyMissing(t, n, "ranks", reporter.NoRecording)
+	wantValues(t, "counts of missing ranks", "1 4", m.Count, m.Total)
 	if r, _ := combined(t, partOf(t, plan{Rank: 0, End: 5, Unfinished: true})); r.Run.ExitCode != nil {
 		t.Errorf("exit code of a run without an end = %v, want none", *r.Run.ExitCode)
 	}
@@ -327,12 +316,12 @@ func TestCombine_ReportsCountsLostAtTakeover(t *testing.T) {
 		reporter.MetricSwapIn: 0.25 * (10 + 17), reporter.MetricDiskRead: 3 * 30, reporter.MetricCPUMean: (10*5.5 + 17*22) / 27,
 		"psi_cpu_some_avg_pct": 10,
 	})
-	if m := lackOf(n.Missing, "swap"); len(m) != 1 || m[0].Code != reporter.CountedLate || !strings.Contains(m[0].Why, "3.0 s") {
-		t.Errorf("missing %+v, want one entry for swap with the code %s and 3.0 s", n.Missing, reporter.CountedLate)
+	if m := onlyMissing(t, n, "swap", reporter.CountedLate); !strings.Contains(m.Why, "3.0 s") {
+		t.Errorf("missing %+v, want 3.0 s in the reason", m)
 	}
-	if m := lackOf(n.Missing, "summaries"); len(m) != 1 || m[0].Code != reporter.HostByAnother || n.Summaries["cpu_pct_per_cpu_avg"].P50 != nil {
-		t.Errorf("missing %+v, want one entry for summaries with the code %s, and no percentiles of the CPU", n.Missing,
-			reporter.HostByAnother)
+	onlyMissing(t, n, "summaries", reporter.HostByAnother)
+	if p := n.Summaries["cpu_pct_per_cpu_avg"].P50; p != nil {
+		t.Errorf("P50 of the CPU = %v, want none", *p)
 	}
 
 	parts[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // rank 1 counted other devices
@@ -357,21 +346,18 @@ func TestCombine_BriefTakeoverKeepsPercentilesAndCounts(t *testing.T) {
 func TestCombine_CountsOverlappingHostSpansOnce(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: between(0, 30)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
-	if h := n.Sampling.HostSpans; len(h) != 1 || h[0].Rank != 1 || len(lackOf(n.Missing, "summaries")) != 0 {
-		t.Errorf("host spans %+v, want only the span of rank 1; missing %+v, want no entry for summaries", h, n.Missing)
-	}
+	wantValues(t, "number of host spans, first rank, lost summaries", "1 1 []", len(n.Sampling.HostSpans), n.Sampling.HostSpans[0].Rank,
+		lackOf(n.Missing, "summaries"))
 }
 
 func TestCombine_ReportsThatNoRankMeasuredTheHost(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1}, plan{Rank: 1, Start: 2, End: 35.5, CPUs: 1})...)
-	if m := lackOf(n.Missing, "host"); len(m) != 1 || m[0].Code != reporter.HostByAnother {
-		t.Errorf("missing %+v, want one entry for the host with the code %s", n.Missing, reporter.HostByAnother)
-	}
+	onlyMissing(t, n, "host", reporter.HostByAnother)
 	if _, ok := n.Metrics[reporter.MetricCPUHours]; ok || n.Host.Hostname != "node1" || n.Samples.Column("cpu_pct_per_cpu_avg") != nil {
 		t.Errorf("metrics %v, want none of the host; host name %q, want node1; CPU samples %v, want none", n.Metrics,
 			n.Host.Hostname, n.Samples.Column("cpu_pct_per_cpu_avg"))
 	}
-	wantEqual(t, n.Samples.Column("timestamp")[0] - float64(reportertest.RunStart.Unix()), 1, "the first point is at")
+	wantEqual(t, n.Samples.Column("timestamp")[0]-float64(reportertest.RunStart.Unix()), 1, "the first point is at")
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 53.5, reporter.MetricJobCoresPeak: 2})
 }
 
@@ -393,9 +379,8 @@ func TestCombine_CountsSharedControlGroupsOnce(t *testing.T) {
 		reporter.MetricJobOOMKills: 4, reporter.MetricThrottledSeconds: 6, reporter.MetricThrottled: (10 + 50) / 2.,
 		reporter.MetricLimitCPU: 100 * 40 / (20 * 3.),
 	})
-	if l := n.Limits; l.CPUs != 3 || l.CPUQuota != 3 || l.MemoryMB != 1500 || l.MemoryGroup != "" {
-		t.Errorf("limits %+v, want 3 CPUs, a quota of 3, 1500 MiB and no memory group", l)
-	}
+	l := n.Limits
+	wantValues(t, "CPUs, quota, memory and its group", "3 3 1500 ", l.CPUs, l.CPUQuota, l.MemoryMB, l.MemoryGroup)
 
 	_, n = combined(t, partsOf(t, // rank 1 has no limit
 		plan{Rank: 0, End: 10, Group: "/a", Change: inGroup(2, 1000, 0, 10)}, plan{Rank: 1, End: 10, Group: "/b"})...)
@@ -436,9 +421,7 @@ func TestCombine_CreatedGroupsHaveCPUsOfParent(t *testing.T) {
 	}
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 5, Group: "/step/perfagent-0", Change: made},
 		plan{Rank: 1, End: 5, Group: "/step/perfagent-1", Change: made})...)
-	if n.Limits.CPUs != 8 || n.Job.Source != host.JobFromCreated || n.Job.Cgroup != "" {
-		t.Errorf("limits %+v, want 8 CPUs; job %+v, want the source created and no control group", n.Limits, n.Job)
-	}
+	wantValues(t, "CPUs, source and group", "8 created ", n.Limits.CPUs, n.Job.Source, n.Job.Cgroup)
 }
 
 // A rank that is given twice is counted once. Two different recordings of a rank are an error.
@@ -455,10 +438,7 @@ func TestCombine_CountsDuplicateRankOnce(t *testing.T) {
 		"report and combined node": {{Path: "4711/node-0.json", Report: readBack(t, encodedReport(t, whole))}},
 	} {
 		r, n := combined(t, append(slices.Clone(parts), more...)...)
-		if n.Metrics[reporter.MetricJobCPU] != 10+24 || len(n.Ranks) != 2 || r.Run.Incomplete != "" {
-			t.Errorf("%s: %v CPU seconds, want 34; %d ranks, want 2; incomplete %q, want \"\"", name,
-				n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
-		}
+		wantValues(t, name+": CPU seconds, ranks, incompleteness", "34 2 ", n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
 	}
 
 	other := b
@@ -466,9 +446,8 @@ func TestCombine_CountsDuplicateRankOnce(t *testing.T) {
 	two := partOf(t, other)
 	two.Path = "4711/node-0.rank-1.2.json"
 	_, err = reporter.Combine(append(slices.Clone(parts), two))
-	if err == nil || !strings.Contains(err.Error(), "4711/node-0.rank-1.json") || !strings.Contains(err.Error(), two.Path) ||
-		!strings.Contains(err.Error(), "rank 1") {
-		t.Errorf("two recordings of rank 1: error %v, want one that contains the rank and both paths", err)
+	for _, want := range []string{"rank 1", "4711/node-0.rank-1.json", two.Path} {
+		wantError(t, err, want)
 	}
 }
 
@@ -494,9 +473,8 @@ func TestCombine_RejectsPartsThatAreNotOneNode(t *testing.T) {
 	for name, in := range map[string][]reporter.SourceReport{
 		"no report": nil, "has no report": {{Path: "x"}}, "x has 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
 	} {
-		if _, err := reporter.Combine(in); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("error %v, want %q in it", err, name)
-		}
+		_, err := reporter.Combine(in)
+		wantError(t, err, name)
 	}
 	if r, err := reporter.Combine([]reporter.SourceReport{{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": nil}}},
 		{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": {}}}}}); err != nil || len(r.Nodes["3"].Ranks) != 2 {
@@ -553,20 +531,15 @@ func TestCombine_KeepsPhasesOfSeveralRanksSeparate(t *testing.T) {
 	}
 	say(1, "epoch 1", "epoch 2")
 	_, n := combined(t, parts...)
-	if len(n.Marks) != 2 || n.Marks[0].Text != "epoch 1" || len(n.Phases) != 1 || n.Ranks["1"].Phases != nil {
-		t.Errorf("marks %v, want 2, first \"epoch 1\"; phases %v, want 1; phases of rank 1 %v, want none", n.Marks,
-			n.Phases, n.Ranks["1"].Phases)
-	}
+	wantValues(t, "number of marks, first mark, number of phases, phases of rank 1", "2 epoch 1 1 []", len(n.Marks), n.Marks[0].Text,
+		len(n.Phases), n.Ranks["1"].Phases)
 
 	say(0, "epoch 1")
 	_, n = combined(t, parts...)
-	if len(n.Marks) != 3 || n.Marks[0].Text != "rank 0: epoch 1" || n.Marks[1].Text != "rank 1: epoch 1" {
-		t.Errorf("marks %v, want 3, first \"rank 0: epoch 1\" and \"rank 1: epoch 1\"", n.Marks)
-	}
-	if m := lackOf(n.Missing, "phases"); len(n.Phases) != 0 || len(n.Ranks["1"].Phases) != 1 || len(m) != 1 ||
-		!strings.HasPrefix(m[0].Why, "ranks 0, 1 ") {
-		t.Errorf("phases %v, want none; phases of rank 1 %v, want 1; missing %v, want one entry for ranks 0, 1",
-			n.Phases, n.Ranks["1"].Phases, m)
+	wantValues(t, "number of marks, first two marks, phases, number of phases of rank 1", "3 rank 0: epoch 1 rank 1: epoch 1 [] 1",
+		len(n.Marks), n.Marks[0].Text, n.Marks[1].Text, n.Phases, len(n.Ranks["1"].Phases))
+	if m := lackOf(n.Missing, "phases"); len(m) != 1 || !strings.HasPrefix(m[0].Why, "ranks 0, 1 ") {
+		t.Errorf("missing %v, want one entry for ranks 0, 1", m)
 	}
 }
 
@@ -594,18 +567,13 @@ func TestCombine_MissingListsAffectedRanks(t *testing.T) {
 	}
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 10, HostSpan: between(0, 10)}, plan{Rank: 1, End: 10, Change: unread},
 		plan{Rank: 2, End: 10, Change: unread})...)
-	m := lackOf(n.Missing, host.SourceJob)
-	if len(m) != 1 || m[0].Why != "ranks 1, 2: no such process (4 of 20 readings)" || m[0].Count != 4 {
-		t.Errorf("missing %+v, want \"ranks 1, 2: no such process (4 of 20 readings)\" with the count 4", m)
+	m := onlyMissing(t, n, host.SourceJob, reporter.Unreadable)
+	wantValues(t, "reason and count", "ranks 1, 2: no such process (4 of 20 readings) 4", m.Why, m.Count)
+	if m = onlyMissing(t, n, reporter.MetricJobCPU, reporter.JobCPUOpen); !strings.HasPrefix(m.Why, "ranks 1, 2: ") {
+		t.Errorf("missing %+v, want an entry for ranks 1, 2", m)
 	}
-	m = lackOf(n.Missing, reporter.MetricJobCPU)
-	if len(m) != 1 || m[0].Code != reporter.JobCPUOpen || !strings.HasPrefix(m[0].Why, "ranks 1, 2: ") {
-		t.Errorf("missing %+v, want one entry for ranks 1, 2 with the code %s", m, reporter.JobCPUOpen)
-	}
-	if len(lackOf(n.Missing, "job_oom_kills")) != 1 || len(lackOf(n.Ranks["1"].Missing, host.SourceJob)) != 1 {
-		t.Errorf("missing %+v, want one entry for job_oom_kills; missing of rank 1 %+v, want one entry for the job", n.Missing,
-			n.Ranks["1"].Missing)
-	}
+	wantValues(t, "entries for job_oom_kills, and for the job of rank 1", "1 1", len(lackOf(n.Missing, "job_oom_kills")),
+		len(lackOf(n.Ranks["1"].Missing, host.SourceJob)))
 }
 
 // A node that was combined before can be combined with further ranks.
@@ -614,9 +582,8 @@ func TestCombine_AddsRanksToCombinedNode(t *testing.T) {
 	two, _ := combined(t, partsOf(t, plans[:2]...)...)
 	_, n := combined(t, reporter.SourceReport{Path: "node-0.json", Report: two}, partOf(t, plans[2]))
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 140, reporter.MetricDiskRead: 60, reporter.MetricJobCoresPeak: 7})
-	if len(n.Ranks) != 3 || n.Ranks["1"].Envelope["job_cpu_cores"].Max[5] != 2 || n.Ranks["2"].Envelope["job_cpu_cores"].Max[5] != 4 {
-		t.Errorf("ranks %+v, want 3, with 2 and 4 CPUs at point 5 of ranks 1 and 2", n.Ranks)
-	}
+	wantValues(t, "number of ranks, CPUs at point 5 of ranks 1 and 2", "3 2 4", len(n.Ranks), n.Ranks["1"].Envelope["job_cpu_cores"].Max[5],
+		n.Ranks["2"].Envelope["job_cpu_cores"].Max[5])
 }
 
 // A combined node has at most as many points as a run of one rank, no matter how often another rank took over the host.
@@ -627,16 +594,12 @@ func TestCombine_LimitsNumberOfPoints(t *testing.T) {
 		plans = append(plans, plan{Rank: rank, End: from + 19, HostSpan: between(from, from+19), CPUs: 1, Capacity: 100})
 	}
 	_, n := combined(t, partsOf(t, plans...)...)
-	if n.Samples.Len() != 99 {
-		t.Errorf("%d points, want 99", n.Samples.Len())
-	}
+	wantEqual(t, n.Samples.Len(), 99, "number of points")
 	parts := partsOf(t, plans...)
 	for _, p := range parts {
 		p.Report.Nodes["0"].Sampling.MaxLength = 60
 	}
 	_, n = combined(t, parts...)
-	if n.Samples.Len() != 50 || n.Sampling.Stride != 2 || len(n.Ranks["3"].Envelope["job_cpu_cores"].Max) != 50 {
-		t.Errorf("%d points, want 50; sampling %+v, want a stride of 2; %d points of rank 3, want 50", n.Samples.Len(),
-			n.Sampling, len(n.Ranks["3"].Envelope["job_cpu_cores"].Max))
-	}
+	wantValues(t, "number of points, stride, number of points of rank 3", "50 2 50", n.Samples.Len(), n.Sampling.Stride,
+		len(n.Ranks["3"].Envelope["job_cpu_cores"].Max))
 }

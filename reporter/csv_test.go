@@ -78,9 +78,7 @@ func TestWriteCSV_HasDocumentedColumns(t *testing.T) {
 		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of a report of one node",
 			len(several), several[0])
 	}
-	if got := []string{several[1][0], several[3][0], several[6][0]}; !slices.Equal(got, []string{"0", "1", "2"}) {
-		t.Errorf("the nodes of rows 1, 3, 6 are %q, want 0, 1, 2", got)
-	}
+	wantValues(t, "nodes of rows 1, 3 and 6", "0 1 2", several[1][0], several[3][0], several[6][0])
 }
 
 // The timelines of operations come last, with their units, and names of series stay plain text.
@@ -142,15 +140,12 @@ func TestWriteCSV_HasSameNumbersAsJSON(t *testing.T) {
 				}
 			}
 		}
+		empty := 0
 		for _, field := range slices.Concat(rows[1:]...) {
-			if field != "" {
-				full--
-			}
+			empty += btoi(field == "")
 		}
-		if full != 0 || len(rows) != 1+len(doc.Nodes["0"].Samples) {
-			t.Errorf("%s: %d rows, want %d; the table has %d fewer numbers than the report, want 0",
-				name, len(rows), 1+len(doc.Nodes["0"].Samples), full)
-		}
+		wantValues(t, name+": number of rows, of numbers", fmt.Sprint(1+len(doc.Nodes["0"].Samples), full), len(rows),
+			len(slices.Concat(rows[1:]...))-empty)
 	}
 }
 
@@ -175,13 +170,8 @@ func showName(key string) string {
 // showField compares a field with a number of the JSON (null is ""). It returns 1 for a number, else 0.
 func showField(t *testing.T, name, got string, want json.Number) int {
 	t.Helper()
-	if got != string(want) {
-		t.Errorf("%s: the field is %q, want %q as in the JSON", name, got, want)
-	}
-	if want == "" {
-		return 0
-	}
-	return 1
+	wantEqual(t, got, string(want), "%s: field, as in the JSON", name)
+	return btoi(want != "")
 }
 
 // showCSVBack writes a report as CSV, reads it, and compares all headings and numbers with the report.

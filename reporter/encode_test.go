@@ -3,6 +3,7 @@ package reporter_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -23,23 +22,18 @@ import (
 // checkEncoding compares the output of Encode and EncodeTo with the report's JSON on one line.
 func checkEncoding(t *testing.T, r *reporter.Report) {
 	t.Helper()
-	file, err := reporter.Encode(r)
-	must(t, err)
+	file := encodedReport(t, r)
 	var stream, line bytes.Buffer
-	if err := reporter.EncodeTo(&stream, r); err != nil || !bytes.Equal(stream.Bytes(), file) {
-		t.Fatalf("EncodeTo and Encode differ (error %v)", err)
-	}
+	must(t, reporter.EncodeTo(&stream, r))
+	wantEqual(t, stream.String(), string(file), "output of EncodeTo, as of Encode")
 
 	counted := *r
 	if counted.Run.Nodes = 0; len(r.Nodes) > 1 {
 		counted.Run.Nodes = len(r.Nodes)
 	}
 	want, err := text.JSON(counted)
-	must(t, err)
-	must(t, json.Compact(&line, file))
-	if d := cmp.Diff(string(want), line.String()); d != "" {
-		t.Fatalf("Encode changes more than white space in the JSON (-want +got):\n%s", d)
-	}
+	must(t, errors.Join(err, json.Compact(&line, file)))
+	wantEqual(t, line.String(), string(want), "JSON without white space")
 	checkLines(t, file)
 }
 

@@ -2,6 +2,7 @@ package reporter_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -66,21 +67,17 @@ func TestNew_GPUEnergyIsCountedOrIntegrated(t *testing.T) {
 	if counted, added := n.Metric("gpu_0_energy_joules"), n.Metric("gpu_1_energy_joules"); counted != 1500 || math.Abs(added-725) > 1e-9 {
 		t.Errorf("counted energy = %v J, want 1500; integrated energy = %v J, want 725", counted, added)
 	}
-	if none := n.Metric("gpu_2_energy_joules"); !math.IsNaN(none) {
-		t.Errorf("energy without a measurement = %v J, want NaN", none)
-	}
+	wantValues(t, "energy without a measurement", "NaN", n.Metric("gpu_2_energy_joules"))
 }
 
 // MetricByName finds the metrics of a GPU as well as the metrics of the table.
 func TestMetricByName_FindsMetricsOfGPUs(t *testing.T) {
 	for _, m := range reporter.GPUMetrics() {
 		name := strings.Replace(m.Name, "{i}", "3", 1)
-		if got, ok := reporter.MetricByName(name); !ok || got.Name != name || got.Unit != m.Unit {
-			t.Errorf("MetricByName(%q) = %+v, %v, want that name with the unit %s", name, got, ok, m.Unit)
-		}
-		if source, isSource := reporter.SourceOf(name); source != host.SourceGPU+" 3" || !isSource {
-			t.Errorf("SourceOf(%q) = %q, %v, want %q, true", name, source, isSource, host.SourceGPU+" 3")
-		}
+		got, ok := reporter.MetricByName(name)
+		source, isSource := reporter.SourceOf(name)
+		wantValues(t, "found, name, unit, and source of "+name, fmt.Sprintln(true, name, m.Unit, true, host.SourceGPU+" 3"), ok, got.Name, got.Unit,
+			isSource, source)
 	}
 	for _, name := range []string{"gpu_16_energy_joules", "gpu_{i}_energy_joules", "gpu_01_energy_joules", "gpu__energy_joules", "max_t_gpu_0_energy_joules"} {
 		if m, ok := reporter.MetricByName(name); ok {

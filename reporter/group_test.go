@@ -22,10 +22,8 @@ func TestMetric_HasExpectedGroup(t *testing.T) {
 	}
 	phase, _ := reporter.PhaseMetric("phase.train.job_cpu_seconds")
 	work, _ := reporter.OperationMetric("op.get.count")
-	if phase.Group != reporter.GroupPhases || work.Group != reporter.GroupOperations {
-		t.Errorf("a phase's metric is in %q, want %q; an operation's in %q, want %q", phase.Group, reporter.GroupPhases,
-			work.Group, reporter.GroupOperations)
-	}
+	wantEqual(t, []reporter.Group{phase.Group, work.Group}, []reporter.Group{reporter.GroupPhases, reporter.GroupOperations},
+		"groups of the metrics of a phase and of an operation")
 	for _, m := range slices.Concat(reporter.Metrics(), reporter.GPUMetrics()) {
 		if !slices.Contains(reporter.Groups(), m.Group) {
 			t.Errorf("%s is in %q, want one of %q", m.Name, m.Group, reporter.Groups())

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -26,6 +24,12 @@ func headReport(t testing.TB) (*reporter.Report, []byte) {
 	return r, encodedReport(t, r)
 }
 
+// headOf returns the head of a report of node 3 with ranks.
+func headOf(whole *reporter.Report) *reporter.Head {
+	n := whole.Nodes["3"]
+	return &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Job: n.Job, Ranked: true}
+}
+
 // A head has the same values as the whole report, but only the beginning of the file is read.
 func TestReadHead_ReadsOnlyBeginning(t *testing.T) {
 	t.Parallel()
@@ -35,11 +39,7 @@ func TestReadHead_ReadsOnlyBeginning(t *testing.T) {
 	head, err := reporter.ReadHead(in, int64(len(data)))
 	must(t, err)
 
-	n := whole.Nodes["3"]
-	want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Job: n.Job, Ranked: true}
-	if d := cmp.Diff(want, head); d != "" {
-		t.Errorf("head (-report +head):\n%s", d)
-	}
+	wantEqual(t, head, headOf(whole), "head")
 	if in.bytes > len(data)/2 {
 		t.Errorf("%d of %d bytes were read, want at most half", in.bytes, len(data))
 	}
@@ -52,9 +52,8 @@ func TestReadHead_AcceptsAnyOrderOfMembers(t *testing.T) {
 		`"identity":{"node_from":"none"}},"5":{}},"run":{"id":"r"},"schema":"perfagent.report/1"}`
 	head, err := reporter.ReadHead(strings.NewReader(report), int64(len(report)))
 	must(t, err)
-	if head.Node != "4" || !head.Ranked || head.Host.Hostname != "h" || head.Identity.NodeFrom != "none" || head.Run.ID != "r" {
-		t.Errorf("head %+v, want run r, node 4 with ranks, host h and an identity from none", head)
-	}
+	wantValues(t, "node, whether it has ranks, host, identity and run", "4 true h none r", head.Node, head.Ranked, head.Host.Hostname,
+		head.Identity.NodeFrom, head.Run.ID)
 }
 
 // Another program may write members after the numbers or the series, and may break lines differently. ReadHead finds
@@ -66,21 +65,14 @@ func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 	r.Nodes["3"].Identity = &reporter.Identity{Node: new(3), NodeFrom: "SLURM_NODEID", Nodes: 4}
 	written := encodedReport(t, r)
 	whole := readBack(t, written)
-	n := whole.Nodes["3"]
-
 	for _, moved := range []string{"identity", "host", "sampling", "ranks", "missing", "verdict", "job", "findings", "phases"} {
 		for layout, data := range map[string][]byte{
 			"one line": movedToEnd(t, written, moved, ""), "two spaces": append(movedToEnd(t, written, moved, "  "), '\n'),
 			"tabs": movedToEnd(t, written, moved, "\t"),
 		} {
 			head, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
-			if err != nil {
-				t.Fatalf("%s at the end, %s: ReadHead: error %v, want none", moved, layout, err)
-			}
-			want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Job: n.Job, Ranked: true}
-			if d := cmp.Diff(want, head); d != "" {
-				t.Errorf("%s at the end, %s: head (-report +head):\n%s", moved, layout, d)
-			}
+			must(t, err)
+			wantEqual(t, head, headOf(whole), "%s at the end, %s: head", moved, layout)
 			if numbers, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
 				t.Errorf("%s at the end, %s: ScanWithoutSeries returned %+v, want false", moved,
 					layout, numbers.Nodes["3"])

@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
@@ -21,6 +22,37 @@ func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	r, err := reporter.Merge(inputs)
 	must(t, err)
 	return r
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantEqual checks that got equals want. what and its arguments name the value.
+func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
+	}
+}
+
+// wantValues checks what fmt.Println prints for values.
+func wantValues(t testing.TB, what, want string, values ...any) {
+	t.Helper()
+	if got := strings.TrimSuffix(fmt.Sprintln(values...), "\n"); got != strings.TrimSuffix(want, "\n") {
+		t.Errorf("%s = %s, want %s", what, got, want)
+	}
+}
+
+// wantError checks that err is an error whose text contains want.
+func wantError(t testing.TB, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one that contains %q", err, want)
+	}
 }
 
 // sources returns reports with their indexes as paths.
@@ -41,21 +73,11 @@ func encodedReport(t testing.TB, r *reporter.Report) []byte {
 func TestMerge_RunSpansAllNodes(t *testing.T) {
 	a, b, c := reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}), reportertest.NodeReport(2, 10, 7, map[string]string{"k": "b"}), reportertest.NodeReport(10, 5, 137, nil)
 	r := mustMerge(t, sources(c, b, a)...)
-	if got := r.NodeNames(); !slices.Equal(got, []string{"0", "2", "10"}) {
-		t.Errorf("nodes %v, want 0, 2, 10", got)
-	}
 	run := r.Run
-	if *run.ExitCode != 7 || run.Signal != "" {
-		t.Errorf("exit code %d and signal %q, want 7 and none, from node 2", *run.ExitCode, run.Signal)
-	}
-	if !run.Start.Equal(reportertest.RunStart) || !run.End.Equal(reportertest.RunStart.Add(35*time.Second)) || run.WallSeconds != 35 {
-		t.Errorf("run from %v to %v, %v s, want 35 s from %v", run.Start, run.End, run.WallSeconds,
-			reportertest.RunStart)
-	}
-	if run.Tags["k"] != "a" || run.Tags["x"] != "1" || run.ID != a.Run.ID || run.Command[0] != "python" || r.Schema != reporter.Schema {
-		t.Errorf("run %+v, want node 0's ID and command, and the tags k=a and x=1; schema %q, want %q", run, r.Schema,
-			reporter.Schema)
-	}
+	wantValues(t, "nodes, exit code and signal", "[0 2 10] 7 ", r.NodeNames(), *run.ExitCode, run.Signal)
+	wantValues(t, "start in seconds, end in seconds, length", "0 35 35", run.Start.Sub(reportertest.RunStart).Seconds(),
+		run.End.Sub(reportertest.RunStart).Seconds(), run.WallSeconds)
+	wantValues(t, "tags, ID, command and schema", "a 1 "+a.Run.ID+" python "+reporter.Schema, run.Tags["k"], run.Tags["x"], run.ID, run.Command[0], r.Schema)
 	if !bytes.Equal(encodedReport(t, a), encodedReport(t, reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {
 		t.Error("Merge modified an input")
 	}
@@ -93,27 +115,23 @@ func TestMerge_KeepsDuplicateNodeOnce(t *testing.T) {
 	b.Nodes["4"].Push = &reporter.Push{MLflow: reporter.PushState{State: "done", RunID: "r"}}
 	for _, order := range [][]reporter.SourceReport{sources(a, b), sources(b, a)} {
 		r := mustMerge(t, order...)
-		if len(r.Nodes) != 1 || r.Nodes["4"].Push.MLflow.RunID != "r" {
-			t.Errorf("%d nodes, want 1; push %+v, want run ID r", len(r.Nodes), r.Nodes["4"].Push)
-		}
+		wantValues(t, "number of nodes, run ID of the push", "1 r", len(r.Nodes), r.Nodes["4"].Push.MLflow.RunID)
 	}
 	if a.Nodes["4"].Push.MLflow.State != "off" {
 		t.Error("Merge modified an input")
 	}
 	other := reportertest.NodeReport(4, 11, 0, nil)
 	_, err := reporter.Merge([]reporter.SourceReport{{Path: "x/node-4.json", Report: a}, {Path: "y/node-4.json", Report: other}})
-	if err == nil || !strings.Contains(err.Error(), "x/node-4.json") || !strings.Contains(err.Error(), "y/node-4.json") || !strings.Contains(err.Error(), "node 4 ") {
-		t.Errorf("two recordings of node 4: error %v, want one that contains the node and both paths", err)
+	for _, want := range []string{"x/node-4.json", "y/node-4.json", "node 4 "} {
+		wantError(t, err, want)
 	}
 }
 
 func TestMerge_RejectsMissingReports(t *testing.T) {
-	if _, err := reporter.Merge(nil); err == nil {
-		t.Error("no error from Merge without inputs")
-	}
-	if _, err := reporter.Merge([]reporter.SourceReport{{Path: "a.json", Report: nil}}); err == nil || !strings.Contains(err.Error(), "a.json") {
-		t.Errorf("input without a report: error %v, want one that contains a.json", err)
-	}
+	_, err := reporter.Merge(nil)
+	wantError(t, err, "")
+	_, err = reporter.Merge([]reporter.SourceReport{{Path: "a.json", Report: nil}})
+	wantError(t, err, "a.json")
 }
 
 func TestMerge_KeepsReasonForIncompleteness(t *testing.T) {
@@ -135,7 +153,7 @@ func TestMerge_LeavesSingleInputUnchanged(t *testing.T) {
 	wide.Nodes["3"].Findings = []reporter.Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
 	for _, r := range []*reporter.Report{reportertest.NodeReport(3, 10, 7, map[string]string{"a": "b"}), wide} {
 		once, want := mustMerge(t, sources(r)...), encodedReport(t, r)
-		wantEqual(t, encodedReport(t, once), want, "merged")
+		wantEqual(t, string(encodedReport(t, once)), string(want), "merged")
 		if got := encodedReport(t, mustMerge(t, sources(once, r)...)); !bytes.Equal(got, want) {
 			t.Error("merging a merged report with its input changes the report")
 		}
@@ -193,17 +211,13 @@ func TestMerger_HalvesSeriesToFitLimit(t *testing.T) {
 			t.Errorf("limit %d: %d samples at stride %d, want %d; CPU peak %v, want 100", limit, n.Samples.Len(),
 				n.Sampling.Stride, want, n.Metrics[reporter.MetricCPUPeak])
 		}
-		if limit > len(full) != (n.Sampling.Stride == 1) {
-			t.Errorf("limit of %d bytes for a report of %d bytes: stride %d, want 1 if and only if all points fit", limit, len(full),
-				n.Sampling.Stride)
-		}
+		wantEqual(t, n.Sampling.Stride == 1, limit > len(full), "whether the stride is 1 for %d of %d bytes", limit, len(full))
 	}
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
 		t.Error("the Merger modified an input")
 	}
-	if _, err := mergeByFile(t, inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
-		t.Errorf("limit of 1000 bytes: error %v, want one that contains the limit", err)
-	}
+	_, err = mergeByFile(t, inputs, 1000)
+	wantError(t, err, "1000")
 }
 
 func TestNode_HalveMergesNeighboringPoints(t *testing.T) {
@@ -217,8 +231,7 @@ func TestNode_HalveMergesNeighboringPoints(t *testing.T) {
 	got, err := text.JSON(n)
 	must(t, err)
 	for _, want := range []string{
-		`"samples":[{"k":1,"bare":5},{"k":3},{"bare":9}]`, `"stride":8`,
-		`"k":{"min":[0,4,null],"mean":[1.5,5,null],"max":[9,6,null]}`,
+		`"samples":[{"k":1,"bare":5},{"k":3},{"bare":9}]`, `"stride":8`, `"k":{"min":[0,4,null],"mean":[1.5,5,null],"max":[9,6,null]}`,
 		`"bare":{"min":[4,7,9],"mean":[4.5,7,9],"max":[5,7,9]}`,
 	} {
 		if !bytes.Contains(got, []byte(want)) {

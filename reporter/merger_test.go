@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/parallel"
@@ -120,9 +119,7 @@ func TestMerger_WritesSameBytesAsMerge(t *testing.T) {
 	for name, inputs := range mergerCases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			whole := encodedReport(t, mustMerge(t, inputs...))
-			thinned := 0
-			all := len(whole)
+			thinned, all := false, len(encodedReport(t, mustMerge(t, inputs...)))
 			for _, limit := range []int{2 * all, all, all - 1, all / 2, all / 3, all / 8, all / 33} {
 				want, wrong := reporter.MergeWithin(inputs, limit)
 				got, err := mergeByFile(t, inputs, limit)
@@ -132,18 +129,14 @@ func TestMerger_WritesSameBytesAsMerge(t *testing.T) {
 					}
 					continue
 				}
-				if err != nil {
-					t.Fatalf("limit of %d bytes: error %v", limit, err)
-				}
+				must(t, err)
 				if text := encodedReport(t, want); !bytes.Equal(got, text) {
 					t.Fatalf("limit of %d bytes: wrote %d bytes, want %d; first difference:\n%s", limit, len(got), len(text),
 						firstDifference(got, text))
 				}
-				if len(got) < len(whole) {
-					thinned++
-				}
+				thinned = thinned || len(got) < all
 			}
-			if inputs[0].Report.Nodes[inputs[0].Report.NodeNames()[0]].Samples.Len() > 60 && thinned == 0 {
+			if inputs[0].Report.Nodes[inputs[0].Report.NodeNames()[0]].Samples.Len() > 60 && !thinned {
 				t.Error("the series were not halved for any limit")
 			}
 		})
@@ -177,7 +170,6 @@ func TestMerger_RejectsConflictingRecordings(t *testing.T) {
 
 func TestNewMerger_MissingDirectoryIsAnError(t *testing.T) {
 	t.Parallel()
-	if _, err := reporter.NewMerger("/does/not/exist"); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
-		t.Errorf("error %v, want one that contains /does/not/exist", err)
-	}
+	_, err := reporter.NewMerger("/does/not/exist")
+	wantError(t, err, "/does/not/exist")
 }

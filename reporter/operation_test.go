@@ -2,54 +2,39 @@ package reporter_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // Operations are unchanged after encoding and decoding a report, and the file conforms to the schema.
 func TestOperations_SurviveEncodingAndDecoding(t *testing.T) {
-	r := reportertest.AddOperations(reportertest.ThreeNodes())
-	data, err := reporter.Encode(r)
-	must(t, err)
+	data := encodedReport(t, reportertest.AddOperations(reportertest.ThreeNodes()))
 	reportertest.Validate(t, data)
-
 	back := new(reporter.Report)
 	must(t, json.Unmarshal(data, back))
-	again, err := reporter.Encode(back)
-	must(t, err)
-	if diff := cmp.Diff(string(data), string(again)); diff != "" {
-		t.Errorf("encoded twice (-first +second):\n%s", diff)
-	}
-}
-
-func TestReport_PooledOperationsIsNilWithoutOperations(t *testing.T) {
-	if w := reportertest.ThreeNodes().PooledOperations(); w != nil {
-		t.Errorf("PooledOperations is %+v, want nil", w)
-	}
+	wantEqual(t, string(encodedReport(t, back)), string(data), "report that was encoded twice")
 }
 
 // Over several nodes, counts are added up, averages are weighted by counts, and quantiles are taken from the worst
 // node.
 func TestReport_PooledOperationsCombinesNodes(t *testing.T) {
-	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
-	get := w.Times["store.get"]
-	if get.Count != 3*1234 || math.Abs(*get.P90-3.3) > 1e-9 || *get.Max != 12 || get.Errors != 9 {
-		t.Errorf("store.get is %+v, want 3702 calls, a p90 of 3.3, a maximum of 12 and 9 errors", get)
+	if w := reportertest.ThreeNodes().PooledOperations(); w != nil {
+		t.Errorf("PooledOperations without operations is %+v, want nil", w)
 	}
+	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
+	get, nixl := w.Times["store.get"], w.Transfers["nixl"]
+	wantValues(t, "store.get: calls, p90, maximum, errors, slowest node", "3702 3.3 12 9 2", get.Count, text.Round(*get.P90, 9), *get.Max,
+		get.Errors, w.SlowestNode["store.get"])
+	wantValues(t, "nixl: transfers, MiB, failures", "360 25200 6", nixl.Summary.Transfers, nixl.TotalMB, nixl.FailedTransfers)
 	if want := 0.62 * 2; *get.Avg < want*0.999 || *get.Avg > want*1.001 {
 		t.Errorf("the average is %v, want %v", *get.Avg, want)
-	}
-	wantEqual(t, w.SlowestNode["store.get"], "2", "the slowest node")
-	nixl := w.Transfers["nixl"]
-	if nixl.Summary.Transfers != 360 || nixl.TotalMB != 3*8400 || nixl.FailedTransfers != 6 {
-		t.Errorf("nixl is %+v, want 360 transfers, 25200 MiB and 6 failures", nixl)
 	}
 	if nixl.Summary.Throughput < 7070 || nixl.Summary.Throughput > 7071 {
 		t.Errorf("the throughput is %v, want 7070 to 7071, as on each node", nixl.Summary.Throughput)
@@ -75,24 +60,27 @@ func TestReport_PooledStdCoversAllTimes(t *testing.T) {
 	unknown := of(3, 4)
 	unknown.Std = nil
 
-	want := of(1, 5, 9, 9, 200, 3, 4, 4.5)
+	want := *of(1, 5, 9, 9, 200, 3, 4, 4.5).Std
 	for name, c := range map[string]struct {
 		parts []aggregate.Timing
-		want  *float64
+		want  float64 // NaN = unknown
 	}{
-		"several times per node":   {[]aggregate.Timing{of(1, 5, 9), of(9, 200, 3), of(4, 4.5)}, want.Std},
-		"nodes with a single time": {[]aggregate.Timing{of(1), of(5), of(9, 9, 200, 3), of(4), of(4.5)}, want.Std},
-		"node with only failures":  {[]aggregate.Timing{{Errors: 3}, of(1, 5, 9, 9, 200, 3, 4, 4.5)}, want.Std},
-		"unknown deviation":        {[]aggregate.Timing{of(1, 5), unknown, of(2)}, nil},
-		"impossible counts":        {[]aggregate.Timing{{Count: 1, Avg: new(5.0), Std: new(1.0)}, {Count: -1, Avg: new(9.0), Std: new(1.0)}}, nil},
+		"several times per node":   {[]aggregate.Timing{of(1, 5, 9), of(9, 200, 3), of(4, 4.5)}, want},
+		"nodes with a single time": {[]aggregate.Timing{of(1), of(5), of(9, 9, 200, 3), of(4), of(4.5)}, want},
+		"node with only failures":  {[]aggregate.Timing{{Errors: 3}, of(1, 5, 9, 9, 200, 3, 4, 4.5)}, want},
+		"unknown deviation":        {[]aggregate.Timing{of(1, 5), unknown, of(2)}, math.NaN()},
+		"impossible counts":        {[]aggregate.Timing{{Count: 1, Avg: new(5.0), Std: new(1.0)}, {Count: -1, Avg: new(9.0), Std: new(1.0)}}, math.NaN()},
 	} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 		for i, part := range c.parts {
 			r.Nodes[strconv.Itoa(i)] = &reporter.Node{Operations: &aggregate.Operations{Times: map[string]aggregate.Timing{"t": part}}}
 		}
-		got := r.PooledOperations().Times["t"].Std
-		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
-			t.Errorf("%s: pooled standard deviation = %s, want %s", name, shownFloat(got), shownFloat(c.want))
+		got := math.NaN()
+		if std := r.PooledOperations().Times["t"].Std; std != nil {
+			got = *std
+		}
+		if math.IsNaN(got) != math.IsNaN(c.want) || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: pooled standard deviation = %v, want %v", name, got, c.want)
 		}
 	}
 }
@@ -109,9 +97,7 @@ func TestReport_PooledMeansOfImpossibleCountsAreNotNaN(t *testing.T) {
 			}}
 		}
 		w := r.PooledOperations()
-		if g, v, o := w.Gauges["g"].Mean, w.Values["v"].Avg, *w.Times["t"].Avg; g != 5 || v != 5 || o != 5 {
-			t.Errorf("counts %v: the means are %v, %v and %v, want 5 each", counts, g, v, o)
-		}
+		wantValues(t, fmt.Sprint(counts, ": means"), "5 5 5", w.Gauges["g"].Mean, w.Values["v"].Avg, *w.Times["t"].Avg)
 	}
 }
 
@@ -153,12 +139,4 @@ func TestReport_NullInOperationsMeansAbsent(t *testing.T) {
 	if w := r.PooledOperations(); w == nil || len(w.Metrics()) == 0 {
 		t.Errorf("PooledOperations is %+v, want operations with metrics", w)
 	}
-}
-
-// shownFloat formats a number for a message; "nil" for nil.
-func shownFloat(v *float64) string {
-	if v == nil {
-		return "nil"
-	}
-	return strconv.FormatFloat(*v, 'g', -1, 64)
 }

@@ -1,8 +1,7 @@
 package reporter_test
 
 import (
-	"bytes"
-	"slices"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,43 +13,29 @@ import (
 
 func TestParseTimelineKey(t *testing.T) {
 	t.Parallel()
-	for key, want := range map[string]struct {
-		line reporter.OperationTimeline
-		unit string
-	}{
-		"op:store.get:time_ms":          {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "store.get", Number: "time_ms"}, "ms"},
-		"op:store.get:per_second":       {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "store.get", Number: "per_second"}, "1/s"},
-		"op:a:time_ms:per_second":       {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "a:time_ms", Number: "per_second"}, "1/s"},
-		"op:vllm:x{a=\":\"}:time_ms":    {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "vllm:x{a=\":\"}", Number: "time_ms"}, "ms"},
-		"counter:rows:per_second":       {reporter.OperationTimeline{Kind: reporter.CounterKind, Series: "rows", Number: "per_second"}, "1/s"},
-		"gauge:queue":                   {reporter.OperationTimeline{Kind: reporter.GaugeKind, Series: "queue"}, ""},
-		"gauge:queue:time_ms":           {reporter.OperationTimeline{Kind: reporter.GaugeKind, Series: "queue:time_ms"}, ""},
-		"transfer:nixl:mb_per_second":   {reporter.OperationTimeline{Kind: reporter.TransferKind, Series: "nixl", Number: "mb_per_second"}, "MiB/s"},
-		"transfer:nixl:time_ms":         {reporter.OperationTimeline{Kind: reporter.TransferKind, Series: "nixl", Number: "time_ms"}, "ms"},
-		"":                              {},
-		"op:":                           {},
-		"op:time_ms":                    {},
-		"op::time_ms":                   {},
-		"gauge:":                        {},
-		"gauge":                         {},
-		"counter:rows":                  {},
-		"counter:rows:time_ms":          {},
-		"value:batch":                   {},
-		"cpu_pct_per_cpu_avg":           {},
-		"disk_io_read_mb_per_second":    {},
-		"Op:store.get:time_ms":          {},
-		"transfer:nixl:per_second":      {},
-		"op:store.get:time_ms ":         {},
-		"op:store.get.time_ms":          {},
-		"transfer:mb_per_second:time_m": {},
+	type line = reporter.OperationTimeline
+	for key, want := range map[string]line{
+		"op:store.get:time_ms":        {Kind: reporter.OpKind, Series: "store.get", Number: "time_ms"},
+		"op:store.get:per_second":     {Kind: reporter.OpKind, Series: "store.get", Number: "per_second"},
+		"op:a:time_ms:per_second":     {Kind: reporter.OpKind, Series: "a:time_ms", Number: "per_second"},
+		"op:vllm:x{a=\":\"}:time_ms":  {Kind: reporter.OpKind, Series: "vllm:x{a=\":\"}", Number: "time_ms"},
+		"counter:rows:per_second":     {Kind: reporter.CounterKind, Series: "rows", Number: "per_second"},
+		"gauge:queue":                 {Kind: reporter.GaugeKind, Series: "queue"},
+		"gauge:queue:time_ms":         {Kind: reporter.GaugeKind, Series: "queue:time_ms"},
+		"transfer:nixl:mb_per_second": {Kind: reporter.TransferKind, Series: "nixl", Number: "mb_per_second"},
+		"transfer:nixl:time_ms":       {Kind: reporter.TransferKind, Series: "nixl", Number: "time_ms"},
 	} {
-		line, ok := reporter.ParseTimelineKey(key)
-		if line != want.line || ok != (want.line != reporter.OperationTimeline{}) || string(line.Unit()) != want.unit {
-			t.Errorf("ParseTimelineKey(%q) = %+v, %v, unit %q; want %+v, unit %q", key, line, ok, line.Unit(),
-				want.line, want.unit)
-		}
-		if ok && line.Key() != key {
-			t.Errorf("ParseTimelineKey(%q).Key() = %q, want the same key", key, line.Key())
+		got, ok := reporter.ParseTimelineKey(key)
+		unit := map[string]string{"time_ms": "ms", "per_second": "1/s", "mb_per_second": "MiB/s"}[want.Number]
+		wantValues(t, fmt.Sprintf("ParseTimelineKey(%q), its unit and key", key), fmt.Sprintln(want, true, unit, key), got, ok, got.Unit(), got.Key())
+	}
+	for _, key := range []string{
+		"", "op:", "op:time_ms", "op::time_ms", "gauge:", "gauge", "counter:rows", "counter:rows:time_ms", "value:batch", "cpu_pct_per_cpu_avg",
+		"disk_io_read_mb_per_second", "Op:store.get:time_ms", "transfer:nixl:per_second", "op:store.get:time_ms ", "op:store.get.time_ms",
+		"transfer:mb_per_second:time_m",
+	} {
+		if got, ok := reporter.ParseTimelineKey(key); ok || got != (line{}) || got.Unit() != "" {
+			t.Errorf("ParseTimelineKey(%q) = %+v, %v, unit %q; want none", key, got, ok, got.Unit())
 		}
 	}
 }
@@ -77,17 +62,9 @@ func TestNode_TimelinesAreOrderedByKind(t *testing.T) {
 func TestScan_ReadsOnlySelectedTimelines(t *testing.T) {
 	t.Parallel()
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 3, 0, "")))
-	data, err := reporter.Encode(r)
+	got, _, err := streamAll(t, encodedReport(t, r), reporter.ColumnFilter{Timelines: true})
 	must(t, err)
-
-	got := 0
-	_, err = reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{Timelines: true}, func(_ *reporter.Run, _ string, n *reporter.Node) error {
-		got = len(n.Envelope)
-		return nil
-	})
-	if want := len(r.Nodes["0"].Timelines()); err != nil || got != want {
-		t.Errorf("%d bands, want %d; error %v", got, want, err)
-	}
+	wantEqual(t, len(got.Nodes["0"].Envelope), len(r.Nodes["0"].Timelines()), "number of bands")
 }
 
 // Every recorded timeline is in the table of timelines. Otherwise it would not be drawn and would have no unit.

@@ -1,7 +1,6 @@
 package reporter_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
@@ -71,19 +70,15 @@ func TestNew_ReportsOptionalDevices(t *testing.T) {
 		`"calls":30,"retransmissions":1,"timeouts":2,"queue_seconds":0.25,"rtt_seconds":1.5,"execute_seconds":1.75,"operations":[` +
 		`{"name":"READ","calls":10,"retransmissions":1,"timeouts":2,"queue_seconds":0.25,"rtt_seconds":1,"execute_seconds":1.25},` +
 		`{"name":"GETATTR","calls":20,"retransmissions":0,"timeouts":0,"queue_seconds":0,"rtt_seconds":0.5,"execute_seconds":0.5}]}]`
-	if string(got) != want {
-		t.Errorf("mounts\n%s\nwant\n%s", got, want)
-	}
+	wantEqual(t, string(got), want, "mounts")
 }
 
 // optionalDeviceWords do not occur in a report of a node without optional devices.
-var optionalDeviceWords = []string{"nfs", "lustre", "energy", "node_power", "cpu_temperature", "throttle", "mounts", "thermal"}
+var optionalDeviceWords = []string{"nfs", "lustre", "energy", "node_power", "cpu_temperature", "throttle", "mounts", "thermal", "_ib_", "infiniband"}
 
 func TestNew_OmitsOptionalDevicesIfThereAreNone(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
-	var csv bytes.Buffer
-	must(t, reporter.WriteCSV(&csv, r))
-	all := strings.ReplaceAll(string(encodedReport(t, r))+csv.String(), "job_throttled", "")
+	all := strings.ReplaceAll(string(encodedReport(t, r))+string(showCSV(t, r)), "job_throttled", "")
 	for _, word := range optionalDeviceWords {
 		if strings.Contains(all, word) {
 			t.Errorf("the report or the CSV of a node without optional devices contains %q", word)
@@ -132,9 +127,8 @@ func TestCombine_AddsUpMountsAndCPUCounters(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 10, HostSpan: between(0, 10), Change: with(1)}, plan{Rank: 1, End: 30, HostSpan: between(11, 30), Change: with(2)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{"total_nfs_read_mb": 30, "node_energy_joules": 300, "max_t_cpu_temperature_celsius": 52,
 		"total_cpu_throttle_seconds": 3, "total_cpu_throttle_events": 6})
-	if len(n.Mounts) != 2 || n.Mounts[0].Source != "nfs1:/data" || n.Mounts[1].ReadMB != 30 || n.Mounts[1].Calls != 3 || *n.Mounts[1].RTTSeconds != 0 ||
-		len(n.Mounts[1].Operations) != 2 || n.Mounts[1].Operations[0].Name != "OPEN" || n.Mounts[1].Operations[1].ExecuteSeconds != 3 {
-		t.Errorf("mounts %+v, want nfs1:/data, then nfs1:/home with 30 MiB, 3 calls, and the operations OPEN and READ",
-			n.Mounts)
-	}
+	home := n.Mounts[1]
+	wantValues(t, "number of mounts, first mount; MiB, calls, RTT and operations of the second", "2 nfs1:/data; 30 3 0 2 OPEN READ 3", len(n.Mounts),
+		n.Mounts[0].Source+";", home.ReadMB, home.Calls, *home.RTTSeconds, len(home.Operations), home.Operations[0].Name,
+		home.Operations[1].Name, home.Operations[1].ExecuteSeconds)
 }

@@ -38,46 +38,38 @@ func checkGolden(t *testing.T, n *reporter.Node) {
 	}
 }
 
-func TestParsePerfPy_ComputesGoldenMetrics(t *testing.T) {
-	r, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
+// parsedPerfPy returns the report of a file in perf.py's format.
+func parsedPerfPy(t *testing.T, data string, cpus int) *reporter.Report {
+	t.Helper()
+	r, err := reporter.ParsePerfPy([]byte(data), cpus)
 	must(t, err)
+	return r
+}
+
+func TestParsePerfPy_ComputesGoldenMetrics(t *testing.T) {
+	r, again := parsedPerfPy(t, reportertest.PerfPyJSON(), 8), parsedPerfPy(t, reportertest.PerfPyJSON(), 8)
 	n := r.Nodes["3"]
 	checkGolden(t, n)
-	if n.Origin != reporter.OriginPerfPy || n.Host == nil || n.Host.CPUs != 8 || n.Samples.Len() != 5 {
-		t.Errorf("node %+v, want perf.py's origin, 8 CPUs and 5 samples", n)
-	}
-	if r.Run.Start.Unix() != 1000 || r.Run.End.Unix() != 1004 || r.Run.WallSeconds != 4 {
-		t.Errorf("run %+v, want 4 s from 1000 to 1004", r.Run)
-	}
-	if got := n.Remarks(); !slices.Equal(got, []string{reporter.PerfPyRemark}) {
-		t.Errorf("remarks %q, want %q", got, reporter.PerfPyRemark)
-	}
-	again, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
-	if err != nil || again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
-		t.Errorf("run IDs %q and %q, want the same ID with the prefix perfpy-; error %v", r.Run.ID, again.Run.ID, err)
+	wantValues(t, "origin, CPUs, number of samples", reporter.OriginPerfPy+" 8 5", n.Origin, n.Host.CPUs, n.Samples.Len())
+	wantValues(t, "start, end, length of the run", "1000 1004 4", r.Run.Start.Unix(), r.Run.End.Unix(), r.Run.WallSeconds)
+	wantEqual(t, n.Remarks(), []string{reporter.PerfPyRemark}, "remarks")
+	if again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
+		t.Errorf("run IDs %q and %q, want the same ID with the prefix perfpy-", r.Run.ID, again.Run.ID)
 	}
 }
 
+// A run without times gets those of its samples.
 func TestNewPerfPyReport_MatchesParsedFile(t *testing.T) {
-	exit := 7
-	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 3, 8, reporter.Run{ID: "x", ExitCode: &exit})
+	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 3, 8, reporter.Run{ID: "x", ExitCode: new(7)})
 	checkGolden(t, r.Nodes["3"])
-	if r.Run.ID != "x" || *r.Run.ExitCode != 7 || r.Run.WallSeconds != 4 {
-		t.Errorf("run %+v, want ID x, exit code 7 and 4 s", r.Run)
-	}
-	file, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
-	must(t, err)
+	wantValues(t, "ID, exit code, length of the run", "x 7 4", r.Run.ID, *r.Run.ExitCode, r.Run.WallSeconds)
 	live, _ := text.JSON(r.Nodes["3"])
-	read, _ := text.JSON(file.Nodes["3"])
-	wantEqual(t, live, read, "node of the live run")
-}
+	read, _ := text.JSON(parsedPerfPy(t, reportertest.PerfPyJSON(), 8).Nodes["3"])
+	wantEqual(t, string(live), string(read), "node of the live run, as of the file")
 
-func TestNewPerfPyReport_KeepsTimesOfRun(t *testing.T) {
 	run := reporter.Run{Start: reporter.Time{Time: reportertest.RunStart}, End: reporter.Time{Time: reportertest.RunStart.Add(6e9)}, WallSeconds: 5.5}
-	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 0, 8, run)
-	if r.Run.WallSeconds != 5.5 || !r.Run.Start.Equal(reportertest.RunStart) {
-		t.Errorf("run %+v, want 5.5 s from %v", r.Run, reportertest.RunStart)
-	}
+	r = reporter.NewPerfPyReport(reportertest.PerfPySamples(), 0, 8, run)
+	wantValues(t, "length and start of a run with times", fmt.Sprintln(5.5, reportertest.RunStart), r.Run.WallSeconds, r.Run.Start)
 	checkGolden(t, r.Nodes["0"])
 }
 
@@ -96,32 +88,20 @@ func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 		{"timestamps go backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, reporter.MetricCPUHours, "not after the first", 8, 0},
 		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, reporter.MetricMemoryPeak, "mem_percent", 8, 1},
 	} {
-		r, err := reporter.ParsePerfPy([]byte(c.data), c.cpus)
-		if err != nil {
-			t.Errorf("%s: ParsePerfPy: error %v, want none", c.name, err)
-			continue
-		}
+		r := parsedPerfPy(t, c.data, c.cpus)
 		n := r.Nodes[r.NodeNames()[0]]
 		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.What == c.metric })
 		if at < 0 || !strings.Contains(n.Missing[at].Why, c.why) {
 			t.Errorf("%s: missing %v, want %s with a reason that contains %q", c.name, n.Missing, c.metric, c.why)
 		}
-		if len(n.Metrics) != c.present || len(n.Metrics)+len(n.Missing) != 18 {
-			t.Errorf("%s: %d metrics, want %d; %d missing, want %d", c.name, len(n.Metrics), c.present, len(n.Missing),
-				18-c.present)
-		}
-		if (n.Host != nil) != (c.cpus > 0) {
-			t.Errorf("%s: host %v, want a host: %v", c.name, n.Host, c.cpus > 0)
-		}
+		wantValues(t, c.name+": number of metrics, of missing, and whether there is a host", fmt.Sprintln(c.present, 18-c.present, c.cpus > 0),
+			len(n.Metrics), len(n.Missing), n.Host != nil)
 	}
 }
 
 func TestParsePerfPy_CountsSamplesWithoutKeys(t *testing.T) {
-	r, err := reporter.ParsePerfPy([]byte(`{"0": [{}, {"extra": 4}, {"timestamp": 1}]}`), 0)
-	must(t, err)
-	if got := r.Nodes["0"].Samples; got.Len() != 3 || got.Column("extra")[1] != 4 {
-		t.Errorf("samples %+v, want 3 samples, with extra = 4 in the second", got)
-	}
+	got := parsedPerfPy(t, `{"0": [{}, {"extra": 4}, {"timestamp": 1}]}`, 0).Nodes["0"].Samples
+	wantValues(t, "number of samples, extra in the second", "3 4", got.Len(), got.Column("extra")[1])
 }
 
 func TestParsePerfPy_Errors(t *testing.T) {

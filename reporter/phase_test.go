@@ -86,12 +86,7 @@ func TestNew_SortsMarksByTime(t *testing.T) {
 func TestNew_GivesReasonForLostMarks(t *testing.T) {
 	in := spoken()
 	in.Recording.AddMarks(marks.Update{Why: "read marks x: it has shrunk", Dropped: marks.Dropped{Marks: 3, PhaseSpans: 1, Bytes: 12345}})
-	var got []reporter.Missing
-	for _, m := range reporter.New(in).Nodes["0"].Missing {
-		if m.What == "marks" {
-			got = append(got, m)
-		}
-	}
+	got := lackOf(reporter.New(in).Nodes["0"].Missing, "marks")
 	want := []reporter.Missing{
 		{What: "marks", Code: reporter.MarksUnread, Why: "read marks x: it has shrunk"},
 		{What: "marks", Code: reporter.MarksBeyond, Count: 4,
@@ -107,7 +102,7 @@ func TestNode_PhaseAt(t *testing.T) {
 		-1: "", 0: "load", 9.999: "load", 10: "train <b>&\x1b[31m", 30: "save", 34: "save", 35: "train <b>&\x1b[31m",
 		54.999: "train <b>&\x1b[31m", 55: "",
 	} {
-		wantEqual(t, n.PhaseAt(start + at), want, "PhaseAt(start + %v s)", at)
+		wantEqual(t, n.PhaseAt(start+at), want, "PhaseAt(start + %v s)", at)
 	}
 }
 
@@ -186,8 +181,6 @@ func TestWriteCSV_HasPhaseOfEachSample(t *testing.T) {
 			want = strings.ReplaceAll(r.Nodes["0"].PhaseAt(float64(reportertest.RunStart.Unix())+float64(i)), "\x1b", `\x1b`)
 		}
 		wantEqual(t, row[len(row)-1], want, "row %d: phase", i)
-		if rest := row[:len(row)-1]; !slices.Equal(rest, plain[i]) {
-			t.Errorf("row %d: the other columns are %q, want %q as without phases", i, rest, plain[i])
-		}
+		wantEqual(t, row[:len(row)-1], plain[i], "row %d: other columns, as without phases", i)
 	}
 }

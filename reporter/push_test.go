@@ -2,12 +2,13 @@ package reporter_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
@@ -24,6 +25,16 @@ func states(nodes ...string) map[string]reporter.PushState {
 	out := make(map[string]reporter.PushState)
 	for _, n := range nodes {
 		out[n] = somePush()
+	}
+	return out
+}
+
+// pushed returns the report data with a new push state for each of the given nodes.
+func pushed(t testing.TB, data []byte, nodes ...string) []byte {
+	t.Helper()
+	out, err := reporter.WithPush(data, states(nodes...))
+	if err != nil {
+		t.Fatalf("WithPush of %.200s: %v", data, err)
 	}
 	return out
 }
@@ -91,25 +102,13 @@ func TestWithPush(t *testing.T) {
 	} {
 		push, err := text.JSON(reporter.Push{MLflow: somePush()})
 		must(t, err)
-		after := c.after
-		if after == "" {
-			after = c.before
-		}
-		before := strings.ReplaceAll(c.before, "§", old)
-		got, err := reporter.WithPush([]byte(before), states("0", "1", "77"))
-		if err != nil {
-			t.Errorf("%s: WithPush: error %v, want none", name, err)
-			continue
-		}
 		state, err := text.JSON(somePush())
 		must(t, err)
-		if want := strings.NewReplacer("§", string(push), "¶", string(state)).Replace(after); string(got) != want {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
-		}
-		again, err := reporter.WithPush(got, states("0", "1", "77"))
-		if err != nil || !bytes.Equal(again, got) {
-			t.Errorf("%s: repeating WithPush returns %s (error %v), want no change", name, again, err)
-		}
+		before := []byte(strings.ReplaceAll(c.before, "§", old))
+		want := strings.NewReplacer("§", string(push), "¶", string(state)).Replace(cmp.Or(c.after, c.before))
+		got := pushed(t, before, "0", "1", "77")
+		wantEqual(t, string(got), want, "%s", name)
+		wantEqual(t, string(pushed(t, got, "0", "1", "77")), want, "%s: repeated", name)
 	}
 }
 
@@ -118,9 +117,7 @@ func TestWithStore_KeepsMLflowState(t *testing.T) {
 	t.Parallel()
 	report := reportertest.NodeReport(3, 20, 0, nil)
 	report.Nodes["3"].Push = &reporter.Push{MLflow: somePush()}
-	data, err := reporter.Encode(report)
-	must(t, err)
-
+	data := encodedReport(t, report)
 	done := &reporter.StoreState{State: reporter.PushDone, URI: "file:///s", Reference: "file:///s#job/node-3"}
 	stored, err := reporter.WithStore(data, map[string]*reporter.StoreState{"3": done, "4": done})
 	must(t, err)
@@ -128,19 +125,11 @@ func TestWithStore_KeepsMLflowState(t *testing.T) {
 	other.State = reporter.PushDone
 	both, err := reporter.WithPush(stored, map[string]reporter.PushState{"3": other})
 	must(t, err)
-	read, err := reporter.Decode(both)
-	must(t, err)
-	wantEqual(t, read.Nodes["3"].Push, &reporter.Push{MLflow: other, Store: done}, "push of the node")
+	wantEqual(t, readBack(t, both).Nodes["3"].Push, &reporter.Push{MLflow: other, Store: done}, "push of the node")
 
-	if !reporter.SameRecording(data, both) {
-		t.Error("SameRecording is false after two pushes, want true")
-	}
 	report.Nodes["3"].Metrics["wall_seconds"]++
-	another, err := reporter.Encode(report)
-	if err != nil || reporter.SameRecording(data, another) || reporter.SameRecording(data, data[:len(data)/2]) {
-		t.Errorf("SameRecording is true for a run of another length or for half of the file, want false (error %v)",
-			err)
-	}
+	wantValues(t, "SameRecording after two pushes, for a run of another length, for half of the file", "true false false",
+		reporter.SameRecording(data, both), reporter.SameRecording(data, encodedReport(t, report)), reporter.SameRecording(data, data[:len(data)/2]))
 }
 
 // WithStore adds a push part to reports without one, such as reports from perf.py's numbers.
@@ -148,10 +137,9 @@ func TestWithStore_AddsPushPart(t *testing.T) {
 	t.Parallel()
 	pending := &reporter.StoreState{State: reporter.PushPending, URI: "u", Error: "e"}
 	got, err := reporter.WithStore([]byte(`{"nodes":{"0":{"a":1},"1":{}}}`), map[string]*reporter.StoreState{"0": pending, "1": pending})
+	must(t, err)
 	const push = `"push":{"mlflow":{"state":"off"},"store":{"state":"pending","uri":"u","error":"e"}}`
-	if want := `{"nodes":{"0":{` + push + `,"a":1},"1":{` + push + `}}}`; err != nil || string(got) != want {
-		t.Errorf("WithStore returned %s, error %v, want %s", got, err, want)
-	}
+	wantEqual(t, string(got), `{"nodes":{"0":{`+push+`,"a":1},"1":{`+push+`}}}`, "report")
 }
 
 // If a key appears twice, the last value counts, as it does for readers.
@@ -162,14 +150,10 @@ func TestWithPush_UsesLastOfDuplicateKeys(t *testing.T) {
 		`{"nodes":{"0":{"metrics":{}},"0":{"metrics":{},"push":{}}}}`,
 		`{"nodes":{"0":{"metrics":{}}},"nodes":{"0":{"metrics":{}}}}`,
 	} {
-		got, err := reporter.WithPush([]byte(text), states("0"))
-		if err != nil {
-			t.Errorf("%s: WithPush: error %v, want none", text, err)
-			continue
-		}
 		var r reporter.Report
-		if err := json.Unmarshal(got, &r); err != nil || r.Nodes["0"].Push == nil || r.Nodes["0"].Push.MLflow != somePush() {
-			t.Errorf("%s becomes %s, want the new state in it (error %v)", text, got, err)
+		must(t, json.Unmarshal(pushed(t, []byte(text), "0"), &r))
+		if push := r.Nodes["0"].Push; push == nil || push.MLflow != somePush() {
+			t.Errorf("%s: push %+v, want the new state", text, push)
 		}
 	}
 }
@@ -202,7 +186,7 @@ func FuzzWithPush(f *testing.F) {
 		if !json.Valid(got) {
 			t.Fatalf("%q becomes %q, want JSON", data, got)
 		}
-		if d := cmp.Diff(wanted(t, data, states("0", "1")), decoded(t, got)); d != "" {
+		if d := gocmp.Diff(wanted(t, data, states("0", "1")), decoded(t, got)); d != "" {
 			t.Fatalf("%q becomes %q (-want +got):\n%s", data, got, d)
 		}
 	})
@@ -253,15 +237,11 @@ func TestWithPush_ChangesOnlyPushOfRealReport(t *testing.T) {
 		s.Next(rec)
 	}
 	before := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Node: 3, Recording: rec})
-	data, err := reporter.Encode(before)
-	must(t, err)
-	changed, err := reporter.WithPush(data, states("3"))
-	must(t, err)
+	data := encodedReport(t, before)
+	changed := pushed(t, data, "3")
 	var after reporter.Report
 	must(t, json.Unmarshal(changed, &after))
-	if after.Nodes["3"].Push.MLflow != somePush() {
-		t.Errorf("push %+v, want %+v", after.Nodes["3"].Push, somePush())
-	}
+	wantEqual(t, after.Nodes["3"].Push.MLflow, somePush(), "push")
 	back, err := reporter.WithPush(changed, map[string]reporter.PushState{"3": before.Nodes["3"].Push.MLflow})
 	must(t, err)
 	i, j := bytes.Index(data, []byte(`"push":`)), bytes.Index(back, []byte(`"push":`))

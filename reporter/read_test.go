@@ -27,17 +27,17 @@ func TestDecode_NullMeansAbsent(t *testing.T) {
 
 // A rank has the number in its key. The key must be a number, and the value must not be null.
 func TestDecode_RankHasNumberOfItsKey(t *testing.T) {
-	for ranks, want := range map[string]string{
-		`{"3":{"rank":9}}`: "", `{"03":{}}`: `has a rank "03", which is not a number`, `{"3":null}`: "rank 3: null is not a rank",
-	} {
-		r, err := reporter.Decode([]byte(`{"schema":"perfagent.report/1","run":{},"nodes":{"0":{"ranks":` + ranks + `}}}`))
-		switch {
-		case want == "" && (err != nil || r.Nodes["0"].Ranks["3"].Rank != 3 || r.Nodes["0"].Ranks["3"].Missing == nil):
-			t.Errorf("%s: error %v, want rank 3 with a list of missing values", ranks, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%s: error %v, want %q in it", ranks, err, want)
-		}
+	withRanks := func(ranks string) []byte {
+		return []byte(`{"schema":"perfagent.report/1","run":{},"nodes":{"0":{"ranks":` + ranks + `}}}`)
 	}
+	for ranks, want := range map[string]string{
+		`{"03":{}}`: `has a rank "03", which is not a number`, `{"3":null}`: "rank 3: null is not a rank",
+	} {
+		_, err := reporter.Decode(withRanks(ranks))
+		wantError(t, err, want)
+	}
+	three := readBack(t, withRanks(`{"3":{"rank":9}}`)).Nodes["0"].Ranks["3"]
+	wantValues(t, "number of the rank, absence of a list of missing values", "3 false", three.Rank, three.Missing == nil)
 }
 
 // A step of the wall clock does not affect the length of a run, even after a merge.
@@ -56,15 +56,9 @@ func TestWhyMissing_ReturnsReasonThatApplies(t *testing.T) {
 	}
 	rec.Add(&s)
 	rec.End.Mono = 3 * time.Millisecond
-	if err := reporter.WhyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "3ms is too short") {
-		t.Errorf("after 3 ms: error %v, want \"3ms is too short\" in it", err)
-	}
+	wantError(t, reporter.WhyAbsent(rec, collector.CPUAvg), "3ms is too short")
 	rec.End.Mono = 3 * time.Second
-	if err := reporter.WhyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "did not advance") {
-		t.Errorf("after 3 s: error %v, want \"did not advance\" in it", err)
-	}
+	wantError(t, reporter.WhyAbsent(rec, collector.CPUAvg), "did not advance")
 	rec.Failures = []collector.Failure{{Source: host.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
-	if err := reporter.WhyAbsent(rec, collector.CPUAvg); err.Error() != "read /proc/stat: no" {
-		t.Errorf("after a failure: error %v, want \"read /proc/stat: no\"", err)
-	}
+	wantEqual(t, reporter.WhyAbsent(rec, collector.CPUAvg).Error(), "read /proc/stat: no", "error after a failure")
 }

@@ -21,6 +21,18 @@ func (c *countingReader) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
+// scannedHead returns what ScanWithoutSeries returns for a whole report, and the number of bytes that it reads.
+func scannedHead(t *testing.T, r *reporter.Report) (*reporter.Report, int) {
+	t.Helper()
+	data := encodedReport(t, r)
+	in := &countingReader{Reader: bytes.NewReader(data)}
+	head, ok := reporter.ScanWithoutSeries(in, int64(len(data)))
+	if !ok {
+		t.Fatal("ScanWithoutSeries returned false for a whole report")
+	}
+	return head, in.bytes
+}
+
 // concluded returns the report of one node with ranks and an empty list of findings.
 func concluded(t *testing.T, seconds int) *reporter.Report {
 	t.Helper()
@@ -32,17 +44,9 @@ func concluded(t *testing.T, seconds int) *reporter.Report {
 func TestScanWithoutSeries_ReturnsReportWithoutSeries(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 1000)
-	data := encodedReport(t, r)
-	in := &countingReader{Reader: bytes.NewReader(data)}
-	head, ok := reporter.ScanWithoutSeries(in, int64(len(data)))
-	if !ok {
-		t.Fatal("ScanWithoutSeries returned false for a whole report")
-	}
+	head, _ := scannedHead(t, r)
 	r.Nodes["3"] = r.Nodes["3"].WithoutSeries()
-	if got, want := encodedReport(t, head), encodedReport(t, r); !bytes.Equal(got, want) {
-		t.Errorf("the report differs:\n%s", firstDifference(got, want))
-	}
-
+	wantEqual(t, string(encodedReport(t, head)), string(encodedReport(t, r)), "report")
 	for _, rank := range r.Nodes["3"].Ranks {
 		if rank.Envelope != nil {
 			t.Error("a rank has its series, want none")
@@ -56,12 +60,8 @@ func TestScanWithoutSeries_ReadsOnlyBeginning(t *testing.T) {
 	read := func(seconds int) int {
 		r := concluded(t, seconds)
 		r.Nodes["3"].Ranks = nil
-		data := encodedReport(t, r)
-		in := &countingReader{Reader: bytes.NewReader(data)}
-		if _, ok := reporter.ScanWithoutSeries(in, int64(len(data))); !ok {
-			t.Fatal("ScanWithoutSeries returned false for a whole report")
-		}
-		return in.bytes
+		_, bytes := scannedHead(t, r)
+		return bytes
 	}
 	if few, many := read(100), read(1000); many > 2*few {
 		t.Errorf("read %d bytes of a report of 1000 samples, want at most twice the %d bytes read of a report of 100 samples",

@@ -2,6 +2,8 @@ package reporter_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,18 +40,13 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 		if i == 0 {
 			separator = head + `"nodes": {`
 		}
-		if _, err := f.WriteString(separator + strings.TrimSuffix(node, "\n  }\n}\n")); err != nil {
-			t.Fatal(err)
-		}
-		separator = ","
+		n, err := f.WriteString(separator + strings.TrimSuffix(node, "\n  }\n}\n"))
+		must(t, err)
+		separator, size = ",", size+int64(n)
 	}
-	if _, err := f.WriteString("\n  }\n}\n"); err != nil {
-		t.Fatal(err)
-	}
-	st, err := f.Stat()
-	must(t, err)
-	must(t, f.Close())
-	return path, st.Size()
+	n, err := f.WriteString("\n  }\n}\n")
+	must(t, errors.Join(err, f.Close()))
+	return path, size + int64(n)
 }
 
 // streamScan reads the columns that a page needs from a file.
@@ -75,16 +72,13 @@ func TestScan_KeepsBurstInEnvelope(t *testing.T) {
 			t.Errorf("node %s has %d points, want %d; burst in bucket %d, want %d on node %d and -1 on other nodes",
 				name, len(band.Max), buckets, at, reportertest.BurstBucket(buckets), reportertest.BurstNode(nodes))
 		}
-		if len(n.Envelope) != 12 || len(n.Samples.Keys) != 1 || n.Samples.Len() != buckets || n.Host.CPUs != 64 || len(n.Metrics) != 29 {
-			t.Errorf("node %s: %d bands, want 12; samples of %v, want one column; %d CPUs, want 64; %d metrics, want "+
-				"29", name, len(n.Envelope), n.Samples.Keys, n.Host.CPUs, len(n.Metrics))
-		}
+		wantValues(t, "node "+name+": bands, columns and length of the samples, CPUs, metrics", fmt.Sprint("12 1 ", buckets, " 64 29"), len(n.Envelope),
+			len(n.Samples.Keys), n.Samples.Len(), n.Host.CPUs, len(n.Metrics))
 		next++
 		return nil
 	})
-	if err != nil || next != nodes || run.ID != "large" {
-		t.Errorf("Scan: error %v; %d nodes, want %d; run %+v, want the ID large", err, next, nodes, run)
-	}
+	must(t, err)
+	wantValues(t, "number of nodes, run ID", fmt.Sprint(nodes, " large"), next, run.ID)
 }
 
 // BenchmarkScan1000Nodes reads the columns for a page of 1,000 nodes × 1,000 buckets from a file of 1 GB.

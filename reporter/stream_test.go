@@ -86,18 +86,12 @@ func streamSame(t *testing.T, what string, want, got *reporter.Report) {
 func TestScan_MatchesDecode(t *testing.T) {
 	for name, data := range streamReports(t) {
 		want, err := streamSlowly(data)
-		if err != nil {
-			t.Fatalf("%s: encoding/json alone: %v", name, err)
-		}
+		must(t, err)
 		scanned, order, err := streamAll(t, data, reporter.ColumnFilter{All: true})
-		if err != nil {
-			t.Fatalf("%s: Scan: %v", name, err)
-		}
+		must(t, err)
 		streamSame(t, name+", Scan", want, scanned)
 		streamSame(t, name+", Decode", want, readBack(t, data))
-		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // encoding/json's order
-			t.Errorf("%s: nodes passed in the order %q, want the order of the file", name, order)
-		}
+		wantEqual(t, order, slices.Sorted(maps.Keys(want.Nodes)), "%s: order of the nodes, as written by encoding/json", name)
 	}
 }
 
@@ -119,9 +113,8 @@ func TestScan_ParsesOnlyWantedColumns(t *testing.T) {
 		n.Envelope = reporter.Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
 	}
 	streamSame(t, "some columns", want, got)
-	if got, _, err = streamAll(t, []byte(words), reporter.ColumnFilter{}); err != nil {
-		t.Fatal(err)
-	}
+	got, _, err = streamAll(t, []byte(words), reporter.ColumnFilter{})
+	must(t, err)
 	for _, n := range want.Nodes {
 		n.Samples, n.Envelope = reporter.Samples{}, reporter.Envelope{}
 	}
@@ -146,21 +139,16 @@ func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 	}
 	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
 		got, _, err := streamAll(t, []byte(words(keys...)), reporter.ColumnFilter{All: true})
-		if err != nil {
-			t.Fatalf("%v: Scan: %v", keys, err)
-		}
+		must(t, err)
 		streamSame(t, fmt.Sprint(keys), want, got)
 		other := strings.Replace(words(keys...), reporter.Schema, "perfagent.report/2", 1)
 		_, order, err := streamAll(t, []byte(other), reporter.ColumnFilter{All: true})
-		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
-			t.Errorf("%v: unknown schema: error %v, want \"use a newer perfagent\"; nodes passed before it %q, want none",
-				keys, err, order)
-		}
+		wantError(t, err, "use a newer perfagent")
+		wantEqual(t, order, nil, "%v: nodes passed before an unknown schema", keys)
 	}
 	got, _, err := streamAll(t, []byte(words("schema", "nodes")), reporter.ColumnFilter{All: true})
-	if err != nil || len(got.Nodes) != len(want.Nodes) || got.Run.ID != "" {
-		t.Errorf("without a run: error %v, want %d nodes and no run ID", err, len(want.Nodes))
-	}
+	must(t, err)
+	wantValues(t, "number of nodes and ID without a run", fmt.Sprint(len(want.Nodes), " "), len(got.Nodes), got.Run.ID)
 }
 
 // Wherever a file is cut off, the error contains the line.
@@ -277,10 +265,7 @@ func TestScan_LimitsSizeOfValues(t *testing.T) {
 		"{\"" + long + long: "line 1: the value that begins here",
 		"{\"nodes\":{\"1\":{\"a\":[" + strings.Repeat("0,", 1<<14): "line 1: the value that begins here",
 	} {
-		err := reporter.ScanWithin(strings.NewReader(words), int64(len(words)), 1<<12)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: error %v, want %q in it", words, err, want)
-		}
+		wantError(t, reporter.ScanWithin(strings.NewReader(words), int64(len(words)), 1<<12), want)
 	}
 }
 
@@ -315,16 +300,15 @@ func TestScan_StopsAtErrorOfCaller(t *testing.T) {
 func TestScan_KeepsNoReferenceToNodes(t *testing.T) {
 	data := manyNodes(t)
 	var had []weak.Pointer[reporter.Node]
-	if _, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+	_, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 		runtime.GC()
 		if i := slices.IndexFunc(had, func(p weak.Pointer[reporter.Node]) bool { return p.Value() != nil }); i >= 0 {
 			t.Errorf("node %d is still in memory when node %s is passed", i, name)
 		}
 		had = append(had, weak.Make(n))
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	must(t, err)
 }
 
 // streamSeeds adds the seeds of the fuzz tests.
@@ -334,11 +318,7 @@ func streamSeeds(f *testing.F) {
 			f.Add([]byte(words))
 		}
 	}
-	good, err := reporter.Encode(reportertest.NodeReport(0, 2, 0, map[string]string{"a": "b"}))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(good)
+	f.Add(encodedReport(f, reportertest.NodeReport(0, 2, 0, map[string]string{"a": "b"})))
 	for _, words := range []string{
 		`{"Schema":"perfagent.report/1.5","RUN":{"ID":"x"},"noDes":{"0":{"SAMPLES":[{"a":1}],"enveloPe":{"b":{"MIN":[1],"mEan":[null],"max":[2e3]}}}}}`,
 		`{"schema":"perfagent.report/1","nodes":{"5":{"samples":[{"a":1},{"b":2,"a":null},{"c":null,"\u0061":3,"\ud800":1}],"samples":[{"z":-0.5e-3}]}}}`,
@@ -435,6 +415,8 @@ func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {
 func TestScan_ReturnsReadErrorsUnchanged(t *testing.T) {
 	for _, words := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
 		_, err := reporter.ScanReport(streamTorn(words), 1<<10, reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
-		wantEqual(t, err, io.ErrClosedPipe, "%s: error", words)
+		if err != io.ErrClosedPipe {
+			t.Errorf("%s: error %v, want %v", words, err, io.ErrClosedPipe)
+		}
 	}
 }

@@ -1,18 +1,18 @@
 //go:build ignore
 
-// Loc counts the lines of the product by capability, without blank lines and comments. The product is all Go files,
-// generated ones included, except tests, packages that only tests import, scripts/, e2e/ and testdata/.
+// Loc counts the lines of the product by capability, without blank lines and comments. The product consists of all Go
+// files, including generated files, except tests, packages that only tests import, scripts/, e2e/ and testdata/.
 //
-// The table in scripts/sizes.md assigns files to capabilities, by folder or by a pattern of path.Match. The longest one
-// that matches a file counts. Loc prints the updated table, then the mean length of a line, the lines of more than 120
-// columns and the functions of more than 60 lines.
+// The table in scripts/sizes.md assigns files to capabilities, by folder or by a pattern of path.Match. If several
+// match a file, the longest is used. Loc prints the updated table, the mean length of a line, the number of lines with
+// more than 120 columns, and the number of functions with more than 60 lines.
 //
 // Usage: go run scripts/loc.go [-check | -update] [DIR]
 //
-// With -check, Loc prints the violations, and exits with code 1 if there are any: a row with more lines than the table
-// has, a sum of all rows that is 1 % too high, a long line, or a long function that is not generated. With -update it
-// writes the table. DIR is the root of the module, by default the working directory. For a version of the module
-// without the table, Loc prints the figures only.
+// With -check, Loc prints the violations, and exits with code 1 if there are any. A violation is a row with fewer lines
+// than there are, a sum of all rows that is more than 1 % too high, a long line, or a long function that is not
+// generated. With -update, Loc writes the table. DIR is the root of the module, by default the working directory. If a
+// version of the module lacks the table, Loc prints only the figures.
 package main
 
 import (
@@ -39,8 +39,8 @@ const (
 	module     = "github.com/perfagent/perfagent"
 	document   = "scripts/sizes.md"
 	begin, end = "<!-- size:begin -->\n", "<!-- size:end -->"
-	maxColumns = 120 // a tab counts as one
-	maxLines   = 60  // of a function
+	maxColumns = 120 // maximum number of columns in a line; a tab counts as one
+	maxLines   = 60  // maximum number of lines in a function
 )
 
 func main() {
@@ -87,9 +87,9 @@ type size struct {
 	product    map[string]int      // lines by file
 	others     map[string]int      // lines by title
 	bytes      int                 // characters in the product's lines
-	functions  int                 // of the product
-	wide, long []string            // the lines and functions that are too long
-	imports    map[string][]string // by package, without tests
+	functions  int                 // number of functions in the product
+	wide, long []string            // lines and functions that are too long
+	imports    map[string][]string // imports by package, without tests
 	sources    []source
 }
 
@@ -139,7 +139,7 @@ func measure() (*size, error) {
 	return s, nil
 }
 
-// add counts the named file. A file that may belong to the product is only collected.
+// add counts the named file. It only collects files that may belong to the product, which are counted later.
 func (s *size) add(name string) error {
 	kind := ""
 	switch ext := path.Ext(name); {
@@ -189,7 +189,8 @@ func (s *size) addImports(name string, text []byte) error {
 	return nil
 }
 
-// reached returns the packages of the product: all outside internal/, and all packages of the module that they import.
+// reached returns the packages of the product: all packages outside internal/, and all packages of the module that they
+// import, directly or indirectly.
 func (s *size) reached() map[string]bool {
 	reached := map[string]bool{}
 	var visit func(pkg string)
@@ -241,7 +242,7 @@ func (s *size) addProduct(f source) error {
 	return nil
 }
 
-// codeLines returns the numbers of the lines with code in text, a Go file. Blank lines in a raw string do not count.
+// codeLines returns the numbers of the lines with code in text, a Go file. It omits blank lines in raw strings.
 func codeLines(text []byte) []int {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -253,7 +254,7 @@ func codeLines(text []byte) []int {
 		if tok == token.EOF {
 			return slices.Compact(lines)
 		}
-		if tok == token.SEMICOLON && lit != ";" { // inserted by the scanner
+		if tok == token.SEMICOLON && lit != ";" { // the scanner inserted the semicolon
 			continue
 		}
 		first := file.Line(pos)
@@ -279,7 +280,7 @@ func markupLines(text string) int {
 	return n
 }
 
-// A row is a capability in the table: its files, and the numbers of its lines in the document and now.
+// A row is a capability in the table: its files, the number of its lines in the document, and the current number.
 type row struct {
 	title    string
 	patterns []string
@@ -297,7 +298,7 @@ func cutTable(text string) (before, table, after string) {
 	return before + begin, table, end + after
 }
 
-// parseTable returns the rows of the table that name files.
+// parseTable returns the rows of the table that contain file patterns.
 func parseTable(table string) ([]row, error) {
 	var rows []row
 	for line := range strings.Lines(table) {
@@ -320,14 +321,15 @@ func parseTable(table string) ([]row, error) {
 	return rows, nil
 }
 
-// assign adds the lines of each file to its row. It returns files without a row and patterns without a file.
+// assign adds the lines of each file to its row. It returns violations: files without a row, and patterns without a
+// file.
 func (s *size) assign(rows []row) (wrong []string) {
 	used := map[string]bool{}
 	for name, lines := range s.product {
 		best, longest := -1, ""
 		for i, r := range rows {
 			for _, pattern := range r.patterns {
-				match, _ := path.Match(pattern, name) // a bad pattern matches nothing, which is an error below
+				match, _ := path.Match(pattern, name) // an invalid pattern matches nothing, which is reported below
 				if (match || strings.HasPrefix(name, pattern+"/")) && len(pattern) > len(longest) {
 					best, longest = i, pattern
 				}
@@ -351,7 +353,8 @@ func (s *size) assign(rows []row) (wrong []string) {
 	return wrong
 }
 
-// tooLow returns the rows with more lines than the document has, and whether their sum is much lower.
+// tooLow returns violations: rows with more lines than in the document, and a sum of lines that is much lower than in
+// the document.
 func tooLow(rows []row) (wrong []string) {
 	said, lines := 0, 0
 	for _, r := range rows {
@@ -384,7 +387,7 @@ func (s *size) table(rows []row) string {
 	return out.String()
 }
 
-// figures returns the figures outside the table.
+// figures returns the figures that are not in the table.
 func (s *size) figures() string {
 	var out bytes.Buffer
 	lines := 0
@@ -399,7 +402,7 @@ func (s *size) figures() string {
 	return out.String()
 }
 
-// count formats a number with commas between thousands.
+// count formats n with commas between groups of three digits.
 func count(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)

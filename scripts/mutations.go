@@ -1,7 +1,8 @@
 //go:build ignore
 
-// Mutations runs the tests of packages with one line of the program changed at a time, as testdata/mutations.tsv lists
-// them (FILE, OLD, NEW, PACKAGE), and prints which change no test has noticed. The files stay as they are.
+// Mutations runs the tests of packages with one line of the program changed at a time, and prints the changes that no
+// test detected. testdata/mutations.tsv lists the changes: FILE, OLD, NEW, PACKAGE. The files themselves are not
+// modified.
 package main
 
 import (

@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Style checks the Go files below the current directory: no init function outside tests, doc comments at package level
-// begin with the declared name, and comments contain the words in style.txt at most as often as it allows. With -update
-// it writes the current numbers into style.txt if they are lower.
+// Style checks the Go files below the current directory. There must be no init function outside tests, doc comments at
+// package level must begin with the declared name, and the words in style.txt must not occur in comments more often
+// than the file allows. With -update, Style lowers the numbers in style.txt to the current numbers.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const list = "scripts/style.txt"
 
-// A word is a line of style.txt: a regular expression, and how often comments may match it.
+// A word is a line of style.txt: a regular expression, and the maximum number of matches in comments.
 type word struct {
 	allowed, found int
 	text           string
@@ -60,7 +60,7 @@ func readWords() (words []*word, err error) {
 	return words, nil
 }
 
-// check counts the words in all comments and returns the other violations.
+// check counts the words in all comments, and returns all other violations.
 func check(words []*word) (wrong []string, err error) {
 	fset := token.NewFileSet()
 	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -93,11 +93,11 @@ func check(words []*word) (wrong []string, err error) {
 	return wrong, err
 }
 
-// declaration returns the violations in decl. A comment in a test may also be a sentence about the behaviour that it
-// proves.
+// declaration returns the violations in decl. In a test, a comment need not begin with the name: it may be a sentence
+// about the tested behavior.
 func declaration(decl ast.Decl, test bool) (wrong []string) {
 	named := func(name *ast.Ident, doc *ast.CommentGroup) {
-		text := doc.Text() // without directives
+		text := doc.Text() // Text omits directives
 		for _, article := range []string{"A ", "An ", "The "} {
 			text = strings.TrimPrefix(text, article)
 		}

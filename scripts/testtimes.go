@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Testtimes reads the events of go test -json from stdin and prints the time of each package and the longest tests. The
-// time for which a parallel test waits for its turn does not count.
+// Testtimes reads the events of go test -json from stdin, and prints the time of each package and the slowest tests. It
+// does not count the time that a parallel test waits for its turn.
 //
 // Usage: go run scripts/testtimes.go <EVENTS
 package main
@@ -19,7 +19,7 @@ import (
 
 const (
 	module  = "github.com/perfagent/perfagent/"
-	slowest = 20 // tests in the second table
+	slowest = 20 // number of tests in the second table
 )
 
 // An event is a line of go test -json.
@@ -29,7 +29,7 @@ type event struct {
 	Elapsed               float64
 }
 
-// A span is a test or a package with its running time.
+// A span is a test or a package, with its running time.
 type span struct {
 	name    string
 	seconds float64
@@ -45,7 +45,7 @@ func main() {
 	write(packages, tests)
 }
 
-// read returns the packages, and the tests without subtests, longest first.
+// read returns the packages, and the tests that have no subtests, longest first.
 func read() (packages, tests []span, err error) {
 	perPackage, perTest := map[string]*span{}, map[string]*span{}
 	running := map[string]time.Time{}
@@ -79,7 +79,7 @@ func read() (packages, tests []span, err error) {
 		}
 	}
 
-	for _, t := range sorted(perTest) { // a test with subtests is only the sum of them
+	for _, t := range sorted(perTest) { // remove tests with subtests, because their times are only sums
 		for i, c := range t.name {
 			if c == '/' {
 				delete(perTest, t.name[:i])
@@ -89,7 +89,7 @@ func read() (packages, tests []span, err error) {
 	return sorted(perPackage), sorted(perTest), in.Err()
 }
 
-// at returns the span called name, and adds it if necessary.
+// at returns the span with the given name, and adds it if necessary.
 func at(spans map[string]*span, name string) *span {
 	if spans[name] == nil {
 		spans[name] = &span{name: name}

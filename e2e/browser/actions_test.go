@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// metrics checks that the page has the metrics of a node: the same numbers, in the units of the table, and a dash for
-// missing ones.
+// metrics checks that the page has the metrics of a node: the same numbers, with the units of the table, and a dash for
+// each missing metric.
 func (b *tab) metrics(n *reporter.Node) {
 	b.t.Helper()
 	type row struct {
@@ -36,7 +36,7 @@ func (b *tab) metrics(n *reporter.Node) {
 		v, has := n.Metrics[r.Name]
 		if !has {
 			if r.Value != nil || r.Unit != nil || r.Text != "–" {
-				b.t.Errorf("%s was not measured, but the page has %+v, want no value and \"–\"", r.Name, r)
+				b.t.Errorf("%s on the page: %+v, want \"–\" without a value: it was not measured", r.Name, r)
 			}
 			continue
 		}
@@ -55,18 +55,18 @@ func (b *tab) metrics(n *reporter.Node) {
 		}
 	}
 	if seen != all {
-		b.t.Errorf("the page has %d metrics, want %d", seen, all)
+		b.t.Errorf("page has %d metrics, want %d", seen, all)
 	}
 }
 
-// four reports whether a text is v in four digits.
+// four reports whether text is v with four digits.
 func four(text string, v float64) bool {
 	got, err := strconv.ParseFloat(text, 64)
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(got, 'g', 4, 64), 64)
 	return err == nil && math.Abs(got-v) <= 0.50001e-3*math.Abs(v) && text == strconv.FormatFloat(got, 'f', -1, 64) && got == short
 }
 
-// edges returns the begin and the end of a bucket on the time axis, from 0 to 1.
+// edges returns the beginning and the end of a bucket on the time axis, from 0 to 1.
 func edges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
 	t := plotter.NewTimeline(&r.Run, n)
 	if i > 0 {
@@ -75,7 +75,7 @@ func edges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
 	return begin, t.Ends[i] / t.Length()
 }
 
-// drawn are the values of a series of a chart in the page's data.
+// drawn holds the values of a series in the page's data.
 type drawn struct {
 	Name  string     `json:"n"`
 	Means []*float64 `json:"v"`
@@ -83,8 +83,8 @@ type drawn struct {
 	Unit  string     `json:"-"`
 }
 
-// values returns the values of the first series of a chart in the page's data, and checks that they are the report's, in
-// four digits.
+// values returns the values of a chart's first series in the page's data. It checks that they match the report to four
+// digits.
 func (b *tab) values(n *reporter.Node, chart string) drawn {
 	b.t.Helper()
 	type data struct {
@@ -100,7 +100,7 @@ func (b *tab) values(n *reporter.Node, chart string) drawn {
 		}
 		scale := scaleOf(got.Unit) / scaleOf(c.Unit)
 		for i, v := range c.Series[0].Band.Mean {
-			if chart == "memory" && n.Verdict != nil && i == len(line.Means)-1 { // what was left after a kill
+			if chart == "memory" && n.Verdict != nil && i == len(line.Means)-1 { // sampled after the kill
 				break
 			}
 			if p := line.Means[i]; p == nil != math.IsNaN(v) || p != nil && math.Abs(*p*scale-v) > 1e-3*math.Abs(v) {
@@ -112,7 +112,7 @@ func (b *tab) values(n *reporter.Node, chart string) drawn {
 	return line
 }
 
-// scaleOf returns the size of a unit of bytes in MiB, or 1 for another unit.
+// scaleOf returns the size of a byte unit in MiB, or 1 for any other unit.
 func scaleOf(unit string) float64 {
 	for name, mib := range map[string]float64{"B": 1.0 / (1 << 20), "KiB": 1.0 / (1 << 10), "MiB": 1, "GiB": 1 << 10, "TiB": 1 << 20} {
 		if strings.TrimSuffix(unit, "/s") == name {
@@ -122,7 +122,7 @@ func scaleOf(unit string) float64 {
 	return 1
 }
 
-// three formats a number as the page's script does.
+// three formats a number in the same way as the page's script.
 func three(v float64) string {
 	if math.Abs(v) >= 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -131,7 +131,7 @@ func three(v float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// says checks the reading of a chart: the value of its first series in bucket i.
+// says checks the readout of a chart: it must show the value of the first series in bucket i.
 func (b *tab) says(n *reporter.Node, chart string, i int) {
 	b.t.Helper()
 	line, want := b.values(n, chart), "not measured"
@@ -143,7 +143,7 @@ func (b *tab) says(n *reporter.Node, chart string, i int) {
 		got += eval[string](b, `document.querySelector("[data-chart=`+chart+`] .key output").textContent`)
 	}
 	if !strings.HasPrefix(got, "at ") || !strings.Contains(got, want) {
-		b.t.Errorf("%s says %q, want %q", chart, got, want)
+		b.t.Errorf("readout of %s = %q, want one containing %q", chart, got, want)
 	}
 }
 
@@ -154,7 +154,7 @@ func (b *tab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) 
 	b.point(b.plot(chart), (begin+end)/2, 0.4)
 }
 
-// The mouse reads each chart, in all of them at once, and nothing moves.
+// Hovering over a chart shows the values of all charts at that time, and does not change the layout.
 func TestBrowser_HoverReadsValues(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -176,25 +176,25 @@ func TestBrowser_HoverReadsValues(t *testing.T) {
 				}
 			}
 			if got := eval[float64](b, `document.body.scrollHeight`); got != height {
-				t.Errorf("the page is %v pixels high while it is read, want still %v", got, height)
+				t.Errorf("height of the page while hovering = %v pixels, want %v as before", got, height)
 			}
 			b.do(chromedp.MouseEvent(input.MouseMoved, 1, 1))
 			if got := b.read("cpu"); got != "" {
-				t.Errorf("reading %q after the mouse left, want none", got)
+				t.Errorf("readout after the mouse left = %q, want none", got)
 			}
 		})
 	}
 }
 
-// Mouse and keyboard find a burst of two seconds in a week, with its values, and it is drawn.
-func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
+// A burst of two seconds in a week is drawn, and mouse and keyboard can read its values.
+func TestBrowser_ShowsShortBurstInAWeek(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]
 	begin, end := edges(r, n, plottertest.Burst(t, n))
 	b := openReport(t, r, "")
 	b.point(b.plot("cpu"), (begin+end)/2, 0.4)
 	if got := b.read("cpu"); !strings.HasPrefix(got, "at 4 d") && !strings.Contains(got, " h ") || !strings.HasSuffix(got, " to 4 CPUs") {
-		t.Errorf("reading %q, want one up to all 4 CPUs", got)
+		t.Errorf("readout = %q, want one that reaches 4 CPUs", got)
 	}
 	plottertest.WantBurst(t, eval[string](b, `document.querySelector("[data-chart=cpu] svg").outerHTML`), begin)
 	line := b.values(n, "cpu")
@@ -208,18 +208,19 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 		b.keys(kb.ArrowRight)
 	}
 	if got := b.read("cpu"); !strings.HasSuffix(got, " to 4 CPUs") {
-		t.Errorf("reading by keys %q, want one up to all 4 CPUs", got)
+		t.Errorf("readout by keyboard = %q, want one that reaches 4 CPUs", got)
 	}
 }
 
-// focus returns the chart or map that has the focus, "" = none.
+// focus returns the chart or heat map that has the focus; "" = none.
 func (b *tab) focus() string {
 	b.t.Helper()
 	return eval[string](b, `(f => f ? f.dataset.chart || "map " + f.dataset.heatmap : "")(document.activeElement.closest("figure"))`)
 }
 
-// The keyboard reaches all charts, reads their values, and picks ranges. A chart is a slider with its value in words.
-func TestBrowser_KeysReachEveryFunction(t *testing.T) {
+// All charts can be reached and read with the keyboard, and ranges can be selected. To assistive technology, a chart is
+// a slider with its value in words.
+func TestBrowser_KeyboardReachesEveryFunction(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	b := openReport(t, r, "")
@@ -244,11 +245,12 @@ func TestBrowser_KeysReachEveryFunction(t *testing.T) {
 	b.keys(kb.Escape)
 	b.is(`!document.getElementById("sel").classList.contains("on")`)
 	if got := b.read("cpu"); got != "" {
-		t.Errorf("reading %q after Esc, want none", got)
+		t.Errorf("readout after Esc = %q, want none", got)
 	}
 }
 
-// picked checks the mean, the peak and the total of the buckets from first to last, each of a second.
+// picked checks that the readout of a chart shows the mean, the peak and the total of the buckets from first to last.
+// Each bucket is one second.
 func (b *tab) picked(n *reporter.Node, chart string, first, last int) {
 	b.t.Helper()
 	line := b.values(n, chart)
@@ -258,11 +260,11 @@ func (b *tab) picked(n *reporter.Node, chart string, first, last int) {
 	}
 	want := fmt.Sprintf("mean %s, peak %s %s, total %s CPU·s", three(sum/float64(last+1-first)), three(most), line.Unit, three(sum))
 	if got := b.read(chart); got != want {
-		b.t.Errorf("%s says %q, want %q", chart, got, want)
+		b.t.Errorf("readout of %s = %q, want %q", chart, got, want)
 	}
 }
 
-// A range that is dragged shows the mean, the peak and the total there in all charts, until Clear.
+// Dragging over a range shows its mean, peak and total in all charts, until Clear is clicked.
 func TestBrowser_DragShowsMeanPeakAndTotal(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
@@ -277,18 +279,19 @@ func TestBrowser_DragShowsMeanPeakAndTotal(t *testing.T) {
 		var got float64
 		_, err := fmt.Sscanf(b.read("cpu"), "mean %g, peak", &got)
 		if err != nil || math.Abs(got-mean) > 0.05*mean {
-			t.Errorf("%v: cpu says %q, want a mean of %v", ends, b.read("cpu"), mean)
+			t.Errorf("range %v: readout of cpu = %q, want a mean of %v", ends, b.read("cpu"), mean)
 		}
 		if got := b.read("memory"); !strings.HasPrefix(got, "mean ") || strings.Contains(got, "total") {
-			t.Errorf("memory says %q, want its mean and peak, and no total", got)
+			t.Errorf("readout of memory = %q, want its mean and peak, and no total", got)
 		}
 		b.click(b.box("#sel button"), 0.5, 0.5)
 		b.is(`!` + shown(`document.querySelector("[data-chart=memory] .sel")`))
 	}
 }
 
-// A range that is picked, and its end, move nothing, on a screen and on a phone; times below a second are in ms.
-func TestBrowser_PickingARangeMovesNothing(t *testing.T) {
+// Selecting and clearing a range does not change the layout, on a screen and on a phone. Times below a second are in
+// ms.
+func TestBrowser_SelectingARangeKeepsLayout(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{"a killed job": killedOnBusyNode(), "GPUs": plottertest.Limited(0, 60, 3),
 		"phases": plottertest.Job(), "nodes": plottertest.LimitedNodes()} {
 		for _, width := range []int64{1280, 900, 390, 320} {
@@ -301,27 +304,27 @@ func TestBrowser_PickingARangeMovesNothing(t *testing.T) {
 			before := places()
 			b.point(b.plot("cpu"), 0.04, 0.5)
 			if got := b.read("cpu"); name == "a killed job" && !strings.HasPrefix(got, "at 500 ms: ") {
-				t.Errorf("cpu says %q, want a value at 500 ms", got)
+				t.Errorf("readout of cpu = %q, want a value at 500 ms", got)
 			}
 			b.drag(b.plot("cpu"), 0.25, 0.5)
 			b.is(shown(`document.querySelector("#sel button")`) + ` && document.querySelector("#sel b").textContent.includes(" to ")`)
 			if got := places(); got != before {
-				t.Errorf("%s, %d px: with a range places are %s, want %s", name, width, got, before)
+				t.Errorf("%s, %d px: positions with a range selected = %s, want %s", name, width, got, before)
 			}
 			cut := eval[[]string](b, `[...document.querySelectorAll("[data-chart] .r, [data-chart] .key output")].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth).map(e => e.textContent)`)
 			if len(cut) > 0 && width >= 390 && name != "nodes" {
-				t.Errorf("%s, %d px: readings are cut: %q", name, width, cut)
+				t.Errorf("%s, %d px: truncated readouts: %q", name, width, cut)
 			}
 			b.click(b.box("#sel button"), 0.5, 0.5)
 			if got := places(); got != before || eval[bool](b, shown(`document.querySelector("#sel button")`)) {
-				t.Errorf("%s, %d px: without the range places are %s, want %s, and no button", name, width, got, before)
+				t.Errorf("%s, %d px: positions after Clear = %s, want %s and no button", name, width, got, before)
 			}
 		}
 	}
 }
 
 // The memory chart has two scales, with and without scripts.
-func TestBrowser_MemoryHasTheScaleOfTheNode(t *testing.T) {
+func TestBrowser_MemoryChartHasScaleOfNode(t *testing.T) {
 	for _, scripts := range []bool{true, false} {
 		b := newTab(t)
 		b.scripts(scripts)
@@ -330,17 +333,17 @@ func TestBrowser_MemoryHasTheScaleOfTheNode(t *testing.T) {
 			return eval[string](b, `[...document.querySelectorAll("[data-chart=memory] .p")].find(e => e.checkVisibility()).querySelector("svg").getAttribute("aria-label")`)
 		}
 		if strings.HasSuffix(top(), "at the scale of the node") {
-			t.Error("at first the chart has the scale of the node")
+			t.Error("the chart has the scale of the node before a click")
 		}
 		b.click(b.box("[data-chart=memory] .btn"), 0.5, 0.5)
 		if !strings.HasSuffix(top(), "at the scale of the node") {
-			t.Errorf("scripts %v: after a click the chart is %q, want the scale of the node", scripts, top())
+			t.Errorf("scripts %v: caption after a click = %q, want the scale of the node", scripts, top())
 		}
 	}
 }
 
-// The line of a kill is in all charts, at the end of the job's curve.
-func TestBrowser_DrawsTheDeath(t *testing.T) {
+// All charts have a line at the time of the kill, where the job's curve ends.
+func TestBrowser_DrawsTimeOfKill(t *testing.T) {
 	r := plottertest.Limited(0, 60, 2)
 	n := r.Nodes["0"]
 	n.Verdict.Evidence = map[string]any{"limit_mb": 1024.0, "time": plottertest.Start().Add(59500 * time.Millisecond).Format(time.RFC3339Nano)}
@@ -351,9 +354,9 @@ func TestBrowser_DrawsTheDeath(t *testing.T) {
 	b.is(`(e => e.querySelector("path.un").getBoundingClientRect().right - e.querySelector("path.k").getBoundingClientRect().left < 2)(document.querySelector("[data-chart=memory]"))`)
 }
 
-// Nodes beyond the eighth are rows of a heat map, which the mouse and the keyboard read. A burst of two seconds on one
-// of twelve nodes is in it.
-func TestBrowser_MapFindsTheBurst(t *testing.T) {
+// If there are more than eight nodes, they are rows of a heat map, which mouse and keyboard can read. The heat map
+// shows a burst of two seconds on one of twelve nodes.
+func TestBrowser_HeatMapShowsBurst(t *testing.T) {
 	r := plottertest.Few()
 	b := openReport(t, r, "")
 	b.is(`document.querySelectorAll(".node").length === 8 && document.querySelectorAll("[data-nodes] tbody tr").length === 12`)
@@ -363,15 +366,15 @@ func TestBrowser_MapFindsTheBurst(t *testing.T) {
 	out := func() string { return eval[string](b, `document.querySelector("[data-heatmap=cpu] .r").textContent`) }
 	b.point(b.box("[data-heatmap=cpu] .map"), (begin+end)/2, (float64(node)+0.5)/12)
 	if got := out(); !strings.HasPrefix(got, fmt.Sprintf("node-%04d at ", node)) || !strings.HasSuffix(got, ": 100 %") {
-		t.Errorf("the map says %q, want node %d with 100 %%", got, node)
+		t.Errorf("readout of the heat map = %q, want node %d with 100 %%", got, node)
 	}
 	b.point(b.box("[data-heatmap=cpu] .map"), (begin+end)/2, (float64(node)-0.5)/12)
 	if got := out(); strings.Contains(got, "100 %") {
-		t.Errorf("the map says %q on the node before, want less than 100 %%", got)
+		t.Errorf("readout of the previous node = %q, want less than 100 %%", got)
 	}
 	b.do(chromedp.Focus("[data-heatmap=cpu] .map", chromedp.ByQuery))
 	b.keys(kb.ArrowUp + kb.ArrowRight)
 	if got := out(); !strings.HasPrefix(got, fmt.Sprintf("node-%04d at ", node-2)) {
-		t.Errorf("the map says %q, want node %d", got, node-2)
+		t.Errorf("readout of the heat map = %q, want node %d", got, node-2)
 	}
 }

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package browser opens reports' pages in a real browser, Debian's Chromium, and drives it by mouse and keyboard. One
-// browser serves all tests of the package; each page has a new tab.
+// Package browser opens the pages of reports in a real browser, Debian's Chromium, and controls it with mouse and
+// keyboard events. All tests of the package share one browser, and open each page in a new tab.
 package browser
 
 import (
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// running returns the running browser. The first call starts it.
+// running returns the context of the browser. The first call starts the browser.
 func running(t testing.TB) context.Context {
 	t.Helper()
 	path := testenv.NeedsTool(t, "chromium", "apt-get install chromium fonts-dejavu-core (make e2e does it as root)")
@@ -63,7 +63,7 @@ func running(t testing.TB) context.Context {
 		alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, cancel := chromedp.NewContext(alloc, chromedp.WithBrowserOption(chromedp.WithDialTimeout(patience)))
 		b.ctx, b.stop = ctx, func() { cancel(); stopAlloc() }
-		b.err = chromedp.Run(ctx) // starts it
+		b.err = chromedp.Run(ctx) // starts the browser
 	})
 	if b.err != nil {
 		t.Fatalf("start %s: %v", path, b.err)
@@ -82,14 +82,14 @@ type tab struct {
 	t   testing.TB
 	ctx context.Context
 
-	still bool // JavaScript is off
+	still bool // whether JavaScript is off
 
 	mu       sync.Mutex
-	troubles []string // forbidden events: errors, warnings, dialogs, downloads
+	troubles []string // events that must not happen: errors, warnings, dialogs, downloads
 	requests []string // requested addresses
 }
 
-// newTab opens an empty tab. The end of the test checks for trouble in it.
+// newTab opens an empty tab. When the test ends, newTab's cleanup fails the test if there has been trouble in the tab.
 func newTab(t testing.TB) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(running(t))
@@ -98,7 +98,7 @@ func newTab(t testing.TB) *tab {
 		b.noTrouble()
 		cancel()
 	})
-	if err := chromedp.Run(ctx); err != nil { // makes the tab, which lives as long as ctx
+	if err := chromedp.Run(ctx); err != nil { // creates the tab, which lives until ctx ends
 		t.Fatal(err)
 	}
 	chromedp.ListenTarget(ctx, b.listen)
@@ -135,7 +135,7 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// noTrouble checks that there has been no trouble.
+// noTrouble checks that no trouble was recorded.
 func (b *tab) noTrouble() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -146,7 +146,7 @@ func (b *tab) noTrouble() {
 	b.troubles = nil
 }
 
-// asked returns the requested addresses, without pictures in the page itself.
+// asked returns the requested addresses, except pictures that are part of the page.
 func (b *tab) asked() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +175,7 @@ func eval[T any](b *tab, js string) T {
 func (b *tab) is(js string) {
 	b.t.Helper()
 	if !eval[bool](b, "!!("+js+")") {
-		b.t.Errorf("false in the page, want true: %s", js)
+		b.t.Errorf("expression is false in the page, want true: %s", js)
 	}
 }
 
@@ -184,18 +184,18 @@ func (b *tab) until(js string) {
 	b.t.Helper()
 	for begin := time.Now(); !eval[bool](b, "!!("+js+")"); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > patience {
-			b.t.Fatalf("still false in the page after %v, want true: %s", patience, js)
+			b.t.Fatalf("expression is still false in the page after %v: %s", patience, js)
 		}
 	}
 }
 
-// size sets the size of the window in CSS pixels, and the screen's pixels per CSS pixel.
+// size sets the size of the window in CSS pixels, and the number of screen pixels per CSS pixel.
 func (b *tab) size(width, height int64, scale float64) {
 	b.t.Helper()
 	b.do(emulation.SetDeviceMetricsOverride(width, height, scale, false))
 }
 
-// media emulates a medium, "screen" or "print", and a colour scheme, "light" or "dark".
+// media emulates a medium, "screen" or "print", and a color scheme, "light" or "dark".
 func (b *tab) media(kind, scheme string) {
 	b.t.Helper()
 	b.do(emulation.SetEmulatedMedia().WithMedia(kind).WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
@@ -235,37 +235,37 @@ func openReport(t testing.TB, r *reporter.Report, hash string) *tab {
 	return b
 }
 
-// open opens a page and checks that it is complete: it only requests itself, and has everything that users' scripts
-// rely on.
+// open opens a page and checks that it is complete: it requests nothing except itself, and has everything that users'
+// scripts rely on.
 func (b *tab) open(address, hash string) {
 	b.t.Helper()
 	b.visit(address + hash)
 	b.noTrouble()
 	if got := b.asked(); len(got) != 1 || strings.TrimSuffix(got[0], hash) != address {
-		b.t.Errorf("the page asked for %q, want only %s", got, address)
+		b.t.Errorf("page requested %q, want only %s", got, address)
 	}
 	b.whole()
 }
 
-// whole checks the promised elements.
+// whole checks that the page has all promised elements.
 func (b *tab) whole() {
 	b.t.Helper()
 	b.is(`document.documentElement.classList.contains("js")`)
 	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => ` + shown("e") + ` && e.querySelector(".p[role=slider]").tabIndex === 0 && e.querySelector("svg").getAttribute("aria-label"))`)
 	names := eval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
-	for _, m := range reporter.Metrics() { // only nodes with devices have their metrics
+	for _, m := range reporter.Metrics() { // metrics of devices may be missing
 		if !slices.Contains(names, m.Name) && !m.OfDevice() && m.Group != reporter.GroupBoot {
-			b.t.Errorf("the page lacks the metric %s", m.Name)
+			b.t.Errorf("page lacks the metric %s", m.Name)
 		}
 	}
-	// The head comes first: how it ended, what to do, usage; then the rest, folded.
+	// The verdict, the usage bars, the advice and the charts come before the collapsed details.
 	b.is(`[...document.querySelectorAll("[data-verdict], [data-bar], [data-advice], [data-chart]")].every(e => e.compareDocumentPosition(document.querySelector("details[data-details]")) === Node.DOCUMENT_POSITION_FOLLOWING)`)
 	b.is(`document.querySelectorAll("h1").length === 1 && ` + shown(`document.querySelector("[data-verdict]")`))
 	b.is(`[...document.querySelectorAll("details")].every(e => !e.open)`)
 	b.is(`/node/i.test(document.querySelector("[data-details] summary").textContent)`)
 }
 
-// shown returns an expression: the element has a size and is visible.
+// shown returns an expression that is true if the element has a size and is visible.
 func shown(element string) string {
 	return "((" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0)"
 }
@@ -273,13 +273,13 @@ func shown(element string) string {
 // rect is the position of an element in the window in CSS pixels.
 type rect struct{ X, Y, Width, Height float64 }
 
-// box scrolls to an element and returns its position, once the page has noticed the scrolling.
+// box scrolls to an element and returns its position after the page has handled the scrolling.
 func (b *tab) box(selector string) rect {
 	b.t.Helper()
 	var at rect
 	frames := "3"
 	if b.still {
-		frames = "0" // without JavaScript
+		frames = "0" // no frame callbacks without JavaScript
 	}
 	b.do(chromedp.Evaluate(`(async () => { const find = () => document.querySelector(`+quote(selector)+`), e = find();
 		if (e !== document.body) e.scrollIntoView({block: innerHeight > 1500 ? "nearest" : "center", behavior: "instant"});
@@ -289,32 +289,32 @@ func (b *tab) box(selector string) rect {
 	return at
 }
 
-// frames waits until the page has been redrawn, after which it has noticed scrolling.
+// frames waits until the page has been redrawn, and so has handled scrolling.
 func (b *tab) frames() {
 	b.t.Helper()
 	b.box("body")
 }
 
-// plot returns the plot area of a chart, at the scale that is shown.
+// plot returns the position of the plot area of a chart, at the current scale.
 func (b *tab) plot(chart string) rect {
 	b.t.Helper()
 	return b.box(`[data-chart=` + chart + `] .p`)
 }
 
-// point moves the mouse within a box: 0, 0 is its upper left corner, 1, 1 the lower right one.
+// point moves the mouse to a point in a box: (0, 0) is the upper left corner, and (1, 1) the lower right corner.
 func (b *tab) point(at rect, x, y float64) {
 	b.t.Helper()
 	b.do(chromedp.MouseEvent(input.MouseMoved, at.X+x*at.Width, at.Y+y*at.Height))
 }
 
-// click clicks within a box.
+// click clicks at a point in a box.
 func (b *tab) click(at rect, x, y float64, options ...chromedp.MouseOption) {
 	b.t.Helper()
 	b.point(at, x, y)
 	b.do(chromedp.MouseClickXY(at.X+x*at.Width, at.Y+y*at.Height, options...))
 }
 
-// drag drags the mouse along a box.
+// drag drags the mouse horizontally across a box.
 func (b *tab) drag(at rect, from, to float64) {
 	b.t.Helper()
 	y, left := at.Y+at.Height/2, chromedp.ButtonType(input.Left)
@@ -332,14 +332,14 @@ func (b *tab) keys(keys string, options ...chromedp.KeyOption) {
 	b.do(chromedp.KeyEvent(keys, options...))
 }
 
-// read returns the reading in the title of a chart, "" = none.
+// read returns the readout in the title of a chart; "" = none.
 func (b *tab) read(chart string) string {
 	b.t.Helper()
 	return eval[string](b, `document.querySelector("[data-chart=`+chart+`] .r").textContent`)
 }
 
-// quote returns a string literal of JavaScript.
+// quote returns s as a JavaScript string literal.
 func quote(s string) string {
-	out, _ := json.Marshal(s) // strings never fail
+	out, _ := json.Marshal(s) // encoding a string never fails
 	return string(out)
 }

@@ -21,22 +21,22 @@ func (b *tab) pasted() (words string) {
 	return words
 }
 
-// A click on "copy" puts exactly the line on the clipboard, even on a page without access to it (from another machine
-// without TLS), and leaves no selection, which would stop the updates of a live page.
-func TestBrowser_CopiesTheAdvice(t *testing.T) {
+// A click on "copy" copies exactly the line to the clipboard, even on a page without clipboard access, such as one from
+// another machine without TLS. It leaves no selection, which would stop the updates of a live page.
+func TestBrowser_CopiesAdvice(t *testing.T) {
 	const line = "#SBATCH --cpus-per-task=5 --mem=24G"
 	report := fileOf(t, pageOf(t, plottertest.Job()))
 	live := serving(t, func() *reporter.Report { return plottertest.JobSoFar(100) })
 	for _, c := range []struct{ name, address, before string }{
-		{"a page", report, `0`},
-		{"a page that may not", report, `navigator.clipboard.writeText = () => Promise.reject(new Error("refused"))`},
-		{"a live page", live.URL + "/", `0`},
-		{"a live page of another machine", live.URL + "/", `Object.defineProperty(navigator, "clipboard", {value: undefined})`},
+		{"page", report, `0`},
+		{"page without permission", report, `navigator.clipboard.writeText = () => Promise.reject(new Error("refused"))`},
+		{"live page", live.URL + "/", `0`},
+		{"live page from another machine", live.URL + "/", `Object.defineProperty(navigator, "clipboard", {value: undefined})`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newTab(t)
 			b.do(browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}),
-				emulation.SetFocusEmulationEnabled(true)) // only one of several tabs has the focus
+				emulation.SetFocusEmulationEnabled(true)) // otherwise only one of several tabs has the focus
 			b.visit(c.address)
 			b.do(chromedp.Evaluate(`window.clipboard = navigator.clipboard; clipboard.writeText("old")`, nil,
 				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
@@ -47,10 +47,10 @@ func TestBrowser_CopiesTheAdvice(t *testing.T) {
 			b.click(b.box(".copy button"), 0.5, 0.5)
 			b.until(`window.said`)
 			if got := b.pasted(); got != line {
-				t.Errorf("the clipboard has %q, want %q", got, line)
+				t.Errorf("clipboard contains %q, want %q", got, line)
 			}
 			b.is(`getSelection().isCollapsed`)
-			b.visit("about:blank") // ends the requests of a live page
+			b.visit("about:blank") // stops the requests of a live page
 		})
 	}
 }

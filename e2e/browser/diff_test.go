@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
-// trained returns ten runs of a job that takes longer than another by a factor, in less memory.
+// trained returns ten runs of a job. longer multiplies their duration, and longer runs use less memory.
 func trained(name, rate string, longer float64) comparer.Side {
 	side := comparer.Side{Name: name}
 	for i := range 10 {
@@ -32,8 +32,8 @@ func trained(name, rate string, longer float64) comparer.Side {
 	return side
 }
 
-// The page of a comparison runs no script, requests nothing, and is as wide as the window, in light, dark, on a phone
-// and in print.
+// The page of a comparison has no script, requests nothing, and fits the window: in light and dark mode, on a phone and
+// in print.
 func TestBrowser_DiffPage(t *testing.T) {
 	c := comparer.Compare(trained("before", "0.1", 1), trained("after", "0.01", 1.12))
 	var html bytes.Buffer
@@ -54,7 +54,7 @@ func TestBrowser_DiffPage(t *testing.T) {
 		b.contrast()
 		b.narrow()
 		if got := b.asked(); len(got) != 1 {
-			t.Errorf("%s: the page requested %q, want only itself", v.name, got)
+			t.Errorf("%s: page requested %q, want only itself", v.name, got)
 		}
 		if *pictures != "" {
 			savePicture(t, "diff-"+v.name+".png", b.picture(), marginOf(v.media))

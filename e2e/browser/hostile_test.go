@@ -19,8 +19,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// No text of a report runs or becomes an element, and all of it can be read.
-func TestBrowser_HostileReportAddsNoElement(t *testing.T) {
+// Text from a report is never executed and never becomes an element, and all of it can be read.
+func TestBrowser_HostileReportAddsNoElements(t *testing.T) {
 	harmless, _ := plottertest.HostileReport("x")
 	elements, _ := walk(newTab(t), harmless)
 	evil := plottertest.HostileStrings()
@@ -28,34 +28,34 @@ func TestBrowser_HostileReportAddsNoElement(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(evil)) {
 		t.Run(name, func(t *testing.T) {
 			r, marks := plottertest.HostileReport(evil[name])
-			delete(marks, "node 1 finding") // findings with the same ID are one
+			delete(marks, "node 1 finding") // findings with the same ID are merged
 			delete(marks, "node 1 warning")
 			b := newTab(t)
 			got, seen := walk(b, r)
 			if got != elements {
-				t.Errorf("elements of the page\n%s\nwant those of a harmless report\n%s", got, elements)
+				t.Errorf("elements of the page\n%s\nwant the elements for a harmless report\n%s", got, elements)
 			}
 			for where, words := range marks {
 				if !strings.Contains(seen, words) {
-					t.Errorf("%s cannot be seen: %q", where, words)
+					t.Errorf("%s is not visible: %q", where, words)
 				}
 			}
 			b.is(`window.pwned === undefined && document.title.length > 0`)
 			if got := b.asked(); len(got) != 1 {
-				t.Errorf("the page requested %q, want only itself", got)
+				t.Errorf("page requested %q, want only itself", got)
 			}
 		})
 	}
 	t.Run("JavaScript off", func(t *testing.T) {
 		r, marks := plottertest.HostileReport(evil["all at once"])
-		delete(marks, "node 1 finding") // findings with the same ID are one
+		delete(marks, "node 1 finding") // findings with the same ID are merged
 		delete(marks, "node 1 warning")
 		b := newTab(t)
 		b.scripts(false)
 		b.visit(fileOf(t, pageOf(t, r)))
 		for where, words := range marks {
 			if !strings.Contains(b.readable(), words) {
-				t.Errorf("%s cannot be read: %q", where, words)
+				t.Errorf("%s is not readable: %q", where, words)
 			}
 		}
 	})
@@ -65,8 +65,8 @@ func TestBrowser_HostileReportAddsNoElement(t *testing.T) {
 	})
 }
 
-// walk opens the page of a report and looks at it by mouse and keyboard, so that the page's script writes what it can. It
-// returns the elements of the page, and all texts that were shown.
+// walk opens the page of a report and explores it with mouse and keyboard, so that the page's script shows all of its
+// texts. It returns the elements of the page, and all texts that were shown.
 func walk(b *tab, r *reporter.Report) (elements, seen string) {
 	b.t.Helper()
 	b.visit(fileOf(b.t, pageOf(b.t, r)))
@@ -78,12 +78,12 @@ func walk(b *tab, r *reporter.Report) (elements, seen string) {
 	b.keys(kb.Escape)
 	elements = b.elements()
 	if again := b.readable(); again != first {
-		b.t.Error("the page looks different after it was read")
+		b.t.Error("text of the page changed after it was explored")
 	}
 	return elements, seen
 }
 
-// elements lists all elements of the page with the names of their attributes.
+// elements returns all elements of the page with the names of their attributes.
 func (b *tab) elements() string {
 	b.t.Helper()
 	return eval[string](b, `[...document.querySelectorAll("*")].map(e => e.tagName + "(" + e.getAttributeNames().join() + ")").join(" ")`)
@@ -118,9 +118,9 @@ func openFromFile(t *testing.T, r *reporter.Report) {
 	b.is(`window.pwned === undefined && document.querySelectorAll(".node").length === 2`)
 }
 
-// A command line of a megabyte and a host name of 100 kB can be read to their ends, and make the page neither wide nor
-// slow.
-func TestBrowser_LongTextsAreReadableToTheirEnds(t *testing.T) {
+// A command line of a megabyte and a host name of 100 kB can be read to their ends, and make the page neither too wide
+// nor slow.
+func TestBrowser_ShowsLongTextsInFull(t *testing.T) {
 	for name, letters := range map[string]string{"letters": "a", "tags": "<b>", "spaces": "x ", "wide": "漢"} {
 		t.Run(name, func(t *testing.T) {
 			r := plottertest.Minute(0)
@@ -132,11 +132,11 @@ func TestBrowser_LongTextsAreReadableToTheirEnds(t *testing.T) {
 			b := openReport(t, r, "")
 			words := b.readable()
 			if !strings.Contains(words, long[:1<<19]) {
-				t.Error("the page lacks half of the long command")
+				t.Error("page lacks the first half of the long command")
 			}
 			for _, end := range []string{"command", "host", "tag", "reason"} {
 				if !strings.Contains(words, "·the end of the "+end) {
-					t.Errorf("the page lacks the end of the %s", end)
+					t.Errorf("page lacks the end of the %s", end)
 				}
 			}
 			b.narrow()
@@ -148,8 +148,8 @@ func TestBrowser_LongTextsAreReadableToTheirEnds(t *testing.T) {
 	}
 }
 
-// No number makes the page fail.
-func TestBrowser_NoNumberMakesPageFail(t *testing.T) {
+// The page works whatever numbers the report contains.
+func TestBrowser_WorksWithAnyNumbers(t *testing.T) {
 	huge, tiny, nan := 1.7e308, 5e-324, math.NaN()
 	usual := []float64{1, 2, 3}
 	for name, c := range map[string]struct{ values, times []float64 }{

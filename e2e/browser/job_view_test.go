@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A page with all possible values of a job shows each of them, on one node and on several.
+// The page shows every kind of value that a job can have, on one node and on several nodes.
 func TestBrowser_JobViewShowsEveryValue(t *testing.T) {
 	t.Run("one node", func(t *testing.T) {
 		r := plottertest.Limited(0, 60, 3)
@@ -37,7 +37,7 @@ func TestBrowser_JobViewShowsEveryValue(t *testing.T) {
 		b := openReport(t, r, "")
 		b.point(b.plot("gpu_utilization"), 0.5, 5.5/8)
 		if got := b.read("gpu_utilization"); !strings.Contains(got, ": GPU 5 ") || !strings.HasSuffix(got, " %") {
-			t.Errorf("the row of GPU 5 says %q", got)
+			t.Errorf("readout of the row of GPU 5 = %q, want GPU 5 and a percentage", got)
 		}
 	})
 	t.Run("nodes", func(t *testing.T) {
@@ -54,8 +54,9 @@ func TestBrowser_JobViewShowsEveryValue(t *testing.T) {
 	})
 }
 
-// A series that is first measured during the run, of a GPU that was slow to respond, gets its chart.
-func TestBrowser_LivePageGetsChartOfLateSeries(t *testing.T) {
+// A live page adds a chart for a series that is first measured during the run, such as the utilization of a GPU that
+// was slow to respond.
+func TestBrowser_LivePageAddsChartForLateSeries(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(2)
 	soFar := func(n int) *reporter.Report {

@@ -23,13 +23,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// growing serves the live page of a run of some seconds.
+// growing serves the live page of a run. seconds is the duration of the run so far.
 func growing(t *testing.T, seconds *atomic.Int64) *httptest.Server {
 	return serving(t, func() *reporter.Report { return soFar(int(seconds.Load())) })
 }
 
-// serving serves the live page of a report. Clients may be gone before the response: tests close connections and
-// browsers at any time.
+// serving serves the live page of a report. It ignores write errors, because tests close connections and browsers at
+// any time.
 func serving(t *testing.T, report func() *reporter.Report) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var page bytes.Buffer
@@ -39,11 +39,11 @@ func serving(t *testing.T, report func() *reporter.Report) *httptest.Server {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(page.Bytes())
 	}))
-	t.Cleanup(server.Close) // after the tab, which is made later: a live page keeps requesting
+	t.Cleanup(server.Close) // runs after the cleanup of the tab, because a live page keeps sending requests
 	return server
 }
 
-// length waits until the page has so many seconds of the run.
+// length waits until the page shows the given number of seconds of the run.
 func (b *tab) length(seconds int64) {
 	b.t.Helper()
 	b.until(`Math.round(Object.values(JSON.parse(document.getElementById("data").textContent).times)[0].len) === ` + strconv.FormatInt(seconds, 10))
@@ -64,7 +64,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b.visit(server.URL + "/")
 	b.whole()
 	b.is(`document.querySelector("[data-live]").textContent.startsWith("Running for ") && document.getElementById("updated").textContent.length === 8`)
-	eval[int](b, `window.same = 1`) // lost if the page is loaded again
+	eval[int](b, `window.same = 1`) // lost if the page is reloaded
 	b.length(1)
 	for _, s := range []int64{2, 30, 100} {
 		seconds.Store(s)
@@ -74,7 +74,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 		b.values(r.Nodes["0"], "memory")
 	}
 
-	// Updates do not change what is open, read, picked or in the window.
+	// Updates keep opened details, the readout, the selection and the scroll position.
 	b.do(chromedp.Evaluate(`document.querySelector("[data-details]").open = true`, nil), chromedp.Focus("[data-chart=disk_io] .p", chromedp.ByQuery))
 	b.keys(kb.Home + kb.ArrowRight + kb.ArrowRight)
 	b.do(chromedp.Evaluate(`scrollTo(0, 200)`, nil))
@@ -83,7 +83,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b.length(160)
 	b.is(`document.querySelector("[data-details]").open && scrollY === 200`)
 	if got := b.focus(); got != "disk_io" || b.read("memory") != before || before == "" {
-		t.Errorf("after an update the focus is on %q and the memory says %q, want disk_io and %q", got, b.read("memory"), before)
+		t.Errorf("after an update: focus on %q, readout of memory %q, want disk_io and %q", got, b.read("memory"), before)
 	}
 	b.keys(kb.ArrowRight)
 	b.says(soFar(160).Nodes["0"], "memory", 3)
@@ -92,37 +92,37 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	seconds.Store(170)
 	b.length(170)
 	if got := b.read("cpu"); got != before || !strings.HasPrefix(got, "mean ") {
-		t.Errorf("after an update the range says %q, want %q", got, before)
+		t.Errorf("readout of the range after an update = %q, want %q", got, before)
 	}
 	b.is(`window.same === 1`)
 	b.is(`[...document.querySelectorAll("#stale")].every(e => e.hidden)`)
 	for _, address := range b.asked() {
 		if !strings.HasPrefix(address, server.URL+"/") {
-			t.Errorf("the page requested %s, want only %s", address, server.URL)
+			t.Errorf("page requested %s, want only %s", address, server.URL)
 		}
 	}
 	b.noTrouble()
 
-	// When the run has ended the page shows that and keeps its values.
+	// When the run has ended, the page shows that and keeps its values.
 	server.CloseClientConnections()
 	server.Close()
 	b.until(shown(`document.getElementById("stale")`))
 	b.contrast()
 	b.metrics(soFar(170).Nodes["0"])
 	b.length(170)
-	b.visit("about:blank") // ends the page's requests
+	b.visit("about:blank") // stops the page's requests
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, trouble := range b.troubles {
-		if !strings.Contains(trouble, "net::ERR_") { // of the stopped server, perhaps during a response
+		if !strings.Contains(trouble, "net::ERR_") { // errors because the server was stopped, perhaps during a response
 			t.Error(trouble)
 		}
 	}
 	b.troubles = nil
 }
 
-// One missing response causes no alarm; repeated ones do until the server recovers.
-func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
+// One missing response does not cause an alarm. Several do, until the server recovers.
+func TestBrowser_LivePageToleratesOneFailure(t *testing.T) {
 	var seconds, failing atomic.Int64
 	seconds.Store(5)
 	good := growing(t, &seconds)
@@ -147,7 +147,7 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 		b.length(seconds.Load())
 		b.until(`document.getElementById("stale").hidden`)
 	}
-	b.visit("about:blank") // ends the page's requests
+	b.visit("about:blank") // stops the page's requests
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, trouble := range b.troubles {
@@ -158,7 +158,8 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 	b.troubles = nil
 }
 
-// Responses of another run or server at the same address do not get into the page, and end its requests.
+// A response with another run, or from another server at the same address, does not change the page, and makes it stop
+// its requests.
 func TestBrowser_LiveUpdateIgnoresOtherRuns(t *testing.T) {
 	for name, other := range map[string]func(w http.ResponseWriter){
 		"another run": func(w http.ResponseWriter) {

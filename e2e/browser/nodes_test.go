@@ -16,19 +16,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// manySeconds is the time limit for drawing the page of a thousand nodes.
+// manySeconds is the time limit for drawing the page of a thousand nodes, in seconds.
 const manySeconds = 3.0
 
 // The page of a thousand nodes is small, opens quickly, and shows the node and the time of the burst.
 func TestBrowser_PageOfThousandNodesOpensQuickly(t *testing.T) {
 	html := manyPage(t)
 	if len(html) > plottertest.ManyBytes {
-		t.Errorf("the page has %d bytes, want at most %d", len(html), plottertest.ManyBytes)
+		t.Errorf("page has %d bytes, want at most %d", len(html), plottertest.ManyBytes)
 	}
 	wantSelfContained(t, html)
 	address := fileOf(t, html)
 	best := 1e9
-	for range 5 { // the machine may be busy, so the fastest counts
+	for range 5 { // take the fastest of several tries, because the machine may be busy
 		b := newTab(t)
 		b.open(address, "")
 		best = min(best, b.opened())
@@ -38,7 +38,7 @@ func TestBrowser_PageOfThousandNodesOpensQuickly(t *testing.T) {
 	}
 	t.Logf("%d bytes, drawn %.2f s after the visit began", len(html), best)
 	if best > manySeconds {
-		t.Errorf("the page took %.2f s, want at most %v", best, manySeconds)
+		t.Errorf("drawing the page took %.2f s, want at most %v s", best, manySeconds)
 	}
 	_, nodes := plottertest.Many()
 	b := newTab(t)
@@ -51,16 +51,16 @@ func TestBrowser_PageOfThousandNodesOpensQuickly(t *testing.T) {
 	at := b.box("[data-heatmap=cpu] .map")
 	b.point(at, (begin+end)/2, 517.5/plottertest.ManyNodes)
 	if got := out(); !strings.HasPrefix(got, "node-0517 ") || !strings.HasSuffix(got, ": 100 %") {
-		t.Errorf("the map says %q, want node-0517 with the burst to 100 %%", got)
+		t.Errorf("readout of the heat map = %q, want node-0517 with the burst to 100 %%", got)
 	}
 	b.point(at, (begin+end)/2, 516.5/plottertest.ManyNodes)
 	if got := out(); !strings.HasPrefix(got, "node-0516 ") || strings.HasSuffix(got, ": 100 %") {
-		t.Errorf("the map says %q, want node-0516 without a burst", got)
+		t.Errorf("readout of the heat map = %q, want node-0516 without a burst", got)
 	}
 	b.is(`document.getElementById("n517").textContent.includes("node-0517")`)
 }
 
-// opened returns the seconds from the start of the visit until the charts were drawn.
+// opened returns the time from the start of the visit until the charts were drawn, in seconds.
 func (b *tab) opened() float64 {
 	b.t.Helper()
 	var ms float64
@@ -71,7 +71,7 @@ func (b *tab) opened() float64 {
 	return ms / 1000
 }
 
-// manyPage makes the page of a thousand nodes one node at a time, as commands do.
+// manyPage makes the page of a thousand nodes. Like the commands, it adds one node at a time.
 func manyPage(t testing.TB) []byte {
 	t.Helper()
 	run, nodes := plottertest.Many()

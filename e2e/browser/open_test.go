@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Every page opens without errors and requests, and has everything that users' scripts rely on.
+// Every page opens without errors or requests, and has everything that users' scripts rely on.
 func TestBrowser_OpensEveryPage(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -48,7 +48,7 @@ func wantSelfContained(t testing.TB, html []byte) {
 		`(?i)\b(?:importScripts|WebSocket|EventSource|XMLHttpRequest|sendBeacon)\b`,
 	} {
 		if got := regexp.MustCompile(fetched).Find(html); got != nil {
-			t.Errorf("the page has a part that it would request: %.200q", got)
+			t.Errorf("page has an address that a browser would fetch: %.200q", got)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// working returns a run of some seconds with operations.
+// working returns a run with operations that takes the given number of seconds.
 func working(seconds int) *reporter.Report {
 	r := soFar(seconds)
 	reportertest.AddOperations(r)
@@ -26,11 +26,11 @@ func working(seconds int) *reporter.Report {
 	return r
 }
 
-// calls is the number of calls in the table of operations.
+// calls is a script that returns the number of calls in the table of operations.
 const calls = `document.querySelector("[data-operations] [data-series='store.get']").cells[1].innerText`
 
-// The charts of operations are read like others, and their table follows the run.
-func TestBrowser_OperationChartsAreRead(t *testing.T) {
+// Operation charts can be read like other charts, and a live page updates the table of operations.
+func TestBrowser_ReadsOperationCharts(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(10)
 	server := serving(t, func() *reporter.Report { return working(int(seconds.Load())) })
@@ -47,8 +47,8 @@ func TestBrowser_OperationChartsAreRead(t *testing.T) {
 	b.is(`document.querySelector("[data-chart=cpu] .r").textContent.startsWith("mean ")`)
 }
 
-// An operation in only one bucket is drawn as wide as the bucket.
-func TestBrowser_OperationOfOneBucketIsDrawnAsWide(t *testing.T) {
+// An operation that occurs in only one bucket is drawn with the width of the bucket.
+func TestBrowser_DrawsOperationInSingleBucket(t *testing.T) {
 	r := working(20)
 	n := r.Nodes["0"]
 	lone := reporter.Band{}
@@ -68,12 +68,12 @@ func TestBrowser_OperationOfOneBucketIsDrawnAsWide(t *testing.T) {
 	b := openReport(t, r, "")
 	width := eval[float64](b, `(r => r.width / document.querySelector("[data-chart=operation_time] .p").clientWidth)(document.querySelector("[data-chart=operation_time] path.j").getBoundingClientRect())`)
 	if width < 0.04 || width > 0.06 {
-		t.Errorf("a bucket of a twentieth of the time is %v of the chart wide", width)
+		t.Errorf("width of a bucket with 1/20 of the time = %v of the chart, want about 0.05", width)
 	}
 }
 
-// The tables have the full names of series, whatever they contain, without new elements.
-func TestBrowser_HostileOperationNamesAreShown(t *testing.T) {
+// The tables show the full names of series, whatever they contain, and names never become elements.
+func TestBrowser_ShowsHostileOperationNamesAsText(t *testing.T) {
 	evil := strings.Join(slices.Sorted(maps.Values(plottertest.HostileStrings())), "")
 	r := working(10)
 	n := r.Nodes["0"]

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// The page of a running run only requests itself, in all views.
+// In all views, the page of a run in progress requests only itself.
 func TestBrowser_LivePage(t *testing.T) {
 	server := serving(t, func() *reporter.Report { return plottertest.JobSoFar(100) })
 	var sheet [][]byte
@@ -29,21 +29,21 @@ func TestBrowser_LivePage(t *testing.T) {
 		b.narrow()
 		for _, address := range b.asked() {
 			if address != server.URL+"/" {
-				t.Errorf("%s: the page requested %s, want only %s/", v.name, address, server.URL)
+				t.Errorf("%s: page requested %s, want only %s/", v.name, address, server.URL)
 			}
 		}
 		if *pictures != "" {
 			sheet = append(sheet, b.picture())
 		}
-		b.visit("about:blank") // ends the page's requests
+		b.visit("about:blank") // stops the page's requests
 	}
 	if *pictures != "" {
 		saveSheet(t, "live.png", sheet)
 	}
 }
 
-// indexed writes the runs of an index below a directory: a successful job, one killed for its memory, one with a failed
-// node of two, and one that runs until the test ends.
+// indexed writes runs for an index below a directory: a successful job, one killed for its memory, one with a failed
+// node, and one that runs until the test ends.
 func indexed(t *testing.T, out string) {
 	write := func(id, node string, change func(r *reporter.Report)) {
 		r := plottertest.Job()
@@ -102,8 +102,8 @@ func indexed(t *testing.T, out string) {
 	})
 }
 
-// The index of ls runs no script, requests nothing, is as wide as the window in all views, and links to the runs'
-// pages.
+// The index that ls writes has no script, requests nothing, fits the window in all views, and links to the pages of the
+// runs.
 func TestBrowser_IndexPage(t *testing.T) {
 	dir := t.TempDir()
 	indexed(t, filepath.Join(dir, "perfagent-out"))
@@ -131,7 +131,7 @@ func TestBrowser_IndexPage(t *testing.T) {
 		b.contrast()
 		b.narrow()
 		if got := b.asked(); len(got) != 1 {
-			t.Errorf("%s: the page requested %q, want only itself", v.name, got)
+			t.Errorf("%s: page requested %q, want only itself", v.name, got)
 		}
 		if *pictures != "" {
 			sheet = append(sheet, b.picture())
@@ -146,6 +146,6 @@ func TestBrowser_IndexPage(t *testing.T) {
 	b.click(b.box(`a[href$="trial-8/node-0.html"]`), 0.5, 0.5)
 	b.until(`(document.querySelector("[data-verdict]") || {textContent: ""}).textContent.includes("killed")`)
 	if got := b.asked(); len(got) != 2 || !strings.HasSuffix(got[1], "/perfagent-out/trial-8/node-0.html") {
-		t.Errorf("the link leads to %q, want the page of trial-8", got)
+		t.Errorf("requests after a click on the link: %q, want the page of trial-8", got)
 	}
 }

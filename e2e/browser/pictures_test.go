@@ -26,14 +26,15 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// pictures is the directory for the documents' pictures: make pictures.
+// pictures is the directory for the pictures in the documentation. make pictures sets it.
 var pictures = flag.String("pictures", "", "make the documents' pictures of the page in this `DIRECTORY`")
 
-// Makes the documents' pictures: the page in the browser, light, dark, on a phone, in print, of a killed job, of many
-// nodes, of ranks, and with JavaScript off; a recorded run of gunicorn; and a picture of perfagent plot.
+// TestBrowser_Pictures makes the pictures in the documentation: the page in the browser in light and dark mode, on a
+// phone, in print and with JavaScript off; the pages of a killed job, of many nodes and of ranks; a recorded run of
+// gunicorn; and a picture by perfagent plot.
 func TestBrowser_Pictures(t *testing.T) {
 	if *pictures == "" {
-		t.Skip("only on demand: make pictures")
+		t.Skip("runs only on demand: make pictures")
 	}
 	job, many := fileOf(t, pageOf(t, plottertest.Job())), fileOf(t, manyPage(t))
 	recorded, err := reportfile.Read("../../testdata/gunicorn/node-0.json", 0)
@@ -45,14 +46,14 @@ func TestBrowser_Pictures(t *testing.T) {
 	killed := fileOf(t, pageOf(t, plottertest.Killed()))
 	for _, p := range []struct {
 		name, address, media, scheme string
-		width, height                int64 // of the visible part, in CSS pixels
+		width, height                int64 // size of the visible part, in CSS pixels
 		scale                        float64
 		before                       func(b *tab)
 	}{
 		{"light", job, "screen", "light", 1280, 1440, 1, nil},
 		{"dark", job, "screen", "dark", 1280, 1440, 1, func(b *tab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
 		{"phone", job, "screen", "light", 390, 2060, 1.5, nil},
-		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 less its margins, at 96 dpi
+		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 without margins, at 96 dpi
 		{"killed-light", killed, "screen", "light", 1280, 900, 1, nil},
 		{"killed-dark", killed, "screen", "dark", 1280, 900, 1, nil},
 		{"nodes", many, "screen", "light", 1080, 1900, 1, func(b *tab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
@@ -88,14 +89,14 @@ func TestBrowser_Pictures(t *testing.T) {
 // A view is a way to look at a page.
 type view struct {
 	name, media, scheme string
-	width, height       int64 // of the window, in CSS pixels
+	width, height       int64 // size of the window, in CSS pixels
 }
 
-// views returns all ways to look at a page, with the given size of a screen.
+// views returns all views of a page. width and height are the size of the screen.
 func views(width, height int64) []view {
 	return []view{
 		{"light", "screen", "light", width, height}, {"dark", "screen", "dark", width, height},
-		{"phone", "screen", "light", 390, 900}, {"print", "print", "light", 718, height}, // A4 less its margins, at 96 dpi
+		{"phone", "screen", "light", 390, 900}, {"print", "print", "light", 718, height}, // A4 without margins, at 96 dpi
 	}
 }
 
@@ -116,7 +117,7 @@ func (b *tab) picture() (data []byte) {
 	return data
 }
 
-// saveSheet writes pictures side by side, two in a row.
+// saveSheet writes pictures as one sheet with two pictures per row.
 func saveSheet(t *testing.T, name string, pictures [][]byte) {
 	const gap = 16
 	var all []image.Image
@@ -127,7 +128,7 @@ func saveSheet(t *testing.T, name string, pictures [][]byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == len(pictures)-1 { // in print
+		if i == len(pictures)-1 { // the last picture is the print
 			img = onPaper(img, gap)
 		}
 		corner := image.Pt(gap, gap)
@@ -153,10 +154,10 @@ func saveSheet(t *testing.T, name string, pictures [][]byte) {
 	savePicture(t, name, out.Bytes(), 0)
 }
 
-// pictureLimit is the maximum size of a picture in the documents, in bytes.
+// pictureLimit is the maximum size of a picture in the documentation, in bytes.
 const pictureLimit = 200_000
 
-// savePicture writes a picture with few colours, to make it small, on white paper with a margin.
+// savePicture writes a picture on white paper with a margin. It reduces the number of colors to make the file small.
 func savePicture(t *testing.T, name string, data []byte, margin int) {
 	img, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -168,14 +169,14 @@ func savePicture(t *testing.T, name string, data []byte, margin int) {
 	}
 	t.Logf("%s: %v, %d bytes", name, img.Bounds().Size(), out.Len())
 	if out.Len() > pictureLimit {
-		t.Errorf("%s has more than %d bytes", name, pictureLimit)
+		t.Errorf("%s is too large, want at most %d bytes", name, pictureLimit)
 	}
 	if err := os.WriteFile(filepath.Join(*pictures, name), out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// marginOf returns the margin of the paper in pixels on each side.
+// marginOf returns the margin of the paper on each side, in pixels.
 func marginOf(media string) int {
 	if media == "print" {
 		return 32
@@ -191,13 +192,13 @@ func onPaper(img image.Image, margin int) image.Image {
 	return paper
 }
 
-// reduced replaces each pixel by the nearest of the most frequent colours.
+// reduced returns img with each pixel replaced by the nearest of the most frequent colors.
 func reduced(img image.Image) *image.Paletted {
 	const colors = 256
 	count := make(map[color.RGBA]int)
 	at := func(x, y int) color.RGBA {
 		r, g, b, _ := img.At(x, y).RGBA()
-		few := func(v uint32) uint8 { return uint8(v>>8)&0xfc | uint8(v>>14) } // indistinguishable colours become equal; white stays white
+		few := func(v uint32) uint8 { return uint8(v>>8)&0xfc | uint8(v>>14) } // merges similar colors
 		return color.RGBA{few(r), few(g), few(b), 0xff}
 	}
 	box := img.Bounds()

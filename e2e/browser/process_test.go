@@ -8,11 +8,11 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// processes is a script that returns the process IDs of the table in the shown order.
+// processes is a script that returns the process IDs in the table, in the displayed order.
 const processes = `[...document.querySelectorAll("[data-processes] tbody tr")].map(tr => tr.dataset.pid).join()`
 
-// A click on a heading, or a key, sorts the table, and another one reverses it. Unknown values come last in descending
-// order.
+// A click on a heading, or a key press, sorts the table, and a second one reverses the order. In descending order,
+// unknown values come last.
 func TestBrowser_SortsProcesses(t *testing.T) {
 	b := openReport(t, reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)), "")
 	head := func(words string) string {
@@ -36,8 +36,8 @@ func TestBrowser_SortsProcesses(t *testing.T) {
 	b.is(head("threads") + `.getAttribute("aria-sort") === "descending"`)
 }
 
-// Without scripts the table is sorted by CPU time.
-func TestBrowser_WithoutScripts_ProcessesAreSortedByCPUTime(t *testing.T) {
+// Without JavaScript, the table is sorted by CPU time.
+func TestBrowser_ProcessesAreSortedWithoutJavaScript(t *testing.T) {
 	b := newTab(t)
 	b.scripts(false)
 	b.visit(fileOf(t, pageOf(t, reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)))))

@@ -20,7 +20,8 @@ func (b *tab) count(selector string) (n int) {
 	return n
 }
 
-// Ranks are bars in their nodes, rows of heat maps, and of a table. The one that failed first is marked in all of them.
+// Each rank is a bar in its node, a row of the heat maps, and a row of a table. The rank that failed first is marked in
+// all of them.
 func TestBrowser_ShowsRanks(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *reporter.Report
@@ -41,7 +42,7 @@ func TestBrowser_ShowsRanks(t *testing.T) {
 			b.contrast()
 			for selector, want := range c.want {
 				if got := b.count(selector); got != want {
-					t.Errorf("%s, %s: %d × %s, want %d", name, v.name, got, selector, want)
+					t.Errorf("%s, %s: page has %d elements %s, want %d", name, v.name, got, selector, want)
 				}
 			}
 		}
@@ -49,6 +50,6 @@ func TestBrowser_ShowsRanks(t *testing.T) {
 	b := openReport(t, plottertest.WithVerdict(t, reportertest.KilledRank()), "")
 	b.point(b.box("[data-heatmap=rank_cpu] .map"), 0.5, 3.5/8)
 	if got := eval[string](b, `document.querySelector("[data-heatmap=rank_cpu] .r").textContent`); !strings.HasPrefix(got, "rank 3 at ") || !strings.HasSuffix(got, "CPUs") {
-		t.Errorf("the row of rank 3 says %q", got)
+		t.Errorf("readout of the row of rank 3 = %q, want the rank, a time and a number of CPUs", got)
 	}
 }

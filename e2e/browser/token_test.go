@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A live page with a password in its address keeps updating, although fetch rejects such addresses.
+// A live page with a password in its address is updated, although fetch rejects such addresses.
 func TestBrowser_PasswordInAddressKeepsLiveUpdates(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(1)

@@ -21,15 +21,15 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// scripts switches JavaScript on or off for later visits.
+// scripts switches JavaScript on or off for subsequent visits.
 func (b *tab) scripts(on bool) {
 	b.t.Helper()
 	b.still = !on
 	b.do(emulation.SetScriptExecutionDisabled(!on))
 }
 
-// Without JavaScript everything is there as words, tables and pictures.
-func TestBrowser_WithoutJavaScript_ShowsEverything(t *testing.T) {
+// Without JavaScript, the page shows everything as text, tables and pictures.
+func TestBrowser_ShowsEverythingWithoutJavaScript(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		report *reporter.Report
@@ -39,16 +39,16 @@ func TestBrowser_WithoutJavaScript_ShowsEverything(t *testing.T) {
 			b := newTab(t)
 			b.scripts(false)
 			b.visit(fileOf(t, pageOf(t, c.report)))
-			b.is(`!document.documentElement.classList.contains("js")`) // it is off
+			b.is(`!document.documentElement.classList.contains("js")`) // JavaScript is off
 			if got := b.count("[data-chart]"); got != c.charts {
 				t.Errorf("%d charts, want %d", got, c.charts)
 			}
 			b.is(`[...document.querySelectorAll("[data-chart] .p:not(.whole) svg, [data-heatmap] img")].every(e => ` + shown("e") + `)`)
 			b.is(`[...document.querySelectorAll(".copy button, .hint")].every(e => !(` + shown("e") + `))`)
-			text := eval[string](b, `document.body.textContent`) // the details are folded
+			text := eval[string](b, `document.body.textContent`) // includes the collapsed details
 			for _, h := range summary.Details(c.report.Nodes["0"]) {
 				if !strings.Contains(text, h.Value) {
-					t.Errorf("the page lacks %s %q", h.Label, h.Value)
+					t.Errorf("page lacks %s %q", h.Label, h.Value)
 				}
 			}
 			if len(c.report.Nodes) == 1 {
@@ -60,8 +60,8 @@ func TestBrowser_WithoutJavaScript_ShowsEverything(t *testing.T) {
 	}
 }
 
-// A print is on light paper, without the controls of a screen. One node takes a page; parts that are folded do not print.
-func TestBrowser_Print(t *testing.T) {
+// A printed page is in light mode and without controls. One node takes one sheet. Collapsed parts are not printed.
+func TestBrowser_PrintsOnFewPages(t *testing.T) {
 	r := plottertest.Limited(0, 60, 0)
 	for name, c := range map[string]struct {
 		report *reporter.Report
@@ -77,13 +77,13 @@ func TestBrowser_Print(t *testing.T) {
 		b.is(`getComputedStyle(document.body).backgroundColor === "rgb(255, 255, 255)" || getComputedStyle(document.body).backgroundColor === "rgba(0, 0, 0, 0)"`)
 		b.contrast()
 		if got := b.pdf(); got > c.most {
-			t.Errorf("%s prints on %d pages, want at most %d", name, got, c.most)
+			t.Errorf("%s: prints on %d pages, want at most %d", name, got, c.most)
 		}
 	}
 }
 
-// killedOnBusyNode returns the report of a killed job, with charts of a node that had other work and a command of three
-// lines.
+// killedOnBusyNode returns the report of a killed job, with a command of three lines and the charts of a node with
+// other work.
 func killedOnBusyNode() *reporter.Report {
 	r := plottertest.Killed()
 	r.Run.Command = append(r.Run.Command, strings.Fields(strings.Repeat("--option=value ", 20))...)
@@ -112,7 +112,7 @@ func (b *tab) pdf() (pages int) {
 	return pages
 }
 
-// contrast checks that all text has the contrast of WCAG 2.1: at least 4.5 to 1.
+// contrast checks that all text has the contrast that WCAG 2.1 requires: at least 4.5 to 1.
 func (b *tab) contrast() {
 	b.t.Helper()
 	poor := eval[[]string](b, `(() => {
@@ -147,19 +147,19 @@ func TestBrowser_FollowsColorScheme(t *testing.T) {
 			b.contrast()
 			bright := eval[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every(v => v > 200)`)
 			if bright != (scheme == "light") {
-				t.Errorf("%s: bright background %v, want %v", scheme, bright, scheme == "light")
+				t.Errorf("%s: background is bright: %v, want %v", scheme, bright, scheme == "light")
 			}
 		}
 		stroke := `getComputedStyle(document.querySelector("[data-chart=cpu] path.j")).stroke`
 		dark := eval[string](b, stroke)
 		b.media("screen", "light")
 		if light := eval[string](b, stroke); light == dark {
-			t.Errorf("the job's line is %s in light and dark", light)
+			t.Errorf("the job's line is %s in both light and dark mode, want different colors", light)
 		}
 	}
 }
 
-// Nothing is wider than the screen of a phone, and a tap reads a value.
+// Nothing is wider than the screen of a phone, and a tap shows a value.
 func TestBrowser_FitsPhone(t *testing.T) {
 	for _, r := range []*reporter.Report{plottertest.Few(), plottertest.Limited(0, 60, 8), plottertest.Job()} {
 		for _, width := range []int64{320, 390} {
@@ -185,7 +185,7 @@ func TestBrowser_FitsPhone(t *testing.T) {
 	}
 }
 
-// narrow checks that the document is not wider than the window.
+// narrow checks that no element is wider than the window.
 func (b *tab) narrow() {
 	b.t.Helper()
 	wide := eval[[]string](b, `(() => { const w = document.documentElement.clientWidth; return document.documentElement.scrollWidth <= Math.min(w, innerWidth) ? [] :

@@ -19,28 +19,30 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// faultsFlag makes each call of a run fail, and writes the table.
+// faultsFlag makes the test fail every system call of a run, and write the table.
 var faultsFlag = flag.Bool("faults", false, "have each system call of a run fail, and write the table")
 
-// Maximum numbers of failing calls of each kind and thread, evenly spread among those in a trace.
+// Maximum numbers of failing calls for each system call and thread. They are evenly spread over the calls in a trace.
 const (
 	mostOfAKind  = 40
 	shortOfAKind = 2
 )
 
-// faultErrors are the injected errors.
+// faultErrors lists the injected errors.
 var faultErrors = []string{"EPERM", "ENOSYS", "EIO", "ENOSPC", "EMFILE", "EINTR"}
 
-// spared are calls that cannot fail: close(2) always closes, too, while an injected failure leaves a pipe open.
+// spared lists calls that are not made to fail, because they cannot fail. In particular, close(2) always closes the
+// descriptor, but an injected failure would leave a pipe open.
 var spared = []string{"close", "exit", "exit_group", "rt_sigreturn",
 	"getpid", "gettid", "getppid", "geteuid", "getuid", "getegid"}
 
-// fatal are calls without which no program runs: the Go runtime aborts, which is only allowed before the job begins.
-// After that the job must end with its exit code.
+// fatal lists calls that every Go program needs. If one of them fails, the Go runtime aborts, which is allowed only
+// before the job begins. Afterwards, the job must end with its exit code.
 var fatal = []string{"fcntl", "mmap", "arch_prctl", "rt_sigprocmask", "sigaltstack", "rt_sigaction", "clone",
 	"sched_getaffinity", "futex", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "pipe2", "munmap"}
 
-// tracer prepares perfagent under strace around a job. strace detaches from the job when that is executed.
+// tracer prepares perfagent around a job, under strace. strace detaches from the job's process when the job is
+// executed.
 func tracer(t testing.TB, j job, args ...string) *process {
 	t.Helper()
 	strace := testenv.NeedsTool(t, "strace", "apt-get install strace")
@@ -52,7 +54,7 @@ func tracer(t testing.TB, j job, args ...string) *process {
 // faultJob returns the wrapped job, with exit code 7.
 func faultJob(t testing.TB) job { return job{t.TempDir(), 3, 64, 25, 7} }
 
-// callsOfARun returns how often a thread of perfagent makes each call in a run, from traces.
+// callsOfARun returns the maximum number of times that a thread of perfagent makes each call in a run, from traces.
 func callsOfARun(t *testing.T) map[string]int {
 	t.Helper()
 	line := regexp.MustCompile(`^(\d+) +([a-z0-9_]+)\(`)
@@ -60,9 +62,9 @@ func callsOfARun(t *testing.T) map[string]int {
 	for range 5 {
 		p := tracer(t, faultJob(t))
 		if code := p.wait(t); code != 7 {
-			t.Fatalf("exit code %d under strace, want 7: %s", code, p.stderr.String())
+			t.Fatalf("exit code under strace = %d, want 7: %s", code, p.stderr.String())
 		}
-		made := make(map[string]int) // by thread and call
+		made := make(map[string]int) // number of calls by thread and call
 		for text := range strings.Lines(clitest.Read(t, filepath.Join(p.Dir, "trace"))) {
 			if m := line.FindStringSubmatch(text); m != nil {
 				made[m[1]+" "+m[2]]++
@@ -76,7 +78,7 @@ func callsOfARun(t *testing.T) map[string]int {
 	return most
 }
 
-// evenly returns at most limit of the numbers from 1 to n, including the first and the last.
+// evenly returns at most limit evenly spread numbers from 1 to n, including the first and the last.
 func evenly(n, limit int) (out []int) {
 	if n <= limit {
 		limit = n
@@ -87,8 +89,8 @@ func evenly(n, limit int) (out []int) {
 	return slices.Compact(out)
 }
 
-// Whatever call of a run fails, and however: the job runs once, unharmed, with its exit code and output, and there is a
-// report, or one line with the reason.
+// Whichever call of a run fails, and with whichever error, the job runs once, unharmed, with its exit code and output.
+// There is a report, or one line with the reason why there is none.
 func TestFaults(t *testing.T) {
 	testenv.SkipIfShort(t, "a minute, to have system calls fail")
 	limit, kinds := mostOfAKind, faultErrors
@@ -125,18 +127,18 @@ func TestFaults(t *testing.T) {
 	t.Log("\n" + all.String())
 }
 
-// madeAndFailed is perfagent's message about a failure in the child that was to become the job.
+// madeAndFailed is a part of perfagent's message about a failure in the child process before it became the job.
 const madeAndFailed = "its new process failed"
 
 // gaveUp matches the messages of the Go runtime when it aborts.
 var gaveUp = regexp.MustCompile(`(?m)^(fatal error:|SIGSEGV:|SIGABRT:|futexwakeup addr|runtime:)`)
 
-// Faults that once harmed a job no longer do.
-func TestFaults_Found(t *testing.T) {
+// Faults that harmed a job in an earlier version no longer do so.
+func TestFaults_EarlierFaultsAreHarmless(t *testing.T) {
 	testenv.SkipIfShort(t, "some seconds, to have system calls fail")
 	for _, fault := range []struct {
 		call, kind string
-		until      int // how many of the first calls of a thread fail
+		until      int // each of the first until calls of a thread is made to fail
 	}{
 		{"write", "EMFILE", 2}, {"newfstatat", "ENOSPC", 1}, {"faccessat2", "EINTR", 1}, {"pipe2", "ENOSYS", 1},
 		{"read", "EMFILE", 6}, {"fcntl", "EPERM", 12},
@@ -152,21 +154,21 @@ func TestFaults_Found(t *testing.T) {
 	}
 }
 
-// A faultOutcome is the outcome of a run with a failed call.
+// A faultOutcome is the outcome of a run in which a call failed.
 type faultOutcome int
 
 const (
 	missed    faultOutcome = iota // the run made no such call
 	reported                      // there is a report
-	explained                     // no report, and a line with the reason
-	bare                          // the job ran unmeasured, and a line reports it
+	explained                     // there is no report, but a line with the reason
+	bare                          // the job ran unmeasured, and a line reports that
 	refused                       // the job was not started, and a line has the reason
 	aborted                       // the runtime aborted before the job
 	lost                          // the runtime aborted during the job, which continued
-	unknown                       // the exit code is unknown, and a line reports it
+	unknown                       // the exit code is unknown, and a line reports that
 )
 
-// fail makes the n-th call of a name in each thread fail, and checks the outcome.
+// fail makes the n-th call with the given name fail in each thread, and checks the outcome.
 func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 	j := faultJob(t)
 	p := tracer(t, j, "-e", "trace="+name, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", name, kind, n))
@@ -192,20 +194,20 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 		return begunNever(t, name, code, said)
 	}
 	if s.begun != 1 || s.ended != 1 || s.signals > 0 || p.stdout.String() != "said\n" {
-		t.Errorf("job %+v, stdout %q; want it begun and ended once without signals, and \"said\\n\"",
+		t.Errorf("job %+v, stdout %q; want one beginning, one end, no signals, and stdout \"said\\n\"",
 			s, p.stdout.String())
 	}
 	switch {
 	case (slices.Contains(fatal, name) || strings.Contains(said, "netpollBreak write")) && gaveUp.MatchString(said):
 		if status, orphan := p.statuses[s.pid]; orphan && status.ExitStatus() != j.end {
-			t.Errorf("the job ended with %v, want exit code %d", status, j.end)
+			t.Errorf("job ended with %v, want exit code %d", status, j.end)
 		}
 		return lost
 	case name == "wait4" && code == 255 && strings.Contains(said, "; how is not known"),
-		name == "read" && code == 126 && strings.Contains(said, madeAndFailed): // the result of its exec
+		name == "read" && code == 126 && strings.Contains(said, madeAndFailed): // the read of the result of exec failed
 		return unknown
 	case code != j.end:
-		t.Errorf("exit code %d, want the job's, %d", code, j.end)
+		t.Errorf("exit code = %d, want the job's exit code %d", code, j.end)
 	}
 	switch {
 	case len(report) == 1:
@@ -214,7 +216,7 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 	case strings.Contains(said, "without being measured"):
 		return bare
 	case !strings.Contains(said, "perfagent: "):
-		t.Errorf("stderr %q has no line of perfagent, and there is no report", said)
+		t.Errorf("there is no report, and stderr %q has no line from perfagent", said)
 	}
 	for _, elsewhere := range reportsSaid(p.Dir, said) {
 		wantReport(t, elsewhere, s, j.end, false)
@@ -222,7 +224,7 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 	return explained
 }
 
-// begunNever checks a run with a job that was not started.
+// begunNever checks the outcome of a run that did not start its job.
 func begunNever(t *testing.T, name string, code int, said string) faultOutcome {
 	t.Helper()
 	switch {
@@ -231,15 +233,15 @@ func begunNever(t *testing.T, name string, code int, said string) faultOutcome {
 	case slices.Contains(fatal, name) && (code == -1 || gaveUp.MatchString(said)):
 		return aborted
 	}
-	t.Errorf("the job was not started: exit code %d, stderr %q", code, said)
+	t.Errorf("job was not started, without an explanation: exit code %d, stderr %q", code, said)
 	return refused
 }
 
 // A faultTable counts outcomes by call and error.
 type faultTable struct {
 	mu     sync.Mutex
-	counts map[string]map[faultOutcome]int // by call
-	errors map[string]int                  // faults by error
+	counts map[string]map[faultOutcome]int // counts by call
+	errors map[string]int                  // number of faults by error
 }
 
 func newFaultTable() *faultTable {
@@ -258,7 +260,7 @@ func (f *faultTable) add(name, kind string, o faultOutcome) {
 	}
 }
 
-// String returns the table as Markdown: the runs with each outcome, and for the rare ones the calls that had it.
+// String returns the table as Markdown: the number of runs with each outcome and, for rare outcomes, the calls.
 func (f *faultTable) String() string {
 	var out strings.Builder
 	out.WriteString("| outcome | runs | failed calls |\n|---|---:|---|\n")

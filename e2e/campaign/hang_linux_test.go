@@ -17,11 +17,11 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// While a process of the job hangs in exec, which closes a file on a server that does not respond, the kernel's files
-// of it hang, too, but signals reach the job, samples are taken, and the job's end is noticed. No other test may run at
-// the same time, because every perfagent of the machine meets that process.
-func TestHang_Exec(t *testing.T) {
-	testenv.NeedsRoot(t, "to mount a file system whose server does not answer")
+// A process of the job hangs in exec, because exec closes a file on a server that does not respond. Reading that
+// process's files in /proc also hangs. Nevertheless, signals reach the job, samples are taken, and the end of the job
+// is noticed. No other test may run at the same time, because every perfagent on the machine examines that process.
+func TestHang_JobInExecDoesNotBlockPerfagent(t *testing.T) {
+	testenv.NeedsRoot(t, "to mount a file system with a server that does not respond")
 	const noise = 20 * time.Second
 	file := filepath.Join(t.TempDir(), "file")
 	clitest.Write(t, file, "", 0o600)
@@ -45,7 +45,7 @@ while True: signal.pause()
 	select {
 	case <-closes:
 	case <-time.After(noise):
-		t.Fatalf("the job did not close the file within %v", noise)
+		t.Fatalf("job did not close the file within %v", noise)
 	}
 	samples := func() int {
 		data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
@@ -58,7 +58,7 @@ while True: signal.pause()
 	l.Signal(syscall.SIGTERM)
 	l.Expect("told")
 	if took := time.Since(begin); took > noise {
-		t.Errorf("the signal reached the job after %v, want at most %v", took, noise)
+		t.Errorf("signal reached the job after %v, want at most %v", took, noise)
 	}
 	o, _ := l.End()
 	if took := time.Since(begin); took > 4*time.Second+noise {
@@ -67,8 +67,8 @@ while True: signal.pause()
 	o.Want(t, 7)
 }
 
-// serveFile serves a FUSE file system of one file until the file is closed: then it closes the channel and responds no
-// more.
+// serveFile serves a FUSE file system with one file until that file is closed. Then it closes the channel and stops
+// responding.
 func serveFile(fuse *os.File, closes chan<- struct{}) {
 	request := make([]byte, 1<<17)
 	for {

@@ -14,17 +14,17 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// hourFlag is the duration of TestHour: a real hour, or less to try the test.
+// hourFlag is the duration of TestHour: an hour, or less to try out the test.
 var hourFlag = flag.Duration("hour", 0, "record for so long at 100 Hz: 1h")
 
-// Limits of an hour at 100 Hz, for any duration: MiB resident, bytes of the journal.
+// Limits for an hour at 100 Hz. They apply to any duration.
 const (
 	mostResident = 32
 	mostJournal  = 2 << 20
 )
 
-// For an hour at 100 Hz, memory and journal are bounded, at most one tick in a thousand is missed, and the totals are
-// right.
+// During an hour at 100 Hz, memory and journal stay small, and at most one tick in a thousand is missed. The totals are
+// correct.
 func TestHour(t *testing.T) {
 	if *hourFlag == 0 {
 		t.Skip("needs an hour: go test -tags e2e -timeout 2h ./e2e/campaign -run TestHour -hour 1h")
@@ -48,7 +48,7 @@ func TestHour(t *testing.T) {
 	}
 	path := filepath.Join(p.Dir, "out/hour/node-0.json")
 	if code != j.end {
-		t.Fatalf("exit code %d, want %d: %s", code, j.end, p.stderr.String())
+		t.Fatalf("exit code = %d, want %d: %s", code, j.end, p.stderr.String())
 	}
 
 	r := reportertest.ReadFile(t, path)
@@ -58,7 +58,7 @@ func TestHour(t *testing.T) {
 		n.Sampling.Samples, n.Sampling.MissedTicks, n.Sampling.LongestGapSeconds,
 		strconv.FormatFloat(n.Agent.MaxRSSMB, 'f', 1, 64), n.Agent.CPUSeconds, largest)
 	if float64(n.Sampling.Samples) < 0.999*want || n.Agent.MaxRSSMB > mostResident || largest > mostJournal || largest == 0 {
-		t.Errorf("%d samples of %.0f, %.1f MiB resident, journal of %d bytes; want 99.9 %%, %v MiB, %d",
+		t.Errorf("%d of %.0f samples, %.1f MiB resident, journal of %d bytes; want 99.9 %%, at most %v MiB, at most %d bytes",
 			n.Sampling.Samples, want, n.Agent.MaxRSSMB, largest, mostResident, mostJournal)
 	}
 }

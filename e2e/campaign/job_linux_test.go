@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A job is a job of the campaign: its behaviour, and the file with its story.
+// A job is a job of the campaign: its behavior, and the directory with its story.
 type job struct {
 	dir                  string
 	cpu, kib, sleep, end int // milliseconds, KiB, milliseconds, exit code
@@ -45,15 +45,15 @@ func (j job) words(t testing.TB) []string {
 	return []string{program(t), j.dir, strconv.Itoa(j.cpu), strconv.Itoa(j.kib), strconv.Itoa(j.sleep), strconv.Itoa(j.end)}
 }
 
-// A story is a job's record of itself. The zero value stands for a job that never began.
+// A story is a job's own record of its run. The zero value means that the job never began.
 type story struct {
-	begun, ended int // number of times
+	begun, ended int // number of lines at the beginning and at the end
 	signals      int
 	pid          int
 	begin, end   time.Time
 	cpu          time.Duration
-	blocks       int64 // of 512 bytes, written
-	code         int   // the coming exit code
+	blocks       int64 // number of blocks of 512 bytes that it wrote
+	code         int   // the exit code, recorded just before the exit
 }
 
 // story returns the job's record so far.
@@ -82,25 +82,26 @@ func (j job) story(t testing.TB) (s story) {
 			s.signals++
 		}
 		if err != nil {
-			t.Errorf("line of the job %q cannot be parsed: %v", line, err)
+			t.Errorf("parsing the job's line %q: %v", line, err)
 		}
 	}
 	return s
 }
 
-// A process is a process of a trial in a new group, with all output of it and its descendants.
+// A process is a process of a trial in a new process group, with all output from it and its descendants.
 type process struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
 
-	// statuses are the wait statuses of orphans of the group by process ID, after their parent was killed.
+	// statuses holds the wait statuses, by process ID, of processes in the group that became orphans when their parent
+	// was killed.
 	statuses map[int]unix.WaitStatus
 }
 
-// adopt makes this process reap orphans of its descendants, to get their exit codes.
+// adopt makes this process the reaper of orphans among its descendants, so that it gets their exit codes.
 var adopt = sync.OnceValue(func() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 
-// patience is the time limit of a trial. The job takes less than a second of it.
+// patience is the time limit of a trial. The job takes less than a second.
 const patience = 30 * time.Second
 
 // launch starts a prepared command.
@@ -117,13 +118,13 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 	return p
 }
 
-// wait waits until the process and all users of its output have ended, and returns its exit code.
+// wait waits until the process, and all processes that share its output, have ended. It returns the exit code.
 func (p *process) wait(t testing.TB) int {
 	t.Helper()
 	return p.waitFor(t, patience)
 }
 
-// waitFor is wait with a time limit.
+// waitFor is like wait, with a time limit.
 func (p *process) waitFor(t testing.TB, longest time.Duration) int {
 	t.Helper()
 	slow := time.AfterFunc(longest, func() {
@@ -150,7 +151,7 @@ func (p *process) waitFor(t testing.TB, longest time.Duration) int {
 	}
 }
 
-// kill kills the process, which has not been waited for.
+// kill kills the process. The process must not have been waited for.
 func (p *process) kill(t testing.TB) {
 	t.Helper()
 	if err := unix.Kill(p.Process.Pid, syscall.SIGKILL); err != nil {
@@ -166,7 +167,7 @@ func (p *process) killGroup(t testing.TB) {
 	}
 }
 
-// killJob kills a process of the group. It reports whether it existed.
+// killJob kills a process of the group. It reports whether the process existed.
 func (p *process) killJob(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -176,7 +177,7 @@ func (p *process) killJob(pid int) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	// The ID may have been reused, but the descriptor refers to one process.
+	// The ID may have been reused, but the descriptor always refers to the same process.
 	if group, err := unix.Getpgid(pid); err != nil || group != p.Process.Pid {
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	// killsFlag is the number of trials of all kinds. If set, the table is written.
+	// killsFlag is the total number of trials. If it is set, the table is written.
 	killsFlag = flag.Int("kills", 0, "kill so often, and write the table of docs/dev/testing.md; 0 = some, as CI does")
 	seedFlag  = flag.Uint64("seed", 0, "repeat the trials of a seed, one with -run TestKills/KIND/NUMBER; 0 = by time")
 )
@@ -25,7 +25,7 @@ var (
 // shortKills is the number of trials in CI.
 const shortKills = 120
 
-// A victim is the process that is killed.
+// A victim is the process that a trial kills.
 type victim int
 
 const (
@@ -34,22 +34,22 @@ const (
 	ofBoth
 )
 
-// A trial is a run with a kill at a random moment.
+// A trial is a run with a kill at a random time.
 type trial struct {
 	*testing.T
 	random *rand.Rand
 	victim victim
-	after  time.Duration // since the start
-	sound  bool          // no kill: the trial measures the duration of a run
+	after  time.Duration // time of the kill since the start
+	sound  bool          // whether there is no kill; such a trial measures the duration of a run
 }
 
 // An outcome is the result of a trial.
 type outcome struct {
-	killed                        bool // the victim was alive
-	reports, journals, none, torn int  // files; a torn one is a journal without a complete first line
+	killed                        bool // whether the victim was alive
+	reports, journals, none, torn int  // numbers of files; a torn journal lacks a complete first line
 }
 
-// A kind is a kind of trial, with its share of all trials.
+// A kind is a kind of trial. It includes the share of this kind in all trials.
 type kind struct {
 	name   string
 	share  float64
@@ -67,8 +67,8 @@ func kinds() []kind {
 	}
 }
 
-// Whatever is killed at any time: a surviving job ends normally, no file is wrong, no written data is lost, and
-// perfagent cleans up the rest.
+// Whatever process is killed at any time, a surviving job ends normally, all files are correct, no written data is
+// lost, and perfagent removes the rest.
 func TestKills(t *testing.T) {
 	testenv.SkipIfShort(t, "half a minute, to kill a hundred runs")
 	all, seed := shortKills, uint64(time.Now().UnixNano())
@@ -104,7 +104,7 @@ func TestKills(t *testing.T) {
 	fmt.Print(table)
 }
 
-// soundLength returns the duration of a run without a kill: the third longest of several runs.
+// soundLength returns the duration of a run without a kill: the third longest duration of several runs.
 func soundLength(t *testing.T, k kind) time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -119,7 +119,7 @@ func soundLength(t *testing.T, k kind) time.Duration {
 	return took[4]
 }
 
-// newTrial returns a trial with choices derived from the seed and its number.
+// newTrial returns a trial with random choices that depend only on the seed and the number of the trial.
 func newTrial(t *testing.T, k kind, seed uint64, number int, length time.Duration) trial {
 	h := fnv.New64a()
 	fmt.Fprint(h, k.name, number)

@@ -64,8 +64,8 @@ func killRanks(tr trial) outcome {
 	return o
 }
 
-// auditRanks checks that each rank is in the run once, with its CPU time. One with a job that has not begun may be
-// missing.
+// auditRanks checks that each rank is in the run once, with its CPU time. A rank may be missing if its job did not
+// begin.
 func (tr trial) auditRanks(dir, id string, stories []story, o outcome) {
 	tr.Helper()
 	seen := make([]int, len(stories))
@@ -98,7 +98,7 @@ func (tr trial) auditRanks(dir, id string, stories []story, o outcome) {
 	}
 }
 
-// removeRoster removes the files of killed perfagents in /dev/shm, which otherwise perfagent removes after a day.
+// removeRoster removes the files of killed perfagents in /dev/shm. Otherwise perfagent would remove them after a day.
 func removeRoster(tr trial, began time.Time, all []*process) {
 	paths, _ := filepath.Glob("/dev/shm/perfagent-*")
 	for _, path := range paths {
@@ -115,7 +115,7 @@ func removeRoster(tr trial, began time.Time, all []*process) {
 	}
 }
 
-// sidecarLength is the time after which a sidecar gets a signal to end.
+// sidecarLength is the time after which a sidecar receives a signal to end.
 const sidecarLength = 50 * time.Millisecond
 
 // killSidecar kills a sidecar.
@@ -141,8 +141,8 @@ func killSidecar(tr trial) outcome {
 	return o
 }
 
-// killStored kills perfagent in a run with a store, or perfagent and its job. One command puts the recording into the
-// store, and a second one does not put it again.
+// killStored kills perfagent, or perfagent and its job, in a run with a store. One command then puts the recording into
+// the store, and a second command does not put it there again.
 func killStored(tr trial) outcome {
 	j := tr.shortJob(7)
 	p := tr.perfagent(append([]string{"run", "--interval", "10ms", "--out", "out", "--store", "./store", "--summary", "line",
@@ -171,7 +171,7 @@ func killStored(tr trial) outcome {
 	return tr.auditRun(p, j, code)
 }
 
-// finished is a finished report that all pushes send.
+// finished holds a finished report that all pushes send.
 var finished struct {
 	once sync.Once
 	data string
@@ -190,10 +190,10 @@ func finishedReport(tr trial) string {
 	return finished.data
 }
 
-// killPush kills a push. A second one sends the rest, and nothing twice.
+// killPush kills a push. A second push sends the rest, and sends nothing twice.
 func killPush(tr trial) outcome {
 	fake := mlflowtest.NewFake()
-	fake.FileStore = true // stores repeated points twice
+	fake.FileStore = true // this store keeps repeated points
 	var busy sync.WaitGroup
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		busy.Add(1)
@@ -228,7 +228,7 @@ func killPush(tr trial) outcome {
 	return o
 }
 
-// auditServer checks that a server has each point of a report once, in one run.
+// auditServer checks that the server has one run with each point of the report once.
 func (tr trial) auditServer(fake *mlflowtest.Fake, path string) {
 	tr.Helper()
 	runs := fake.Runs()

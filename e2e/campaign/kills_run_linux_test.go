@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// shortJob returns a job of some tens of milliseconds.
+// shortJob returns a job that takes some tens of milliseconds.
 func (tr trial) shortJob(code int) job {
 	return job{tr.TempDir(), tr.random.IntN(8), tr.random.IntN(64), 5 + tr.random.IntN(35), code}
 }
@@ -26,8 +26,8 @@ func (tr trial) perfagent(args ...string) *process {
 	return launch(tr, clitest.Perfagent(tr, args...))
 }
 
-// strike kills the victim at its moment, and waits for the end of all. It returns perfagent's exit code, or -1 if it
-// was killed.
+// strike kills the victim at the chosen time, and waits until all processes have ended. It returns perfagent's exit
+// code, or -1 if perfagent was killed.
 func (tr trial) strike(p *process, j job) int {
 	tr.Helper()
 	if tr.sound {
@@ -54,7 +54,7 @@ func killRun(tr trial) outcome {
 	return tr.auditRun(p, j, tr.strike(p, j))
 }
 
-// auditRun checks the files of a run with a directory "out".
+// auditRun checks the files of a run in the directory "out".
 func (tr trial) auditRun(p *process, j job, code int) outcome {
 	tr.Helper()
 	s := j.story(tr)
@@ -81,7 +81,7 @@ func (tr trial) auditRun(p *process, j job, code int) outcome {
 	return o
 }
 
-// auditJob checks that a job ended by itself unless it was the victim.
+// auditJob checks that the job ended normally, unless the job was the victim.
 func (tr trial) auditJob(p *process, j job, s story, code int) {
 	tr.Helper()
 	said := p.stdout.String()
@@ -103,7 +103,7 @@ func (tr trial) auditJob(p *process, j job, s story, code int) {
 	}
 }
 
-// glob returns the files of a name in the runs of a directory.
+// glob returns the files with the given name in all runs of a directory.
 func glob(tr trial, dir, name string) []string {
 	tr.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*", name))
@@ -113,7 +113,7 @@ func glob(tr trial, dir, name string) []string {
 	return paths
 }
 
-// auditFiles checks all files of the runs in a directory: under a final name, each is complete.
+// auditFiles checks that all files with final names in the runs of a directory are complete.
 func (tr trial) auditFiles(dir string) (o outcome) {
 	tr.Helper()
 	for _, path := range glob(tr, dir, "*") {
@@ -141,8 +141,8 @@ func (tr trial) auditFiles(dir string) (o outcome) {
 	return o
 }
 
-// auditJournal checks that a journal is readable to its last complete sample. It reports whether it has its first line;
-// otherwise perfagent was killed while writing that.
+// auditJournal checks that a journal is readable up to its last complete sample. It reports whether the journal has a
+// first line. If the line is missing, perfagent was killed while writing it.
 func (tr trial) auditJournal(path string) bool {
 	tr.Helper()
 	data, err := os.ReadFile(path)
@@ -176,8 +176,8 @@ func (tr trial) auditJournal(path string) bool {
 	return true
 }
 
-// wantClean checks that perfagent removes all of its files below directories of reports in dir. A run that was killed
-// before its first sample counts as gone once its journal is old, so wantClean makes the files older.
+// wantClean checks that perfagent removes all of its files below the directories of reports, outs, in dir. A run that
+// was killed before its first sample counts as ended once its journal is old, so wantClean makes the files older.
 func (tr trial) wantClean(dir string, outs ...string) {
 	tr.Helper()
 	for _, out := range outs {

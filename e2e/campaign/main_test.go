@@ -1,7 +1,8 @@
 //go:build e2e
 
-// Package campaign looks for faults that harm a job, lose numbers, or make them wrong: it kills at random moments, and
-// makes each system call of a run fail. make campaign runs all of it and writes the tables of docs/dev/testing.md.
+// Package campaign looks for faults that harm a job, or that make numbers missing or wrong. It kills processes at
+// random times, and makes each system call of a run fail. make campaign runs all of its tests and writes the tables of
+// docs/dev/testing.md.
 package campaign
 
 import (

@@ -42,13 +42,13 @@ func TestDist(t *testing.T) {
 	git := testenv.NeedsTool(t, "git", "apt-get install git")
 	testenv.NeedsTool(t, "make", "apt-get install make")
 
-	// A folder with a blank, another umask, another time zone, no network: none of these may affect a package.
+	// A path with a space, another umask, another time zone, or a missing network must not affect a package.
 	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another place", "b")
 	commit(t, git, first)
 	clitest.RunCommand(t, clitest.Command(t, git, "clone", "-q", first, second)).Want(t, 0)
 	d := makeDist(t, first, "umask 022", nil)
 
-	t.Run("the same bytes from two clones", func(t *testing.T) {
+	t.Run("reproducible", func(t *testing.T) {
 		t.Parallel()
 		again := makeDist(t, second, "umask 077; export TZ=Asia/Kathmandu GOPROXY=off", &syscall.SysProcAttr{Cloneflags: newNetwork()})
 		sameBytes(t, d, again)
@@ -61,7 +61,7 @@ func TestDist(t *testing.T) {
 	}
 }
 
-// newNetwork returns the clone flag of an empty network for root, else 0.
+// newNetwork returns the clone flag for an empty network if the test runs as root, and otherwise 0.
 func newNetwork() uintptr {
 	if os.Getuid() != 0 {
 		return 0
@@ -69,7 +69,7 @@ func newNetwork() uintptr {
 	return unix.CLONE_NEWNET
 }
 
-// commit copies this checkout, with uncommitted changes, into a repository with one commit.
+// commit copies this checkout, including uncommitted changes, into a repository with one commit.
 func commit(t *testing.T, git, dir string) {
 	t.Helper()
 	checkout := testenv.Repository(t, ".")
@@ -90,7 +90,7 @@ func commit(t *testing.T, git, dir string) {
 	}
 }
 
-// copyFile copies a file, unless it has been removed.
+// copyFile copies a file, unless the file has been removed.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	info, err := os.Stat(from)
@@ -109,7 +109,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// makeDist runs make dist after a shell's preparations.
+// makeDist runs make dist in a shell, after the script prepare.
 func makeDist(t *testing.T, clone, prepare string, attr *syscall.SysProcAttr) distribution {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", prepare+"; exec make dist")
@@ -144,7 +144,7 @@ func (d distribution) read(t *testing.T, name string) []byte {
 
 func sameBytes(t *testing.T, a, b distribution) {
 	if !slices.Equal(list(t, a.dir), list(t, b.dir)) {
-		t.Errorf("files %q, want %q as in the first build", list(t, b.dir), list(t, a.dir))
+		t.Errorf("files of the second build %q, want %q as in the first", list(t, b.dir), list(t, a.dir))
 	}
 	for _, name := range list(t, a.dir) {
 		if !bytes.Equal(a.read(t, name), b.read(t, name)) {
@@ -153,7 +153,7 @@ func sameBytes(t *testing.T, a, b distribution) {
 	}
 }
 
-// names checks that the promised files exist, no others, and that SHA256SUMS lists them.
+// names checks that there are exactly the promised files, and that SHA256SUMS lists them.
 func names(t *testing.T, d distribution) {
 	want := []string{"SHA256SUMS", fmt.Sprintf("perfagent_%s_oci.tar", d.version), fmt.Sprintf("perfagent_%s.spdx.json", d.version)}
 	for arch, machine := range machines {
@@ -167,7 +167,7 @@ func names(t *testing.T, d distribution) {
 	got := list(t, d.dir)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("files %q, want %q", got, want)
 	}
 
 	check := clitest.Command(t, "sha256sum", "--check", "--strict", "SHA256SUMS")
@@ -175,14 +175,14 @@ func names(t *testing.T, d distribution) {
 	o := clitest.RunCommand(t, check)
 	o.Want(t, 0)
 	if lines := strings.Count(o.Out, ": OK\n"); lines != len(want)-1 {
-		t.Errorf("%d sums for %d packages", lines, len(want)-1)
+		t.Errorf("%d valid checksums, want %d", lines, len(want)-1)
 	}
 	for _, name := range got {
 		t.Logf("%10d %s", len(d.read(t, name)), name)
 	}
 }
 
-// use runs an installed perfagent: it has the version of the package, and wraps a job.
+// use checks that an installed perfagent has the version of the package and can wrap a job.
 func (d distribution) use(t *testing.T, path string) {
 	t.Helper()
 	o := clitest.RunCommand(t, clitest.Command(t, path, "version"))
@@ -195,7 +195,7 @@ func (d distribution) use(t *testing.T, path string) {
 	clitest.RunCommand(t, job).Want(t, 7)
 }
 
-// native returns this machine's platform, or skips the test if there is no package for it.
+// native returns the platform of this machine. If there is no package for the platform, it skips the test.
 func native(t *testing.T) (arch, machine string) {
 	t.Helper()
 	if machines[runtime.GOARCH] == "" {
@@ -223,7 +223,7 @@ func entries(t *testing.T, r io.Reader) map[string][]byte {
 	}
 }
 
-// archive checks the archive: one folder named like it, with all promised files.
+// archive checks that each archive has a single folder with the name of the archive and all promised files.
 func archive(t *testing.T, d distribution) {
 	for arch := range machines {
 		folder := fmt.Sprintf("perfagent_%s_linux_%s", d.version, arch)
@@ -247,7 +247,7 @@ func archive(t *testing.T, d distribution) {
 		}
 		for _, words := range []string{"github.com/spf13/cobra", "SIL OPEN FONT LICENSE", "The FreeType Project LICENSE", "Go standard library"} {
 			if !bytes.Contains(files[folder+"/NOTICE"], []byte(words)) {
-				t.Errorf("NOTICE of %s lacks %q", arch, words)
+				t.Errorf("NOTICE for %s lacks %q", arch, words)
 			}
 		}
 	}
@@ -269,18 +269,19 @@ func completes(t *testing.T, folder string) {
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "perfagent") {
-		t.Errorf("bash completes to %q, want perfagent", o.Out)
+		t.Errorf("completions in bash = %q, want perfagent among them", o.Out)
 	}
 }
 
-// installedFiles are on every system with the package of its package manager.
+// installedFiles lists files that the package installs on every system.
 var installedFiles = []string{
 	"usr/bin/perfagent", "usr/share/man/man1/perfagent.1.gz", "usr/share/man/man1/perfagent-run.1.gz",
 	"usr/lib/systemd/system/perfagent-sidecar.service", "usr/share/bash-completion/completions/perfagent",
 	"usr/share/fish/vendor_completions.d/perfagent.fish", "usr/share/doc/perfagent/NOTICE",
 }
 
-// installed checks that a system has a working perfagent, and its service, which is not enabled.
+// installed checks that the system below root has a working perfagent and its service, and that the service is not
+// enabled.
 func (d distribution) installed(t *testing.T, root string, more ...string) {
 	t.Helper()
 	for _, name := range append(slices.Clone(installedFiles), more...) {
@@ -289,7 +290,7 @@ func (d distribution) installed(t *testing.T, root string, more ...string) {
 		}
 	}
 	if wanted, _ := filepath.Glob(filepath.Join(root, "etc/systemd/system/*.wants/*")); len(wanted) > 0 {
-		t.Errorf("enabled: %q", wanted)
+		t.Errorf("enabled services: %q, want none", wanted)
 	}
 	d.use(t, filepath.Join(root, "usr/bin/perfagent"))
 
@@ -301,7 +302,7 @@ func (d distribution) installed(t *testing.T, root string, more ...string) {
 	}
 }
 
-// deb checks that dpkg installs the package into a separate root, verifies it, and removes all of it.
+// deb checks that dpkg can install the package into a separate root, verify it, and remove all of it.
 func deb(t *testing.T, d distribution) {
 	testenv.NeedsRoot(t, "to install a package")
 	dpkg := testenv.NeedsTool(t, "dpkg", "a system with dpkg")
@@ -330,11 +331,11 @@ func deb(t *testing.T, d distribution) {
 
 	run("--purge", "perfagent")
 	if clitest.Exists(filepath.Join(root, "usr")) {
-		t.Error("files are left below /usr after the removal of the package")
+		t.Error("files remain below /usr after the removal of the package")
 	}
 }
 
-// rpm checks the digests of the package, that it has no dependencies and scripts, and that its files work.
+// rpm checks the digests of the package, that it has no dependencies or scripts, and that its files work.
 func rpm(t *testing.T, d distribution) {
 	const how = "apt-get install rpm rpm2cpio cpio (make e2e does it as root)"
 	tool, unpack, _ := testenv.NeedsTool(t, "rpm", how), testenv.NeedsTool(t, "rpm2cpio", how), testenv.NeedsTool(t, "cpio", how)
@@ -353,12 +354,12 @@ func rpm(t *testing.T, d distribution) {
 		}
 	}
 
-	// Absolute names would be unpacked over this system.
+	// Files with absolute names would be unpacked over this system.
 	list := clitest.RunCommand(t, clitest.Command(t, "sh", "-c", `"$1" "$2" | cpio -t --quiet`, "sh", unpack, path))
 	list.Want(t, 0)
 	for name := range strings.Lines(list.Out) {
 		if !strings.HasPrefix(name, "./usr/") {
-			t.Fatalf("the package has the file %q, want all below ./usr/", name)
+			t.Fatalf("package has the file %q, want all files below ./usr/", name)
 		}
 	}
 	root := t.TempDir()
@@ -379,7 +380,7 @@ func newEnvironment(t *testing.T) string {
 	return venv
 }
 
-// environment returns a new Python environment with the wheel, and a function that runs its pip.
+// environment returns a new Python environment with the wheel, and a function that runs pip in it.
 func (d distribution) environment(t *testing.T) (venv string, pip func(args ...string)) {
 	t.Helper()
 	_, machine := native(t)
@@ -399,7 +400,8 @@ func (d distribution) environment(t *testing.T) (venv string, pip func(args ...s
 	return venv, pip
 }
 
-// wheel checks that pip installs the wheel into a new environment. The program is on PATH, and the module finds it.
+// wheel checks that pip installs the wheel into a new environment. It also checks that the program is on PATH, and that
+// the module finds the program.
 func wheel(t *testing.T, d distribution) {
 	venv, pip := d.environment(t)
 	static(t, venv+"/bin/perfagent", elf.EM_NONE)
@@ -414,16 +416,17 @@ print(monitor.report["run"]["id"] == monitor.run_id)
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != d.version+"\nTrue\n" {
-		t.Errorf("the module printed %q, want version %s and True", o.Out, d.version)
+		t.Errorf("module printed %q, want version %s and True", o.Out, d.version)
 	}
 
 	pip("uninstall", "--yes", "perfagent")
 	if clitest.Exists(venv + "/bin/perfagent") {
-		t.Error("bin/perfagent is left after pip uninstall")
+		t.Error("bin/perfagent remains after pip uninstall")
 	}
 }
 
-// static checks that a program only needs the kernel, and its machine unless that is EM_NONE.
+// static checks that a program needs nothing except the kernel, and that it is for the given machine. EM_NONE means any
+// machine.
 func static(t *testing.T, path string, machine elf.Machine) {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -432,14 +435,14 @@ func static(t *testing.T, path string, machine elf.Machine) {
 	}
 	defer f.Close()
 	if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 || machine != elf.EM_NONE && f.Machine != machine {
-		t.Errorf("%s: machine %v, libraries %q (%v); want %v and none", path, f.Machine, libraries, err, machine)
+		t.Errorf("%s: machine %v, libraries %q (%v); want %v and no libraries", path, f.Machine, libraries, err, machine)
 	}
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		t.Errorf("%s needs a dynamic loader, want a static program", path)
 	}
 }
 
-// arm64 checks that the program for the other machine is one, and runs in qemu's emulation of its user space.
+// arm64 checks that the program for arm64 is for that machine, and that it runs in qemu's user-mode emulation.
 func arm64(t *testing.T, d distribution) {
 	root := t.TempDir()
 	clitest.RunCommand(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_arm64.tar.gz", d.version), "-C", root)).Want(t, 0)
@@ -450,13 +453,13 @@ func arm64(t *testing.T, d distribution) {
 	o := clitest.RunCommand(t, clitest.Command(t, qemu, path, "version"))
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || !strings.Contains(o.Out, "linux/arm64") {
-		t.Errorf("under qemu version prints %q, want %s on linux/arm64", o.Out, d.version)
+		t.Errorf("version under qemu prints %q, want %s on linux/arm64", o.Out, d.version)
 	}
 	job := clitest.Command(t, qemu, path, "run", "--summary", "never", "--out", root, "--", "/bin/sh", "-c", "exit 7")
 	clitest.RunCommand(t, job).Want(t, 7)
 }
 
-// A descriptor names a blob of an OCI layout.
+// A descriptor describes a blob of an OCI layout.
 type descriptor struct {
 	MediaType, Digest string
 	Size              int
@@ -471,7 +474,7 @@ func image(t *testing.T, d distribution) {
 		t.Helper()
 		data := files["blobs/"+strings.Replace(of.Digest, ":", "/", 1)]
 		if len(data) != of.Size || fmt.Sprintf("sha256:%x", sha256.Sum256(data)) != of.Digest {
-			t.Errorf("%s has %d bytes, want %d", of.Digest, len(data), of.Size)
+			t.Errorf("blob %s has %d bytes, want %d, or has another digest", of.Digest, len(data), of.Size)
 		}
 		if into != nil {
 			if err := json.Unmarshal(data, into); err != nil {
@@ -482,7 +485,7 @@ func image(t *testing.T, d distribution) {
 
 	var top, index struct{ Manifests []descriptor }
 	if err := json.Unmarshal(files["index.json"], &top); err != nil || len(top.Manifests) != 1 {
-		t.Fatalf("index.json: %v, %+v; want one manifest", err, top)
+		t.Fatalf("index.json: %+v, error %v; want one manifest", top, err)
 	}
 	blob(top.Manifests[0], &index)
 	var platforms []string
@@ -501,7 +504,7 @@ func image(t *testing.T, d distribution) {
 			blob(layer, nil)
 		}
 		if len(manifest.Layers) != 1 || config.Architecture != m.Platform.Architecture || !slices.Equal(config.Config.Entrypoint, []string{"/perfagent"}) {
-			t.Errorf("manifest %+v: config %+v, %d layers; want 1 layer and the entry point /perfagent",
+			t.Errorf("manifest %+v: config %+v, %d layers; want the same platform, /perfagent as entry point, and 1 layer",
 				m, config, len(manifest.Layers))
 		}
 		platforms = append(platforms, config.OS+"/"+config.Architecture)
@@ -513,11 +516,11 @@ func image(t *testing.T, d distribution) {
 	podman(t, d, filepath.Join(d.dir, name))
 }
 
-// podman loads and runs the image, in a separate store.
+// podman loads and runs the image in a separate store of podman.
 func podman(t *testing.T, d distribution, path string) {
 	testenv.NeedsRoot(t, "to run a container")
 	tool := testenv.NeedsTool(t, "podman", "apt-get install podman runc (make e2e does it as root)")
-	dir, err := os.MkdirTemp("", "perfagent-dist-") // the length of overlay's paths is limited
+	dir, err := os.MkdirTemp("", "perfagent-dist-") // a short path, because the length of overlay paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -546,7 +549,7 @@ func podman(t *testing.T, d distribution, path string) {
 	}
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") {
-		t.Errorf("version in a container prints %q, want %s", o.Out, d.version)
+		t.Errorf("version in the container prints %q, want %s", o.Out, d.version)
 	}
 	// The image has no other program, so perfagent is the job.
 	run("run", "--rm", "--network=none", tag, "run", "--out", "/out", "--", "/perfagent", "show", "/nothing").Want(t, 1)
@@ -561,7 +564,7 @@ func podman(t *testing.T, d distribution, path string) {
 }
 
 // monitor checks the wheel's Monitor in a container without capabilities, with the interpreter as process 1. The image
-// has no Python: this machine's is mounted.
+// has no Python, so the Python of this machine is mounted.
 func (d distribution) monitor(t *testing.T, run func(args ...string) clitest.Outcome, image string) {
 	venv, _ := d.environment(t)
 	home := clitest.RunCommand(t, clitest.Command(t, venv+"/bin/python", "-c", "import sys; print(sys.base_prefix)"))
@@ -587,11 +590,11 @@ print(monitor.report_path == summary["report"])
 `)...)
 	o.Want(t, 0)
 	if o.Out != "True\n" || o.Err != "" {
-		t.Errorf("the program printed %q, stderr %q; want \"True\\n\" and none", o.Out, o.Err)
+		t.Errorf("program printed %q, stderr %q; want \"True\\n\" and an empty stderr", o.Out, o.Err)
 	}
 }
 
-// billOfMaterials checks that the SPDX document names every linked module, with its version and a licence, and the
+// billOfMaterials checks that the SPDX document lists every linked module with its version and a license, and the
 // digests of the programs.
 func billOfMaterials(t *testing.T, d distribution) {
 	var doc struct {
@@ -612,7 +615,7 @@ func billOfMaterials(t *testing.T, d distribution) {
 			named[c.ChecksumValue] = true
 		}
 		if p.LicenseConcluded == "" || p.LicenseConcluded == "NOASSERTION" {
-			t.Errorf("package %s has no licence in the bill of materials", p.Name)
+			t.Errorf("package %s has no license in the bill of materials", p.Name)
 		}
 	}
 
@@ -631,7 +634,7 @@ func billOfMaterials(t *testing.T, d distribution) {
 	}
 }
 
-// linkedModules checks that all modules in a program's build information are named.
+// linkedModules checks that named contains all modules in a program's build information.
 func linkedModules(t *testing.T, path string, named map[string]bool) {
 	t.Helper()
 	o := clitest.RunCommand(t, clitest.Command(t, "go", "version", "-m", path))
@@ -644,10 +647,10 @@ func linkedModules(t *testing.T, path string, named map[string]bool) {
 		}
 		count++
 		if !named[fields[1]+" "+fields[2]] {
-			t.Errorf("module %s %s is linked, but not in the bill of materials", fields[1], fields[2])
+			t.Errorf("bill of materials lacks the linked module %s %s", fields[1], fields[2])
 		}
 	}
 	if count < 10 {
-		t.Errorf("%d modules, want at least 10: %s", count, o.Out)
+		t.Errorf("program has %d modules, want at least 10: %s", count, o.Out)
 	}
 }

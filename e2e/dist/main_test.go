@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package dist makes perfagent's packages as "make dist" does, in two clones, and installs and uses each of them.
+// Package dist runs "make dist" in two clones, and installs and uses each of the packages.
 package dist
 
 import (

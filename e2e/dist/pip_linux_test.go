@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// pipInstall checks that "pip install CHECKOUT" installs what the wheel of make dist installs, with this machine's Go and
-// without any, and that it leaves nothing behind.
+// pipInstall checks that "pip install CHECKOUT" installs the same files as the wheel of make dist, both with this
+// machine's Go and without Go, and that it leaves no other files.
 func pipInstall(t *testing.T, d distribution) {
 	reference, _ := d.environment(t)
 	want := d.record(t, reference)
@@ -23,7 +23,7 @@ func pipInstall(t *testing.T, d distribution) {
 
 	for name, test := range map[string]struct {
 		env     []string
-		differs map[string]bool // what has or names the version of Go
+		differs map[string]bool // files that depend on the version of Go
 	}{
 		"with Go":    {os.Environ(), nil},
 		"without Go": {withoutGo(t), ofGo},
@@ -47,34 +47,34 @@ func pipInstall(t *testing.T, d distribution) {
 			got := d.record(t, venv)
 			for name, sum := range want {
 				if other, found := got[name]; !found || other != sum && !test.differs[name] {
-					t.Errorf("%s is %q, want %q as from the wheel of make dist", name, other, sum)
+					t.Errorf("checksum of %s = %q, want %q as with the wheel of make dist", name, other, sum)
 				}
 				delete(got, name)
 			}
 			if left := append(list(t, home), list(t, temp)...); len(got)+len(left) > 0 {
-				t.Errorf("installed %q, left %q; want no more than the wheel of make dist", got, left)
+				t.Errorf("additional files installed %q, other files left %q; want none", got, left)
 			}
 			if o := clitest.RunCommand(t, clitest.Command(t, "git", "-C", checkout, "status", "--porcelain")); o.Out != "" {
-				t.Errorf("in the checkout is left: %s", o.Out)
+				t.Errorf("files left in the checkout: %s", o.Out)
 			}
 			d.use(t, venv+"/bin/perfagent")
 		})
 	}
 }
 
-// Without Go, make prints one line with the ways to get the program.
-func TestMake_WithoutGo(t *testing.T) {
+// Without Go, make prints one line that explains how to get the program.
+func TestMake_WithoutGoNamesAlternatives(t *testing.T) {
 	cmd := clitest.Command(t, testenv.NeedsTool(t, "make", "apt-get install make"), "--no-print-directory", "build")
 	cmd.Dir = testenv.Repository(t, ".")
 	cmd.Env = withoutGo(t)
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 2)
 	if o.Out != "" || strings.Count(o.Err, "\n") != 1 || !strings.Contains(o.Err, "pip install .") || !strings.Contains(o.Err, "install Go") {
-		t.Errorf("make prints %q, stderr %q; want one line that names pip install and Go", o.Out, o.Err)
+		t.Errorf("make printed %q, stderr %q; want one line that mentions pip install and Go", o.Out, o.Err)
 	}
 }
 
-// withoutGo returns an environment in which no Go is found, and none of its settings.
+// withoutGo returns an environment without Go and without settings for it.
 func withoutGo(t *testing.T) []string {
 	t.Helper()
 	bin := t.TempDir()
@@ -87,8 +87,8 @@ func withoutGo(t *testing.T) []string {
 	return append(os.Environ(), "PATH="+bin, "GOROOT=", "GOPATH=", "GOMODCACHE=", "GOCACHE=", "GOFLAGS=", "GOTOOLCHAIN=")
 }
 
-// record returns the files of the installed package with their sums, from the record that pip keeps. Left out is what
-// pip notes about itself.
+// record returns the checksums of the installed package's files, by name, from the record that pip keeps. It omits
+// pip's own notes.
 func (d distribution) record(t *testing.T, venv string) map[string]string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(venv, "lib/python3*/site-packages/perfagent-"+d.version+".dist-info/RECORD"))

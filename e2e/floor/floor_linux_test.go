@@ -15,25 +15,25 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// floorFlag measures and writes the whole table: make floor.
+// floorFlag makes the test measure and write the whole table. make floor sets it.
 var floorFlag = flag.Bool("floor", false, "measure beside other tools, and write the table of docs/dev/performance.md")
 
-// Costs of a run and a sample when this was written, as ratios. The table fails if one is exceeded by more than slack,
-// and the test in CI if it is doubled.
+// The costs of a run and of a sample when this was written, as ratios. TestFloor_Table fails if a cost exceeds its
+// ratio by more than slack, and TestFloor_Short fails if the cost has doubled.
 const (
 	slack = 1.3
 
-	runToTrue     = 12.0 // CPU of a run of true relative to true
-	sampleAt1Hz   = 4.0  // CPU relative to the C loop
+	runToTrue     = 12.0 // CPU time of "perfagent run true" relative to true
+	sampleAt1Hz   = 4.0  // CPU time relative to the C loop
 	sampleAt10Hz  = 3.0
 	sampleAt100Hz = 3.0
-	sampleOfMany  = 1.5 // CPU relative to the C loop, which reads the stat of each process
+	sampleOfMany  = 1.5 // CPU time relative to the C loop, which reads the stat file of each process
 )
 
-// A doubling of the cost of a run or a sample fails.
+// The cost of a run or a sample must not double.
 func TestFloor_Short(t *testing.T) {
 	if *floorFlag {
-		t.Skip("the whole table is measured")
+		t.Skip("TestFloor_Table measures the whole table")
 	}
 	testenv.SkipIfShort(t, "half a minute, to measure what a run and a sample cost")
 
@@ -59,20 +59,20 @@ func sleepers(n int) []string {
 	return []string{"sh", "-c", fmt.Sprintf("i=1; while [ $i -lt %d ]; do sleep 120 & i=$((i+1)); done; exec sleep 120", n)}
 }
 
-// within fails the test if a ratio stays above a limit. It repeats, because the machine may be busy for a while.
+// within fails the test if a ratio is above a limit in all of several tries. The machine may be busy in some of them.
 func within(t *testing.T, what string, limit float64, ratio func() float64) {
 	t.Helper()
 	const tries = 4
 	for range tries {
 		r := ratio()
-		if t.Logf("%s: %.1f, of %.1f at most", what, r, limit); r <= limit {
+		if t.Logf("%s: %.1f, limit %.1f", what, r, limit); r <= limit {
 			return
 		}
 	}
-	t.Errorf("%s: above %.1f in all of %d tries", what, limit, tries)
+	t.Errorf("%s: above %.1f in all %d tries", what, limit, tries)
 }
 
-// Measures perfagent and other tools, and writes the table.
+// TestFloor_Table measures perfagent and other tools, and writes the table.
 func TestFloor_Table(t *testing.T) {
 	if !*floorFlag {
 		t.Skip("needs ten minutes and other tools: make floor")
@@ -94,28 +94,28 @@ func TestFloor_Table(t *testing.T) {
 	writeTable(t, table.String())
 }
 
-// A table has a column for each tool, and one for the C loop.
+// A table has a column for each tool, and a column for the C loop.
 type table struct {
 	tools []tool
 	rows  []*row
 }
 
-// A row is one figure of all tools. The table has its target; judge checks its limit.
+// A row has one figure for each tool. The table shows the target, and judge checks the limit.
 type row struct {
 	name   string
 	format string
-	values map[string]float64 // by tool
+	values map[string]float64 // values by tool
 	goals  []limit
 	held   []limit
 }
 
-// A limit is the maximum of perfagent's figure: a multiple of another tool's, or of 1.
+// A limit is the maximum of perfagent's figure: a multiple of another tool's figure, or of 1.
 type limit struct {
-	of    string // "" is 1
+	of    string // the other tool; "" means 1
 	times float64
 }
 
-// Tools in limits.
+// Names of tools in limits.
 const (
 	cLoop  = "C loop"
 	gnu    = "GNU time"
@@ -153,7 +153,7 @@ func measureStart(t *testing.T, tb *table) {
 	}
 }
 
-// measureSampling measures the CPU time of the tools with a sleeping job.
+// measureSampling measures the CPU time of the tools during a sleeping job.
 func measureSampling(t *testing.T, tb *table, hz int) {
 	const window = 30 * time.Second
 	sleep := []string{"sleep", "120"}
@@ -178,7 +178,7 @@ func measureSampling(t *testing.T, tb *table, hz int) {
 	for i, c := range steady(t, window, commands...) {
 		r.values[names[i]] = c
 	}
-	for i, c := range steady(t, window, others...) { // separately: they would evict the others' caches
+	for i, c := range steady(t, window, others...) { // separately, because these tools would evict the caches of the rest
 		r.values[theirs[i]] = c
 	}
 }
@@ -191,7 +191,7 @@ func measureMany(t *testing.T, tb *table, n int) {
 	r.values[cLoop], r.values["perfagent"] = costs[0], costs[1]
 }
 
-// measureMemory measures the peak resident memory, at 1 Hz and for many samples, with report and page.
+// measureMemory measures the peak resident memory at 1 Hz, and for many samples including the report and the page.
 func measureMemory(t *testing.T, tb *table) {
 	short := tb.add("peak resident memory, 20 s at 1 Hz, MiB", "%.1f", []limit{{"", 12}}, []limit{{"", 17}})
 	for _, peer := range tb.tools {
@@ -205,18 +205,18 @@ func measureMemory(t *testing.T, tb *table) {
 	long.values["perfagent"] = peak(t, perfagent(t).around([]string{"sleep", "45"}, 100)...)
 }
 
-// judge fails the test if perfagent's figure is above a limit, with slack.
+// judge fails the test if perfagent's figure exceeds a limit by more than slack.
 func (r *row) judge(t *testing.T) {
 	t.Helper()
 	for _, l := range r.held {
 		if most := r.most(l); r.values["perfagent"] > slack*most {
-			t.Errorf("%s: %s, of %s at most, and %.1f times that where the machine is noisy",
+			t.Errorf("%s: %s, want at most %s, or %.1f times that on a noisy machine",
 				r.name, r.text("perfagent"), fmt.Sprintf(r.format, most), slack)
 		}
 	}
 }
 
-// most returns the value of a limit; +Inf if the other tool is not installed.
+// most returns the value of a limit. It returns +Inf if the other tool is not installed.
 func (r *row) most(l limit) float64 {
 	if l.of == "" {
 		return l.times
@@ -277,7 +277,7 @@ func writeTable(t *testing.T, text string) {
 	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
-		t.Fatalf("%s has no part for the table", path)
+		t.Fatalf("%s has no markers for the table", path)
 	}
 	clitest.Write(t, path, before+begin+text+end+after, 0o644)
 	t.Log("\n" + text)

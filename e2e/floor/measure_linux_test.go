@@ -19,11 +19,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A cost has the times of runs of a command, in milliseconds: medians and minima.
+// A cost holds the medians and minima of the times that runs of a command took, in milliseconds.
 type cost struct{ wall, cpu, leastWall, leastCPU float64 }
 
-// inTurns runs commands in turn, so that noise on the machine affects all of them alike. The first runs warm the caches
-// up.
+// inTurns runs commands in turn, so that noise on the machine affects all of them alike. The first runs only warm up
+// the caches.
 func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
 	t.Helper()
 	const warm = 2
@@ -36,7 +36,7 @@ func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
 				walls[i], cpus[i] = append(walls[i], wall), append(cpus[i], cpu)
 			}
 		}
-		reports, _ := filepath.Glob(dir + "/*") // a full directory is slower
+		reports, _ := filepath.Glob(dir + "/*") // remove the reports, because a full directory is slower
 		for _, path := range reports {
 			_ = os.RemoveAll(path)
 		}
@@ -49,7 +49,7 @@ func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
 	return costs
 }
 
-// once runs a command to its end, and returns its wall time, and the CPU time of it and its reaped children.
+// once runs a command to its end. It returns the wall time, and the CPU time of the command and its reaped children.
 func once(t *testing.T, dir string, args []string) (wall, cpu float64) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -63,8 +63,8 @@ func once(t *testing.T, dir string, args []string) (wall, cpu float64) {
 	return wall * 1e3, used.Seconds() * 1e3
 }
 
-// steady runs commands concurrently, and returns the milliseconds of CPU per second of each in steady state: its time
-// by the scheduler's account, and the time of its reaped children.
+// steady runs commands concurrently, and returns the CPU time of each in the steady state, in milliseconds per second.
+// It is the CPU time of the command according to the scheduler, plus the CPU time of its reaped children.
 func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 {
 	t.Helper()
 	if len(commands) == 0 {
@@ -79,7 +79,7 @@ func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 
 			t.Fatal(err)
 		}
 		running = append(running, cmd)
-		time.Sleep(time.Duration(i+1) * 37 * time.Millisecond) // avoid simultaneous wake-ups
+		time.Sleep(time.Duration(i+1) * 37 * time.Millisecond) // prevent simultaneous wake-ups
 	}
 	defer func() {
 		for _, cmd := range running {
@@ -101,12 +101,13 @@ func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 
 	return costs
 }
 
-// cpuTime returns the CPU time of all threads of a process by the scheduler's account, and of its reaped children.
+// cpuTime returns the CPU time of all threads of a process, according to the scheduler, plus the CPU time of its reaped
+// children.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	sum, ok := clitest.ThreadTime(t, pid)
 	if !ok {
-		t.Fatalf("no schedstat of process %d: it has ended, or the kernel is one without CONFIG_SCHED_INFO", pid)
+		t.Fatalf("process %d has no schedstat: it has ended, or the kernel lacks CONFIG_SCHED_INFO", pid)
 	}
 
 	var f [procfile.StatStart + 1][]byte
@@ -118,8 +119,8 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 	return sum
 }
 
-// peak returns the peak resident memory of a command in MiB, measured by GNU time: a child of a test would be charged
-// with the memory of the test.
+// peak returns the peak resident memory of a command in MiB. It uses GNU time, because the peak of a direct child would
+// include the memory of the test.
 func peak(t *testing.T, args ...string) float64 {
 	t.Helper()
 	dir := t.TempDir()

@@ -13,18 +13,18 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// gnuTime is GNU time, not the shell's.
+// gnuTime is the path of GNU time, which is not the shell's time.
 const gnuTime = "/usr/bin/time"
 
-// A tool runs a job and prints its usage. Its command line is for a job and a number of samples per second.
+// A tool runs a job and prints its usage. around returns the command line for a job and a number of samples per second.
 type tool struct {
 	name   string
-	slow   bool // it takes a second or more for an empty job
+	slow   bool // whether it takes a second or more for an empty job
 	around func(job []string, hz int) []string
 }
 
-// perfagent is the tool under test: a copy, as people install it. To start a file as the linker wrote it costs a fifth to
-// a third more, because the page cache has it in smaller pieces.
+// perfagent returns the tool under test: a copy of the program, like an installed program. The file that the linker
+// wrote takes a fifth to a third longer to start, because the page cache has it in smaller pieces.
 func perfagent(t *testing.T, flags ...string) tool {
 	path := filepath.Join(t.TempDir(), "perfagent")
 	data, err := os.ReadFile(clitest.Binary(t))
@@ -40,7 +40,7 @@ func perfagent(t *testing.T, flags ...string) tool {
 	}}
 }
 
-// others returns the installed tools to compare with, and logs the missing ones.
+// others returns the installed tools with which perfagent is compared, and logs the missing tools.
 func others(t *testing.T) []tool {
 	t.Helper()
 	venv, crates := testenv.Repository(t, ".tools/peers/bin"), testenv.Repository(t, ".tools/floor/bin")
@@ -79,10 +79,10 @@ func others(t *testing.T) []tool {
 	return there
 }
 
-// interval returns the interval of a number of samples per second, in milliseconds.
+// interval returns the interval for a number of samples per second, as a duration in milliseconds.
 func interval(hz int) string { return format(1e3/float64(hz)) + "ms" }
 
-// loop is the minimum cost of a sampler: a program in C that reads ten kernel files.
+// loop returns the path of a program in C that reads ten kernel files. Its cost is the minimum cost of a sampler.
 func loop(t *testing.T) string {
 	t.Helper()
 	cc := testenv.NeedsTool(t, "cc", "apt-get install gcc libc6-dev, or your system's packages of them")

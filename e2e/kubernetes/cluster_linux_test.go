@@ -27,15 +27,16 @@ import (
 
 var asked = flag.Bool("kubernetes", false, "run a real cluster, and write its transcripts into docs/kubernetes.md")
 
-// A cluster is Kubernetes on three hosts: control has the API server, scheduler and controllers, node1 and node2 have a
-// kubelet and a containerd each. Nodes have separate /run, /var/lib and /var/log. All see the volume as /srv.
+// A cluster is a Kubernetes cluster on three hosts. The host control runs the API server, the scheduler and the
+// controllers. The hosts node1 and node2 each run a kubelet and a containerd, and have separate /run, /var/lib and
+// /var/log. On all hosts, the volume is mounted at /srv.
 type cluster struct {
 	control *hosttest.Host
 	nodes   []*hosttest.Host
 
 	t        *testing.T
 	dir      string
-	programs string // directory of Kubernetes' programs
+	programs string // directory with the programs of Kubernetes
 	env      []string
 	daemons  []*exec.Cmd
 }
@@ -46,15 +47,15 @@ const network = "10.99.0."
 func start(t *testing.T) *cluster {
 	t.Helper()
 	if !*asked {
-		t.Skip("needs a real cluster, for which Kubernetes is built: make e2e-kubernetes")
+		t.Skip("needs a real cluster: make e2e-kubernetes, which builds Kubernetes")
 	}
 	testenv.NeedsRoot(t, "for control groups and for hosts made of namespaces")
 	testenv.NeedsTool(t, "runc", "apt-get install runc (make e2e does it as root)")
 	if !clitest.Exists("/sys/fs/cgroup/memory/memory.limit_in_bytes") {
-		t.Skip("the nodes of the cluster are made with control groups v1: boot with systemd.unified_cgroup_hierarchy=0")
+		t.Skip("the nodes of the cluster need control groups v1: boot with systemd.unified_cgroup_hierarchy=0")
 	}
 
-	dir, err := os.MkdirTemp("", "perfagent-kube-") // the length of a socket's path is limited
+	dir, err := os.MkdirTemp("", "perfagent-kube-") // a short path, because the length of socket paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func (c *cluster) do(h *hosttest.Host, script string) {
 	clitest.RunCommand(c.t, h.Command(c.t, c.dir, "sh", "-ec", script, "sh", c.dir)).Want(c.t, 0)
 }
 
-// daemon starts a program in the foreground, which ends with its host.
+// daemon starts a program in the foreground. It ends when its host ends.
 func (c *cluster) daemon(h *hosttest.Host, name string, args ...string) {
 	c.t.Helper()
 	if path := filepath.Join(c.programs, name); clitest.Exists(path) {
@@ -138,7 +139,8 @@ contexts: [{name: test, context: {cluster: test, user: admin}}]
 current-context: test
 `
 
-// startControl starts etcd, the API server, the scheduler and the controllers. Their data is removed with the test.
+// startControl starts etcd, the API server, the scheduler and the controllers. Their data is removed when the test
+// ends.
 func (c *cluster) startControl() {
 	c.t.Helper()
 	key := c.serviceAccountKey()
@@ -170,8 +172,8 @@ func (c *cluster) serviceAccountKey() string {
 	return clitest.Write(c.t, c.path("key.pem"), string(pem.EncodeToMemory(&block)), 0o600)
 }
 
-// startNode starts containerd and a kubelet. The kubelet sets three kernel settings: in a private /proc, so that the
-// machine keeps its settings.
+// startNode starts containerd and a kubelet. The kubelet changes three kernel settings. It sees a private /proc, so
+// that the machine keeps its settings.
 func (c *cluster) startNode(i int) {
 	c.t.Helper()
 	host := c.nodes[i]
@@ -243,7 +245,7 @@ resolvConf: ""
 syncFrequency: 1s
 `
 
-// makeGroups makes the control group of a node in each hierarchy.
+// makeGroups creates the control group of a node in each hierarchy.
 func (c *cluster) makeGroups(node int) {
 	c.t.Helper()
 	tops, _ := filepath.Glob("/sys/fs/cgroup/*")
@@ -252,7 +254,7 @@ func (c *cluster) makeGroups(node int) {
 			continue
 		}
 		dir := top + c.group(node)
-		if err := os.Mkdir(dir, 0o755); err != nil && !clitest.Exists(dir) { // two names may be one hierarchy
+		if err := os.Mkdir(dir, 0o755); err != nil && !clitest.Exists(dir) { // two names may refer to one hierarchy
 			c.t.Fatal(err)
 		}
 		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
@@ -272,7 +274,7 @@ func (c *cluster) waitReady() {
 	clitest.RunCommand(c.t, c.command("kubectl", "wait", "nodes", "--all", "--for=condition=Ready", "--timeout=100s")).Want(c.t, 0)
 }
 
-// command prepares a program as an administrator starts it, in the checkout.
+// command prepares a program with the environment of an administrator, in the checkout.
 func (c *cluster) command(name string, args ...string) *exec.Cmd {
 	c.t.Helper()
 	cmd := c.control.Command(c.t, testenv.Repository(c.t, "."), name, args...)
@@ -281,7 +283,7 @@ func (c *cluster) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// stop ends the cluster with its containers, and removes the control groups, also after a failure of the test.
+// stop ends the cluster with its containers, and removes the control groups. It does so even if the test has failed.
 func (c *cluster) stop() {
 	if c.t.Failed() {
 		c.logTails()
@@ -300,14 +302,14 @@ func (c *cluster) stop() {
 	}
 }
 
-// removeGroups kills the processes in control groups, and removes the groups.
+// removeGroups kills all processes in the control groups below top, and removes the groups.
 func (c *cluster) removeGroups(top string) {
 	var dirs []string
 	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil // a group with an error has been removed meanwhile
+		return nil // a group with an error has just been removed
 	})
 	for _, dir := range slices.Backward(dirs) {
 		clitest.WaitUntil(c.t, "removal of "+dir, func() bool {

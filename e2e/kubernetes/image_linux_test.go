@@ -17,15 +17,15 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// An image is the image of a container.
+// An image is a container image.
 type image struct {
-	name       string            // with the tag
-	files      map[string]string // programs on this machine by path in the image; "-> TARGET" is a link
+	name       string            // including the tag
+	files      map[string]string // programs on this machine, by path in the image; "-> TARGET" is a link
 	entrypoint []string
 }
 
-// images returns the images of deploy/kubernetes, named as in kustomization.yaml, and the one that keeps a Pod's
-// network. The nodes have no registry.
+// images returns the images of deploy/kubernetes, with the names in kustomization.yaml, and the image pause. They must
+// be loaded into the nodes, because there is no registry.
 func images(t *testing.T) []image {
 	t.Helper()
 	busybox := testenv.NeedsTool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
@@ -39,11 +39,11 @@ func images(t *testing.T) []image {
 	}
 }
 
-// pause is the image of the container that keeps a Pod's network.
+// pause is the image of the container that keeps a Pod's network alive.
 const pause = "registry.example.com/pause:v1"
 
-// A container engine accepts the images, for example podman. It checks the digest of the layer.
-func TestImages(t *testing.T) {
+// podman accepts the images, and checks the digests of their layers.
+func TestImages_LoadIntoPodman(t *testing.T) {
 	podman := testenv.NeedsTool(t, "podman", "apt-get install podman (make e2e does it as root)")
 	testenv.NeedsRoot(t, "for podman's store")
 	dir := t.TempDir()
@@ -53,12 +53,12 @@ func TestImages(t *testing.T) {
 		clitest.RunCommand(t, clitest.Command(t, podman, append(store, "load", "-q", "-i", path)...)).Want(t, 0)
 		o := clitest.RunCommand(t, clitest.Command(t, podman, append(store, "image", "inspect", "-f", "{{.Config.Entrypoint}} {{.RepoTags}}", i.name)...))
 		if want := fmt.Sprintf("%v [%s]\n", i.entrypoint, i.name); o.Out != want {
-			t.Errorf("podman: stdout %q, stderr %s; want %q", o.Out, o.Err, want)
+			t.Errorf("podman printed %q, stderr %s; want %q", o.Out, o.Err, want)
 		}
 	}
 }
 
-// archive returns an image in the format of "docker save".
+// archive returns the path of an archive of the image, in the format of "docker save".
 func (i image) archive(t *testing.T) string {
 	t.Helper()
 	layer := make(map[string]string)
@@ -81,7 +81,8 @@ func (i image) archive(t *testing.T) string {
 	return tarOf(t, files)
 }
 
-// tarOf returns an archive of files that all users may run. A text that begins with an arrow is a link.
+// tarOf returns the path of a tar archive of files, with permission for all users to run them. A value that begins with
+// an arrow is a link.
 func tarOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	var buf bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// On a real cluster of two nodes, all of deploy/kubernetes works when applied at once.
+// On a real cluster with two nodes, all manifests in deploy/kubernetes work when they are applied together.
 func TestKubernetes(t *testing.T) {
 	c := start(t)
 	c.volume()
@@ -41,11 +41,11 @@ func TestKubernetes(t *testing.T) {
 	t.Run("pod-sidecar.yaml", func(t *testing.T) { sidecar(t, c) })
 	t.Run("daemonset.yaml", func(t *testing.T) { daemons(t, c) })
 	t.Run("out of memory", func(t *testing.T) { hungry(t, c) })
-	t.Run("a Pod that fails", func(t *testing.T) { failing(t, c) })
-	t.Run("a node that is lost", func(t *testing.T) { lost(t, c) })
+	t.Run("failed Pod", func(t *testing.T) { failing(t, c) })
+	t.Run("lost node", func(t *testing.T) { lost(t, c) })
 }
 
-// restricted checks that the profile "restricted" of Kubernetes only rejects the DaemonSet's directories.
+// restricted checks that the Kubernetes profile "restricted" rejects only the host directories of the DaemonSet.
 func restricted(t *testing.T, c *cluster) {
 	t.Helper()
 	label := "pod-security.kubernetes.io/warn"
@@ -54,12 +54,12 @@ func restricted(t *testing.T, c *cluster) {
 	o.Want(t, 0)
 	if strings.Count(o.Err, "Warning:") != 1 || strings.Count(o.Err, "(") != 1 ||
 		!strings.Contains(o.Err, `(volumes "proc", "sys" use restricted volume type "hostPath")`) {
-		t.Errorf("warnings %s, want only the one on the host paths proc and sys", o.Err)
+		t.Errorf("warnings %s, want only one about the host paths proc and sys", o.Err)
 	}
 	clitest.RunCommand(t, c.command("kubectl", "label", "namespace", "default", label+"-")).Want(t, 0)
 }
 
-// volume makes the volume that indexed-job.yaml claims.
+// volume creates the volume that indexed-job.yaml claims.
 func (c *cluster) volume() {
 	c.t.Helper()
 	path := clitest.Write(c.t, c.path("volume.yaml"), `apiVersion: v1
@@ -90,18 +90,18 @@ func wrapped(t *testing.T, c *cluster) {
 	text := c.log(t, "job/perfagent-wrapped", "-c", "job")
 	for _, want := range []string{"Succeeded after ", "256 MiB", "/reports/perfagent-wrapped/node-0.json"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the log has no %q:\n%s", want, text)
+			t.Errorf("log lacks %q:\n%s", want, text)
 		}
 	}
 }
 
-// indexed checks that two Pods are one run of two nodes, named like the cluster's.
+// indexed checks that two Pods are one run of two nodes, with the names of the cluster's nodes.
 func indexed(t *testing.T, c *cluster, applied string) {
 	names := make(map[string]bool)
 	for i := range 2 {
 		r, id := c.report(t, "perfagent-indexed", i)
 		if r.Run.ID != "perfagent-indexed" || id.NodeFrom != "JOB_COMPLETION_INDEX" || id.Scheduler != "Kubernetes" {
-			t.Errorf("run %s, identity %+v; want perfagent-indexed, node from JOB_COMPLETION_INDEX under Kubernetes",
+			t.Errorf("run %s, identity %+v; want perfagent-indexed, and the node from JOB_COMPLETION_INDEX of Kubernetes",
 				r.Run.ID, id)
 		}
 		names[id.NodeName] = true
@@ -118,7 +118,7 @@ func indexed(t *testing.T, c *cluster, applied string) {
 	}
 }
 
-// report returns the report of a node in the volume, and the node's name in it.
+// report returns the report of a node in the volume, and the identity in the report.
 func (c *cluster) report(t *testing.T, run string, node int) (reporter.Report, reporter.Identity) {
 	t.Helper()
 	index := strconv.Itoa(node)
@@ -138,7 +138,7 @@ func readReport(t *testing.T, path, index string) (r reporter.Report, id reporte
 	return r, id
 }
 
-// sidecar checks that the sidecar ends after the job, by TERM, with a summary.
+// sidecar checks that the sidecar writes its report on SIGTERM, and ends after the job.
 func sidecar(t *testing.T, c *cluster) {
 	if text := c.log(t, "perfagent-sidecar", "-c", "perfagent"); !strings.Contains(text, "/reports/perfagent-sidecar/node-0.json") {
 		t.Errorf("log of the sidecar lacks the path of its report: %s", text)
@@ -161,12 +161,12 @@ func sidecar(t *testing.T, c *cluster) {
 	}
 	beside, job := pod.Status.InitContainerStatuses[0].State.Terminated, pod.Status.ContainerStatuses[0].State.Terminated
 	if beside.ExitCode != 0 || beside.StartedAt.After(job.StartedAt) || beside.FinishedAt.Before(job.FinishedAt) {
-		t.Errorf("sidecar %+v, want exit code 0, started before and ended after the job %+v", beside, job)
+		t.Errorf("sidecar %+v, want exit code 0, a start before and an end after those of the job, %+v", beside, job)
 	}
 }
 
-// daemons checks that the DaemonSet on each node responds to Prometheus. Its report has the node's name and the network
-// of the node instead of its Pod's, which only a few probes reach.
+// daemons checks that the DaemonSet on each node responds to Prometheus. Its report must have the name of the node, and
+// the network traffic of the node. The traffic of its Pod would be only a few probes.
 func daemons(t *testing.T, c *cluster) {
 	o := clitest.RunCommand(t, c.command("kubectl", "get", "pods", "-l", "app.kubernetes.io/name=perfagent",
 		"-o", `jsonpath={range .items[*]}{.spec.nodeName} {.status.podIP}{"\n"}{end}`))
@@ -177,15 +177,15 @@ func daemons(t *testing.T, c *cluster) {
 	}
 	for _, line := range lines {
 		name, address, _ := strings.Cut(line, " ")
-		r, id := c.daemonReport(t, name) // it exists after the first sample, like the metrics
+		r, id := c.daemonReport(t, name) // when the report exists, so do the metrics
 		if network := r.Nodes["0"].Metrics["boot_total_net_io_ext_recv_mb"]; id.NodeName != name || network < 0.05 {
-			t.Errorf("report of %s: node %q, %v MiB received since boot; want that node, at least 0.05",
+			t.Errorf("report of %s: node %q, %v MiB received since boot; want the same node, at least 0.05 MiB",
 				name, id.NodeName, network)
 		}
 
 		o := clitest.RunCommand(t, c.host(t, name).Command(t, c.dir, "busybox", "wget", "-qO-", "http://"+address+":9123/metrics"))
 		if o.Code != 0 || !strings.Contains(o.Out, "\nperfagent_cpu_busy_ratio{") || !strings.Contains(o.Out, "\nperfagent_network_receive_bytes_total{") {
-			t.Errorf("%s: %.1000s%s", line, o.Out, o.Err)
+			t.Errorf("metrics of Pod %s lack the CPU or the network:\n%.1000s%s", line, o.Out, o.Err)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (c *cluster) daemonReport(t *testing.T, node string) (r reporter.Report, id
 	return r, id
 }
 
-// hungry checks that for job.yaml with a command that exceeds the memory limit the report agrees with Kubernetes.
+// hungry checks job.yaml with a command that exceeds the memory limit: the report must agree with Kubernetes.
 func hungry(t *testing.T, c *cluster) {
 	c.apply(t, "job.yaml", "hungry")
 	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=condition=failed", "job/hungry", "--timeout=110s")).Want(t, 0)
@@ -215,8 +215,8 @@ func hungry(t *testing.T, c *cluster) {
 	wantWords(t, said, " OOMKilled ", "Out of memory: ", "at the limit of 256 MiB")
 }
 
-// failing checks that when one of two Pods fails and Kubernetes ends the other, its job gets TERM and its report is
-// complete.
+// failing checks a Job with two Pods. One fails, and Kubernetes ends the other. The job in the other Pod must get
+// SIGTERM, and its report must be complete.
 func failing(t *testing.T, c *cluster) {
 	c.apply(t, "indexed-job.yaml", "failing")
 	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=condition=failed", "job/failing", "--timeout=110s")).Want(t, 0)
@@ -230,11 +230,11 @@ func failing(t *testing.T, c *cluster) {
 	_, first := c.report(t, "failing", 1)
 	wantWords(t, said, " "+first.NodeName+" 7", "Node 1 failed (exit 7)")
 	if r, _ := c.report(t, "failing", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 143 || r.Run.Incomplete != "" {
-		t.Errorf("run %+v of the Pod that Kubernetes ended, want complete with exit code 143", r.Run)
+		t.Errorf("run of the Pod that Kubernetes ended: %+v, want a complete run with exit code 143", r.Run)
 	}
 }
 
-// lost checks that after a power failure of a node its recording is in the volume, and the other node's report is
+// lost checks that, after a power failure of a node, its recording is in the volume and the report of the other node is
 // complete.
 func lost(t *testing.T, c *cluster) {
 	c.apply(t, "indexed-job.yaml", "lost")
@@ -254,11 +254,11 @@ func lost(t *testing.T, c *cluster) {
 	said := c.run(t, "perfagent ls --out /srv | head -n 2") + c.run(t, "perfagent show --out /srv lost")
 	wantWords(t, said, " 2 lost ", "on node 1: the job's end is not known")
 	if r, _ := c.report(t, "lost", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 0 || r.Run.Incomplete != "" {
-		t.Errorf("run %+v of the node that continued, want complete with exit code 0", r.Run)
+		t.Errorf("run of the remaining node: %+v, want a complete run with exit code 0", r.Run)
 	}
 }
 
-// host returns the node with a name.
+// host returns the node with the given name.
 func (c *cluster) host(t *testing.T, name string) *hosttest.Host {
 	t.Helper()
 	for _, h := range c.nodes {
@@ -266,23 +266,23 @@ func (c *cluster) host(t *testing.T, name string) *hosttest.Host {
 			return h
 		}
 	}
-	t.Fatalf("there is no node %q", name)
+	t.Fatalf("cluster has no node %q", name)
 
 	return nil
 }
 
-// wantWords looks for words in a text, with line ends as spaces.
+// wantWords checks that text contains all words. It treats line ends as spaces.
 func wantWords(t *testing.T, text string, words ...string) {
 	t.Helper()
 	folded := strings.Join(strings.Fields(text), " ")
 	for _, want := range words {
 		if !strings.Contains(folded, want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("text lacks %q:\n%s", want, text)
 		}
 	}
 }
 
-// run runs a command as a user types it, and returns it with its output.
+// run runs a command line, and returns the command line with its output, as in a terminal.
 func (c *cluster) run(t *testing.T, command string) string {
 	t.Helper()
 	o := clitest.RunCommand(t, c.command("sh", "-c", command))
@@ -290,7 +290,7 @@ func (c *cluster) run(t *testing.T, command string) string {
 	return "$ " + command + "\n" + o.Out
 }
 
-// keep puts a transcript into docs/kubernetes.md.
+// keep writes a transcript into docs/kubernetes.md.
 func keep(t *testing.T, name, text string) {
 	t.Helper()
 	file := testenv.Repository(t, kubernetesDoc)
@@ -298,7 +298,7 @@ func keep(t *testing.T, name, text string) {
 	before, rest, ok := strings.Cut(clitest.Read(t, file), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatalf("%s has no part %s", kubernetesDoc, name)
+		t.Fatalf("%s has no markers for %s", kubernetesDoc, name)
 	}
 	clitest.Write(t, file, before+begin+"```console\n"+text+"```\n"+end+after, 0o644)
 }

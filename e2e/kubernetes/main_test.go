@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package kubernetes runs the manifests of deploy/kubernetes on a real cluster: the API server, scheduler and
-// controllers of Kubernetes, and two kubelets with a containerd each. It only runs on request ("make e2e-kubernetes"),
-// because Kubernetes must be built first.
+// Package kubernetes applies the manifests in deploy/kubernetes to a real cluster: the API server, the scheduler and
+// the controllers of Kubernetes, and two kubelets with a containerd each. The test of the cluster runs only on request
+// ("make e2e-kubernetes"), because Kubernetes must be built first.
 package kubernetes
 
 import (

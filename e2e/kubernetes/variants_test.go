@@ -14,10 +14,10 @@ import (
 
 const kubernetesDoc = "docs/kubernetes.md"
 
-// transcripts are the parts of docs/kubernetes.md that the cluster writes.
+// transcripts lists the parts of docs/kubernetes.md that the test on a cluster writes.
 var transcripts = []string{"kubernetes", "kubernetes-oom"}
 
-// variants maps the names of further Jobs for the cluster to the commands of their Pods.
+// variants maps the names of additional Jobs to the commands of their Pods.
 var variants = map[string]string{
 	"hungry":  `[dd, if=/dev/zero, of=/dev/null, bs=300M, count=1]`,
 	"failing": `[sh, -c, "[ $JOB_COMPLETION_INDEX = 0 ] && exec sleep 600; until [ -s /reports/failing/node-0.jsonl ]; do sleep 1; done; exit 7"]`,
@@ -31,7 +31,7 @@ var (
 	imageNamed = regexp.MustCompile(`(?m)^  - name: (\w+)\n    newName: (\S+)\n    newTag: (\S+)$`)
 )
 
-// imageNames returns the names that kustomization.yaml gives to the images of deploy/kubernetes.
+// imageNames returns the image names that kustomization.yaml substitutes, by their names in deploy/kubernetes.
 func imageNames(t *testing.T) map[string]string {
 	t.Helper()
 	names := make(map[string]string)
@@ -39,20 +39,20 @@ func imageNames(t *testing.T) map[string]string {
 		names[m[1]] = m[2] + ":" + m[3]
 	}
 	if names["perfagent"] == "" || names["job"] == "" {
-		t.Fatalf("kustomization.yaml names the images %v", names)
+		t.Fatalf("images in kustomization.yaml: %v, want perfagent and job", names)
 	}
 
 	return names
 }
 
-// variant returns a manifest of deploy/kubernetes as users change it: with another name and command, and the images in
-// kustomization.yaml.
+// variant returns a manifest of deploy/kubernetes with the changes that users make: another name and command, and the
+// images in kustomization.yaml.
 func variant(t *testing.T, file, name string) string {
 	t.Helper()
 	text := clitest.Read(t, testenv.Repository(t, "deploy/kubernetes/"+file))
 	old := nameOfJob.FindStringSubmatch(text)
 	if old == nil || len(wordsOfJob.FindAllString(text, -1)) != 1 || len(imagesUsed.FindAllString(text, -1)) != 2 {
-		t.Fatalf("%s is not one Job with a command in its args and two images", file)
+		t.Fatalf("%s does not have exactly one Job with a command in its args and two images", file)
 	}
 	text = strings.ReplaceAll(text, old[1], name)
 	text = wordsOfJob.ReplaceAllString(text, "${1}"+strings.ReplaceAll(variants[name], "$", "$$"))
@@ -63,8 +63,9 @@ func variant(t *testing.T, file, name string) string {
 	})
 }
 
-// The variants can be made of the manifests. The test on a cluster would notice too late: it is started by hand.
-func TestVariants_CanBeMadeOfManifests(t *testing.T) {
+// All variants can be made from the manifests. The test on a cluster would detect a failure too late, because it is run
+// only by hand.
+func TestVariants_CanBeMadeFromManifests(t *testing.T) {
 	for name, words := range variants {
 		file := "indexed-job.yaml"
 		if name == "hungry" {
@@ -73,19 +74,20 @@ func TestVariants_CanBeMadeOfManifests(t *testing.T) {
 		text := variant(t, file, name)
 		for _, want := range []string{"\n  name: " + name + "\n", " args: " + words + "\n", "image: " + imageNames(t)["job"] + "\n"} {
 			if strings.Count(text, want) != 1 {
-				t.Errorf("%s has not one %q:\n%s", name, want, text)
+				t.Errorf("%s does not contain %q exactly once:\n%s", name, want, text)
 			}
 		}
 	}
 }
 
-// docs/kubernetes.md shows what the test on a cluster wrote, and no manifest has been added or renamed since.
+// docs/kubernetes.md contains the transcripts of the test on a cluster, and no manifest has been added or renamed
+// since.
 func TestTranscripts_AreCurrent(t *testing.T) {
 	doc := clitest.Read(t, testenv.Repository(t, kubernetesDoc))
 	for _, name := range transcripts {
 		_, rest, _ := strings.Cut(doc, "<!-- "+name+":begin -->\n```console\n$ ")
 		if text, _, closed := strings.Cut(rest, "```\n<!-- "+name+":end -->"); !closed || text == "" {
-			t.Errorf("%s has no transcript %s: make e2e-kubernetes", kubernetesDoc, name)
+			t.Errorf("%s lacks the transcript %s: run make e2e-kubernetes", kubernetesDoc, name)
 		}
 	}
 	var made []string
@@ -103,10 +105,10 @@ func TestTranscripts_AreCurrent(t *testing.T) {
 	slices.Sort(made)
 	slices.Sort(want)
 	if !slices.Equal(made, want) {
-		t.Errorf("%s shows %q, the manifests have %q: make e2e-kubernetes", kubernetesDoc, made, want)
+		t.Errorf("%s shows %q, want %q as in the manifests: run make e2e-kubernetes", kubernetesDoc, made, want)
 	}
 	version := regexp.MustCompile(`(?m)^\s+k8s.io/kubernetes v(\d+\.\d+)\.`).FindStringSubmatch(clitest.Read(t, testenv.Repository(t, "scripts/kubernetes/go.mod")))
 	if version == nil || !strings.Contains(doc, "builds Kubernetes "+version[1]+" ") {
-		t.Errorf("%s is not about Kubernetes %v: make e2e-kubernetes", kubernetesDoc, version)
+		t.Errorf("%s does not mention Kubernetes %v: run make e2e-kubernetes", kubernetesDoc, version)
 	}
 }

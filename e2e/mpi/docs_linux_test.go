@@ -18,7 +18,7 @@ var transcripts = flag.Bool("transcripts", false, "write into docs/mpi.md what i
 
 const mpiDoc = "docs/mpi.md"
 
-// transcript returns the block of docs/mpi.md below a title.
+// transcript returns the transcript in docs/mpi.md below the given title.
 func transcript(t *testing.T, title string) string {
 	t.Helper()
 	_, text, found := strings.Cut(clitest.Read(t, testenv.Repository(t, mpiDoc)), "\n## "+title+"\n")
@@ -31,21 +31,21 @@ func transcript(t *testing.T, title string) string {
 	return text
 }
 
-// Parts that differ between runs: run IDs, numbers, and the blanks between columns.
+// These expressions match the parts that differ between runs: run IDs, numbers, and the spaces between columns.
 var (
 	names   = regexp.MustCompile(`mpi-[0-9a-f]{12}`)
-	numbers = regexp.MustCompile(`[0-9]+([-.:][0-9]+)*( m?s\b)?`) // a time is in seconds or milliseconds
+	numbers = regexp.MustCompile(`[0-9]+([-.:][0-9]+)*( m?s\b)?`) // times are in seconds or milliseconds
 	blanks  = regexp.MustCompile(` +`)
 )
 
-// comparable returns a transcript without these parts.
+// comparable returns a transcript without the parts that differ between runs.
 func comparable(text string) string {
 	text = numbers.ReplaceAllString(names.ReplaceAllString(text, "RUN"), "N")
 	return strings.TrimSpace(blanks.ReplaceAllString(text, " "))
 }
 
-// wantTranscript runs the commands of a transcript in a copy of the examples, on the first host. With -transcripts it
-// writes what they print into the document instead of comparing it.
+// wantTranscript runs the commands of a transcript in a copy of the examples, on the first host, and compares their
+// output with the transcript. With -transcripts, it writes the output into the document instead.
 func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, title string) {
 	t.Helper()
 	want, script := transcript(t, title), ""
@@ -62,6 +62,6 @@ func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, titl
 		return
 	}
 	if got := comparable(o.Out); got != comparable(want) {
-		t.Errorf("the commands print\n%s\nwant as in %s\n%s\nstderr: %s", o.Out, mpiDoc, want, o.Err)
+		t.Errorf("output of the commands:\n%s\nwant, from %s:\n%s\nstderr: %s", o.Out, mpiDoc, want, o.Err)
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/perfagent/perfagent/internal/mpitest"
 )
 
-// After a failure Open MPI gives the other ranks a second after TERM, but only until the first of them has ended.
-func TestOpenMPI_Failures(t *testing.T) {
+// After a failure, Open MPI sends SIGTERM to the other ranks. It kills them after a second, or as soon as one of them
+// has ended.
+func TestOpenMPI_FailuresKeepExitCode(t *testing.T) {
 	wantFailures(t, mpitest.OpenMPI(t), []failure{
 		{how: "SIGSEGV", signal: "SIGSEGV", wrapped: 139},
 		{how: "SIGKILL", signal: "SIGKILL", wrapped: 137},
@@ -24,8 +25,9 @@ func TestOpenMPI_Failures(t *testing.T) {
 	})
 }
 
-// Hydra kills the other ranks at once. With perfagent, mpiexec returns 9 after an exit code; without it, 9 or the code.
-func TestMPICH_Failures(t *testing.T) {
+// After a failure, Hydra kills the other ranks immediately. If a rank exits with a nonzero code, mpiexec returns 9 with
+// perfagent; without perfagent, it returns 9 or the code.
+func TestMPICH_FailuresKeepExitCode(t *testing.T) {
 	wantFailures(t, mpitest.MPICH(t), []failure{
 		{how: "SIGSEGV", signal: "SIGSEGV", wrapped: 11},
 		{how: "SIGKILL", signal: "SIGKILL", wrapped: 9},
@@ -34,13 +36,13 @@ func TestMPICH_Failures(t *testing.T) {
 	})
 }
 
-// With another engine installed, too, programs use the requested one.
-func TestEngines_AreNotMixedUp(t *testing.T) {
+// If another engine is also installed, programs use the requested engine.
+func TestEngines_UseRequestedLibrary(t *testing.T) {
 	mpich, openmpi := mpitest.MPICH(t), mpitest.OpenMPI(t)
 	for _, c := range []struct {
 		asked, other mpitest.Engine
 		name         string
-		library      string // of the other
+		library      string // library of the other engine
 	}{{mpich, openmpi, "MPICH", "libmpi.so.40"}, {openmpi, mpich, "Open MPI", "libmpi.so.12"}} {
 		decoy := t.TempDir()
 		for _, dir := range c.other.Libraries() {
@@ -53,23 +55,23 @@ func TestEngines_AreNotMixedUp(t *testing.T) {
 		o := clitest.RunCommand(t, script(t, c.asked, `LD_LIBRARY_PATH="$LD_LIBRARY_PATH:`+decoy+
 			`" python3 -c 'from mpi4py import MPI; print(MPI.Get_library_version())'`))
 		if o.Want(t, 0); !strings.Contains(o.Out, c.name) {
-			t.Errorf("program runs with another engine, want %s: %s", c.name, o.Out)
+			t.Errorf("engine of the program is not %s: %s", c.name, o.Out)
 		}
 	}
 }
 
-func TestMPICH_Abort(t *testing.T) { wantAbort(t, mpitest.MPICH(t)) }
+func TestMPICH_AbortKeepsExitCode(t *testing.T) { wantAbort(t, mpitest.MPICH(t)) }
 
-func TestOpenMPI_SignalsOnce(t *testing.T) {
+func TestOpenMPI_DeliversSignalsOnce(t *testing.T) {
 	wantSignalsOnce(t, mpitest.OpenMPI(t), syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGUSR1)
 }
 
 // mpiexec forwards USR1 and ALRM.
-func TestMPICH_SignalsOnce(t *testing.T) {
+func TestMPICH_DeliversSignalsOnce(t *testing.T) {
 	wantSignalsOnce(t, mpitest.MPICH(t), syscall.SIGUSR1, syscall.SIGUSR1)
 }
 
-func TestMPI_TwoHosts(t *testing.T) {
+func TestMPI_RunsOnTwoHosts(t *testing.T) {
 	hosts := newHosts(t)
 	for name, find := range map[string]func(*testing.T) mpitest.Engine{
 		"openmpi": mpitest.OpenMPI, "mpich": mpitest.MPICH,

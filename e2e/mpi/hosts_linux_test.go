@@ -13,13 +13,13 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// network is the prefix of all addresses. The network is isolated, so it cannot conflict with others.
+// network is the prefix of all addresses. The network is isolated, so it cannot conflict with other networks.
 const network = "10.99.0."
 
-// newHosts makes a login host and two hosts for ranks. All share the file system.
+// newHosts returns a login host and two hosts for ranks. All hosts share the file system.
 func newHosts(t *testing.T) []*hosttest.Host {
 	t.Helper()
-	testenv.NeedsRoot(t, "to make namespaces")
+	testenv.NeedsRoot(t, "to create namespaces")
 	for _, tool := range []string{"ip", "nsenter", "unshare"} {
 		testenv.NeedsTool(t, tool, "apt-get install iproute2 util-linux")
 	}

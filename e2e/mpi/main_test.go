@@ -1,6 +1,7 @@
 //go:build e2e
 
-// Package mpi runs perfagent below the launchers of real MPIs, Open MPI and MPICH, on one host and on two.
+// Package mpi runs perfagent under the launchers of real MPI implementations, Open MPI and MPICH, on one host and on
+// two.
 package mpi
 
 import (

@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// quiet disables crash traces of the libraries and their search for network hardware.
+// quiet disables the crash traces of the libraries and their search for network hardware.
 var quiet = []string{"UCX_HANDLE_ERRORS=none", "OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader,tcp"}
 
 // script prepares a shell command with an engine, in a new directory.
@@ -34,7 +34,7 @@ func script(t *testing.T, e mpitest.Engine, line string) *exec.Cmd {
 	return cmd
 }
 
-// reports reads the reports below a directory by file name.
+// reports returns the reports below a directory, by file name.
 func reports(t *testing.T, dir string) map[string]*reporter.Report {
 	t.Helper()
 	all := make(map[string]*reporter.Report)
@@ -48,21 +48,21 @@ func reports(t *testing.T, dir string) map[string]*reporter.Report {
 	return all
 }
 
-// A failure is a way in which rank 1 of three ends, with its consequences.
+// A failure is a way in which rank 1 of three ranks ends, with the consequences.
 type failure struct {
 	how     string
 	signal  string
-	code    int   // of the rank, unless a signal killed it
+	code    int   // exit code of the rank, unless a signal killed it
 	wrapped int   // the launcher's exit code
 	chance  []int // the launcher's possible exit codes with and without perfagent, if timing decides
 }
 
-// returns reports whether the launcher may return a code.
+// returns reports whether the launcher may return the given exit code.
 func (f failure) returns(code int) bool {
 	return slices.Contains(f.chance, code) || len(f.chance) == 0 && code == f.wrapped
 }
 
-// wantFailures lets a rank fail in all ways, without perfagent and with it.
+// wantFailures makes a rank fail in each of the given ways, without and with perfagent, and checks the consequences.
 func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
 	t.Helper()
 	for _, f := range failures {
@@ -70,17 +70,17 @@ func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
 			program := "python3 " + testenv.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 " + f.how
 			bare := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 "+program))
 			if !f.returns(bare.Code) {
-				t.Errorf("exit code %d without perfagent, want one that the engine returns after this failure",
+				t.Errorf("exit code %d without perfagent, want a code that the engine returns after this failure",
 					bare.Code)
 			}
 
 			o := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
 			if !f.returns(o.Code) {
-				t.Errorf("exit code %d with perfagent, want one that the engine returns after this failure: %s",
+				t.Errorf("exit code %d with perfagent, want a code that the engine returns after this failure: %s",
 					o.Code, o.Err)
 			}
 			if met := strings.Count(o.Out, "has met the others"); met != 3 {
-				t.Errorf("%d ranks have met, want 3: %s", met, o.Out)
+				t.Errorf("%d ranks have met the others, want 3: %s", met, o.Out)
 			}
 
 			wantFailedRank(t, o.Dir, f)
@@ -88,20 +88,20 @@ func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
 	}
 }
 
-// wantFailedRank checks the files of a launch with a failed rank 1: its report is complete, and each other rank has at
-// least a journal, in files of one run.
+// wantFailedRank checks the files of a launch in which rank 1 failed. Its report must be complete, and each other rank
+// must have at least a journal. All files must be in one run.
 func wantFailedRank(t *testing.T, dir string, f failure) {
 	t.Helper()
 	r := reports(t, dir)["node-0.rank-1.json"]
-	if r == nil { // unless it was the last one
+	if r == nil { // the failed rank ended last, and so wrote the report of the node
 		r = reports(t, dir)["node-0.json"]
 	}
 	if r == nil {
-		t.Fatalf("no report of the rank that failed: %q", reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
+		t.Fatalf("failed rank has no report: %q", reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
 	}
 	rank := r.Nodes["0"].Ranks["1"]
 	if rank == nil || rank.Signal != f.signal || rank.ExitCode == nil || f.signal == "" && *rank.ExitCode != f.code {
-		t.Errorf("rank 1 is %+v, want code %d, signal %q", rank, f.code, f.signal)
+		t.Errorf("rank 1 is %+v, want exit code %d, signal %q", rank, f.code, f.signal)
 	}
 
 	seen := map[string]bool{}
@@ -115,16 +115,16 @@ func wantFailedRank(t *testing.T, dir string, f failure) {
 	}
 	for _, rank := range []string{"rank-0", "rank-1", "rank-2"} {
 		if !seen[rank] {
-			t.Errorf("no report or journal of %s, only of %q", rank, slices.Sorted(maps.Keys(seen)))
+			t.Errorf("%s has no report or journal, only %q have", rank, slices.Sorted(maps.Keys(seen)))
 		}
 	}
 	if len(runs) != 1 {
-		t.Errorf("runs %q, want one", runs)
+		t.Errorf("runs %q, want exactly one", runs)
 	}
 }
 
-// wantSignalsOnce sends signals to the launcher. Each rank gets each signal once, as without perfagent. TERM ends the
-// ranks.
+// wantSignalsOnce sends signals to the launcher, and checks that each rank receives each signal once, as without
+// perfagent. SIGTERM ends the ranks.
 func wantSignalsOnce(t *testing.T, e mpitest.Engine, signals ...syscall.Signal) {
 	t.Helper()
 	const ranks = 2
@@ -153,20 +153,20 @@ func wantSignalsOnce(t *testing.T, e mpitest.Engine, signals ...syscall.Signal) 
 			switch line {
 			case "SIGTERM":
 				terms++
-			case "SIGCONT", "": // Open MPI sends it first
+			case "SIGCONT", "": // Open MPI sends SIGCONT first
 			default:
 				if strings.HasPrefix(line, "SIG") {
-					t.Errorf("%sthe ranks received a signal again at the end: %q", agent, rest)
+					t.Errorf("%sranks received another signal at the end: %q", agent, rest)
 				}
 			}
 		}
-		if terms < 1 || terms > ranks { // Open MPI kills the others as soon as one has ended
-			t.Errorf("%sthe ranks got TERM %d times, want once each: %q", agent, terms, rest)
+		if terms < 1 || terms > ranks { // Open MPI kills the other ranks as soon as one has ended
+			t.Errorf("%sranks received SIGTERM %d times, want at most once each: %q", agent, terms, rest)
 		}
 	}
 }
 
-// next returns the next line of a rank.
+// next returns the next line that a rank prints.
 func next(l *clitest.Process) string {
 	for {
 		if line := l.Next(); strings.HasPrefix(line, "SIG") {
@@ -175,10 +175,10 @@ func next(l *clitest.Process) string {
 	}
 }
 
-// examples is the folder of the scripts in docs/mpi.md.
+// examples is the folder with the scripts in docs/mpi.md.
 const examples = "examples/mpi"
 
-// wantOneHost runs four ranks on one host: one run of one node.
+// wantOneHost checks that four ranks on one host are one run with one node.
 func wantOneHost(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name string) {
 	t.Helper()
 	o, dir := onHosts(t, hosts, e, examples, "sh", name+"-ranks.sh")
@@ -193,7 +193,7 @@ func wantOneHost(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name st
 	}
 }
 
-// wantTwoHosts runs four ranks on two hosts, two on each: one run of two nodes.
+// wantTwoHosts checks that four ranks on two hosts, two on each, are one run with two nodes.
 func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name string) {
 	t.Helper()
 	o, dir := onHosts(t, hosts, e, examples, "sh", name+"-hosts.sh")
@@ -204,10 +204,10 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 
 	all := reports(t, dir)
 	if names := slices.Sorted(maps.Keys(all)); !slices.Equal(names, []string{"node-node1.json", "node-node2.json"}) {
-		t.Fatalf("reports %q, want one of each host", names)
+		t.Fatalf("reports %q, want one for each host", names)
 	}
 	if runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/[^.]*")); len(runs) != 1 {
-		t.Errorf("runs %q, want one", runs)
+		t.Errorf("runs %q, want exactly one", runs)
 	}
 	for file, ranks := range map[string][]string{"node-node1.json": {"0", "1"}, "node-node2.json": {"2", "3"}} {
 		for _, n := range all[file].Nodes {
@@ -215,7 +215,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 				t.Errorf("%s has the ranks %q, want %q", file, got, ranks)
 			}
 			if host := strings.TrimSuffix(strings.TrimPrefix(file, "node-"), ".json"); n.Host.Hostname != host {
-				t.Errorf("%s is of host %s, want %s", file, n.Host.Hostname, host)
+				t.Errorf("host in %s = %s, want %s", file, n.Host.Hostname, host)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 	o = clitest.RunCommand(t, hosts[0].Command(t, dir, e.Bin+"/perfagent", "show", filepath.Base(only(t, dir))))
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "node1") || !strings.Contains(o.Out, "node2") {
-		t.Errorf("show of the run lacks node1 or node2:\n%s%s", o.Out, o.Err)
+		t.Errorf("output of show lacks node1 or node2:\n%s%s", o.Out, o.Err)
 	}
 }
 
@@ -237,8 +237,8 @@ func only(t *testing.T, dir string) string {
 	return runs[0]
 }
 
-// wantAbort makes a rank call MPI_Abort, after which Hydra kills all ranks at once: the launcher returns the same code
-// with and without perfagent, and each rank has at least a journal.
+// wantAbort makes a rank call MPI_Abort, after which Hydra immediately kills all ranks. The launcher must return the
+// same code with and without perfagent, and each rank must have at least a journal.
 func wantAbort(t *testing.T, e mpitest.Engine) {
 	t.Helper()
 	program := "python3 " + testenv.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 abort"
@@ -248,6 +248,6 @@ func wantAbort(t *testing.T, e mpitest.Engine) {
 		t.Errorf("exit code %d without perfagent, %d with perfagent; want 5: %s", bare.Code, o.Code, o.Err)
 	}
 	if files := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out")); len(files) != 3 {
-		t.Errorf("files %q, want one of each rank", files)
+		t.Errorf("files %q, want one for each of 3 ranks", files)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package peers measures jobs with perfagent and with other tools, each compared with the kernel's counters.
+// Package peers measures jobs with perfagent and with other tools, and compares each with the kernel's counters.
 package peers
 
 import (

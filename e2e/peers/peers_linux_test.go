@@ -15,11 +15,11 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// peersFlag measures, and writes the table of docs/job.md that compares perfagent with other tools and with the kernel:
-// make peers.
+// peersFlag makes the test measure, and write the table in docs/job.md that compares perfagent with other tools and
+// with the kernel. make peers sets it.
 var peersFlag = flag.Bool("peers", false, "measure beside other tools, and write the table of docs/job.md")
 
-// peerJobs are the jobs of the table.
+// peerJobs returns the jobs of the table.
 func peerJobs() []struct{ name, program string } {
 	return []struct{ name, program string }{
 		{"200 children × 10 ms", clitest.ManyChildren}, {"double-forked daemon", clitest.DaemonBurns},
@@ -27,14 +27,14 @@ func peerJobs() []struct{ name, program string } {
 	}
 }
 
-// peerFound has the figures of a tool and the kernel for a job.
+// peerFound holds the figures of a tool and of the kernel for a job.
 type peerFound struct{ cpu, kernelCPU, memory, kernelMemory, own float64 }
 
-// Runs the same jobs under perfagent and other tools, each compared with the kernel's counters of a control group with
-// only the job.
+// TestPeers_Table runs the same jobs under perfagent and other tools. It compares each tool with the kernel's counters
+// of a control group that contains only the job.
 func TestPeers_Table(t *testing.T) {
 	if !*peersFlag {
-		t.Skip("needs two minutes, and other tools: make peers")
+		t.Skip("needs two minutes and other tools: make peers")
 	}
 	var names []string
 	found := make(map[string][]peerFound)
@@ -45,13 +45,13 @@ func TestPeers_Table(t *testing.T) {
 		}
 	}
 	for i, job := range peerJobs() {
-		for _, name := range names[:2] { // perfagent
+		for _, name := range names[:2] { // the two variants of perfagent
 			f := found[name][i]
 			if math.Abs(f.cpu-f.kernelCPU) > 0.01*f.kernelCPU+0.01 {
-				t.Errorf("%s, %s: %.3f s of CPU time, want the kernel's %.3f", job.name, name, f.cpu, f.kernelCPU)
+				t.Errorf("%s, %s: CPU time %.3f s, want the kernel's %.3f s", job.name, name, f.cpu, f.kernelCPU)
 			}
 			if job.program == clitest.Sharing && (f.memory < 300 || f.memory > 345) {
-				t.Errorf("%s, %s: %.0f MiB, want 300 to 345", job.name, name, f.memory)
+				t.Errorf("%s, %s: memory %.0f MiB, want 300 to 345", job.name, name, f.memory)
 			}
 		}
 	}
@@ -110,14 +110,14 @@ func peerWrite(t *testing.T, file, name, part string) {
 	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
-		t.Fatalf("%s has no part %q", file, name)
+		t.Fatalf("%s has no markers for %q", file, name)
 	}
 
 	clitest.Write(t, path, before+begin+part+end+after, 0o644)
 	t.Log("\n" + part)
 }
 
-// peerStorm forks %d processes, at most 50 at a time; each ends at once.
+// peerStorm forks %d processes, at most 50 at a time. Each ends immediately.
 const peerStorm = `import os
 for i in range(%d):
     if os.fork() == 0: os._exit(0)
@@ -125,7 +125,7 @@ for i in range(%d):
         for _ in range(50): os.wait()
 `
 
-// peerOrphans forks twice the number of processes: half of them become orphans.
+// peerOrphans forks twice the given number of processes. Half of them become orphans.
 const peerOrphans = `import os
 for i in range(%d):
     if os.fork() == 0:
@@ -134,7 +134,7 @@ for i in range(%d):
     os.wait()
 `
 
-// peerAlive starts sleeping processes that end when a byte comes; it prints when they all run.
+// peerAlive starts sleeping processes, and prints a line when all of them run. They end when a byte arrives.
 const peerAlive = `import os, select, signal
 pids = [os.posix_spawn("/bin/sleep", ["sleep", "150"], {}) for i in range(%d)]
 open(os.environ["PEER_DIR"] + "/ready", "w").close()
@@ -143,7 +143,8 @@ for pid in pids: os.kill(pid, signal.SIGKILL)
 for pid in pids: os.waitpid(pid, 0)
 `
 
-// peerVanish has ten processes start others for some seconds; each ends after 0 to 9 ms of CPU.
+// peerVanish runs ten processes that start other processes for some seconds. Each of these ends after 0 to 9 ms of CPU
+// time.
 const peerVanish = clitest.Burn + `
 end = time.time() + %d
 for w in range(10):
@@ -162,16 +163,16 @@ for w in range(10): os.wait()
 // peerStress is a job that is hard to measure.
 type peerStress struct {
 	name, program, interval string
-	least                   float64 // minimum of processes in a sample
+	least                   float64 // minimum number of processes in a sample
 	orphans                 int
-	steady                  bool // it waits after it has started its processes
+	steady                  bool // whether it waits after it has started its processes
 }
 
-// The real binary measures jobs of thousands of processes, and of processes that vanish while they are measured. With
-// -peers they are larger, and also run in a group made for them.
-func TestPeers_Stress(t *testing.T) {
+// The real binary measures jobs with thousands of processes, and with processes that end while they are measured. With
+// -peers, the jobs are larger, and also run in a control group made for them.
+func TestPeers_MeasuresManyProcesses(t *testing.T) {
 	const alive = 5000
-	storm, vanish, tick := 1000, 2, "50ms" // it ends within a second
+	storm, vanish, tick := 1000, 2, "50ms" // the storm ends within a second
 	if *peersFlag {
 		storm, vanish, tick = alive, 10, "1s"
 	}
@@ -182,7 +183,7 @@ func TestPeers_Stress(t *testing.T) {
 		{"301 processes alive, 1 Hz", fmt.Sprintf(peerAlive, 300), "1s", 301, 0, true},
 	}
 	if *peersFlag {
-		for _, n := range []int{1, alive} { // 1: the base cost
+		for _, n := range []int{1, alive} { // a single process shows the base cost
 			jobs = append(jobs, peerStress{fmt.Sprintf("%d processes alive, 1 Hz", n+1), fmt.Sprintf(peerAlive, n), "1s", float64(n) + 1, 0, true})
 		}
 	}
@@ -196,14 +197,14 @@ func TestPeers_Stress(t *testing.T) {
 	}
 }
 
-// peerWindow is the duration of measuring a steady job, after peerSettle, in which perfagent finds out whether PSS is
-// too expensive, see package process.
+// peerWindow is the time for which a steady job is measured, after peerSettle. During peerSettle, perfagent finds out
+// whether reading PSS is too expensive; see package process.
 const (
 	peerWindow = 10 * time.Second
 	peerSettle = 12 * time.Second
 )
 
-// peerStressed measures a job, checks its numbers, and logs what perfagent used.
+// peerStressed measures a job, checks its numbers, and logs perfagent's own usage.
 func peerStressed(t *testing.T, job *peerStress, mode string) {
 	tool := peerTool{mode, func(r *peerRun) []string {
 		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--no-page", "--interval", job.interval, "--"}, r.job...)
@@ -215,7 +216,7 @@ func peerStressed(t *testing.T, job *peerStress, mode string) {
 		if *peersFlag {
 			settle, window = peerSettle, peerWindow
 		}
-		share = r.steady(settle, window) / 10 // ms per second are thousandths of a core
+		share = r.steady(settle, window) / 10 // converts milliseconds per second to percent of a core
 		r.release()
 	}
 	r.end()
@@ -226,23 +227,23 @@ func peerStressed(t *testing.T, job *peerStress, mode string) {
 	n := r.node()
 	seen, cpu := n.Metrics["max_t_job_processes"], n.Job.CPUSeconds
 	if math.Abs(cpu-kernel) > 0.01*kernel+0.02 {
-		t.Errorf("%.3f s of CPU time, want the kernel's %.3f", cpu, kernel)
+		t.Errorf("CPU time = %.3f s, want the kernel's %.3f s", cpu, kernel)
 	}
 	if seen < job.least || n.Job.Orphans != job.orphans || *n.Job.ExitCode != 0 {
-		t.Errorf("%v processes at once, want %v; %d orphans, want %d; exit code %d; missing %v",
+		t.Errorf("at most %v processes at a time, want at least %v; %d orphans, want %d; exit code %d, want 0; missing %v",
 			seen, job.least, n.Job.Orphans, job.orphans, *n.Job.ExitCode, n.Missing)
 	}
-	t.Logf("%.3f s of our own CPU, %.2f %% of a core; %v processes; %d of %d ticks missed; missing %v", own, share, seen,
+	t.Logf("perfagent's CPU time %.3f s, %.2f %% of a core; %v processes; %d of %d ticks missed; missing %v", own, share, seen,
 		n.Sampling.MissedTicks, n.Sampling.MissedTicks+n.Sampling.Samples, n.Missing)
 }
 
-// steady waits until the job is complete and, after settle, steady, and returns the tool's milliseconds of CPU per
-// second during a window.
+// steady waits until the job has started all its processes, and then for settle. It returns the tool's CPU time during
+// the following window, in milliseconds per second.
 func (r *peerRun) steady(settle, window time.Duration) float64 {
 	r.t.Helper()
 	for begin := time.Now(); !clitest.Exists(r.dir + "/ready"); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > peerLongest {
-			r.t.Fatalf("the job has not started all processes after %v", peerLongest)
+			r.t.Fatalf("job did not start all processes within %v", peerLongest)
 		}
 	}
 	time.Sleep(settle)
@@ -253,8 +254,8 @@ func (r *peerRun) steady(settle, window time.Duration) float64 {
 	return (after - before) * 1000 / time.Since(from).Seconds()
 }
 
-// BenchmarkPeers300 measures the cost of tools at 1 Hz for a job of 300 sleeping processes, and BenchmarkPeers5000 for
-// one of 5,000: one tool after the other for the same job.
+// BenchmarkPeers300 measures the cost of the tools at 1 Hz, one after another, for a job of 300 sleeping processes.
+// BenchmarkPeers5000 does the same for a job of 5,000 processes.
 func BenchmarkPeers300(b *testing.B) { benchmarkPeers(b, 300) }
 
 func BenchmarkPeers5000(b *testing.B) { benchmarkPeers(b, 5000) }

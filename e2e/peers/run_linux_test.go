@@ -24,11 +24,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Each tool runs in a separate control group, and the job enters one below it. So the kernel reports the usage of the
-// job and of the tool in the same run, whatever else runs on the machine.
+// Each tool runs in a separate control group, and the job enters a group below it. So the kernel counts the usage of
+// the job and of the tool in the same run, independent of other load on the machine.
 
-// peerEnter makes a job enter the group "job" below its group, in the given hierarchies, before it begins. Descriptor 9
-// is a FIFO: a waiting job ends when a byte comes.
+// peerEnter is a script that makes a job enter the group "job" below its group, in the given hierarchies, before the
+// job begins. Descriptor 9 is a FIFO: a waiting job ends when a byte arrives.
 const peerEnter = `while IFS=: read -r _ c p; do
   case ,$c, in
   *,cpuacct,*) d=/sys/fs/cgroup/cpuacct$p/job;;
@@ -48,11 +48,12 @@ const peerLongest = 2 * time.Minute
 // peerTool is a tool that measures jobs.
 type peerTool struct {
 	name string
-	args func(r *peerRun) []string // the command line that runs r.job
+	args func(r *peerRun) []string // returns the command line that runs r.job
 	says func(r *peerRun) (cpu, memory float64)
 }
 
-// peerTools are the compared tools, perfagent first. Totals that a tool does not report are computed from its series.
+// peerTools returns the compared tools, perfagent first. If a tool does not report totals, they are computed from its
+// series.
 func peerTools(t testing.TB) []peerTool {
 	t.Helper()
 	venv := peerVenv(t)
@@ -80,7 +81,7 @@ func peerTools(t testing.TB) []peerTool {
 	}
 }
 
-// peerVenv returns the directory of the other tools.
+// peerVenv returns the directory with the other tools.
 func peerVenv(t testing.TB) string {
 	t.Helper()
 	venv := testenv.Repository(t, ".tools/peers")
@@ -96,8 +97,8 @@ type peerRun struct {
 	dir   string
 	job   []string
 	cmd   *exec.Cmd
-	name  string // group around the tool
-	made  bool   // perfagent makes a group for the job
+	name  string // name of the group around the tool
+	made  bool   // whether perfagent makes a group for the job
 	begin time.Time
 	wall  time.Duration
 }
@@ -117,7 +118,7 @@ func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	}
 	for _, controller := range []string{"cpuacct", "memory"} {
 		if err := os.MkdirAll(filepath.Join("/sys/fs/cgroup", controller, r.name, "job"), 0o755); err != nil {
-			t.Skipf("no control groups of version 1 can be made here (run as root on such a system): %v", err)
+			t.Skipf("control groups v1 cannot be created (run as root on a system that has them): %v", err)
 		}
 	}
 	t.Cleanup(r.remove)
@@ -141,7 +142,7 @@ func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	return r
 }
 
-// end waits for the tool, which must exit with 0.
+// end waits for the tool, which must exit with code 0.
 func (r *peerRun) end() {
 	r.t.Helper()
 	timer := time.AfterFunc(peerLongest, func() { _ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL) })
@@ -154,7 +155,7 @@ func (r *peerRun) end() {
 	}
 }
 
-// release ends a job, or its daemon, that waits for a byte.
+// release ends a job, or the daemon of a job, that waits for a byte.
 func (r *peerRun) release() {
 	fd, err := unix.Open(filepath.Join(r.dir, "fifo"), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -169,7 +170,7 @@ func (r *peerRun) remove() {
 	r.release()
 	deadline := time.Now().Add(clitest.Longest)
 	patterns := []string{r.name + "/*/job", r.name + "/job", r.name + "/*", r.name}
-	if r.made && r.cmd.ProcessState != nil && r.cmd.ProcessState.Success() { // in other hierarchies it is next to the group
+	if r.made && r.cmd.ProcessState != nil && r.cmd.ProcessState.Success() { // elsewhere the group of the job is a sibling
 		if name := filepath.Base(r.node().Job.Cgroup); strings.HasPrefix(name, "perfagent-") {
 			patterns = append(patterns, name)
 		}
@@ -188,18 +189,18 @@ func (r *peerRun) remove() {
 			return
 		}
 		if time.Now().After(deadline) {
-			r.t.Errorf("control groups that are not empty stay: %q", left)
+			r.t.Errorf("control groups left because they are not empty: %q", left)
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// counter reads a number of the group of the job, or of the one around it and the tool.
+// counter reads a number from the group of the job, or from the group around the job and the tool.
 func (r *peerRun) counter(controller, file string, ofJob bool) float64 {
 	r.t.Helper()
 	dirs := []string{filepath.Join("/sys/fs/cgroup", controller, r.name)}
-	if ofJob { // one level further down in a group that perfagent made for the job
+	if ofJob { // if perfagent made a group for the job, it is one more level down
 		dirs, _ = filepath.Glob(filepath.Join(dirs[0], "*", "job"))
 		dirs = append(dirs, filepath.Join("/sys/fs/cgroup", controller, r.name, "job"))
 	}
@@ -214,7 +215,7 @@ func (r *peerRun) counter(controller, file string, ofJob bool) float64 {
 	return v
 }
 
-// cpu returns the CPU seconds of the job and of the tool from the kernel.
+// cpu returns the CPU time of the job and of the tool in seconds, as counted by the kernel.
 func (r *peerRun) cpu() (job, tool float64) {
 	r.t.Helper()
 	all := r.counter("cpuacct", "cpuacct.usage", false) / 1e9
@@ -226,7 +227,7 @@ func (r *peerRun) cpu() (job, tool float64) {
 	return job, all - job
 }
 
-// peak returns the kernel's peak of the job's memory in MiB.
+// peak returns the peak memory of the job in MiB, as recorded by the kernel.
 func (r *peerRun) peak() float64 {
 	r.t.Helper()
 	if r.goneWithJob() {
@@ -235,8 +236,9 @@ func (r *peerRun) peak() float64 {
 	return r.counter("memory", "memory.max_usage_in_bytes", true) / (1 << 20)
 }
 
-// goneWithJob reports whether the job's group was in a group that perfagent made and removed when it was empty. Then
-// the references are the group around both minus perfagent's CPU time, and for memory the peak that perfagent recorded.
+// goneWithJob reports whether the job's group was in a group that perfagent made, and removed when it was empty. In
+// this case, the reference for CPU time is the group around both, minus perfagent's CPU time. The reference for memory
+// is the peak that perfagent recorded.
 func (r *peerRun) goneWithJob() bool {
 	if !r.made || r.cmd.ProcessState == nil {
 		return false
@@ -245,7 +247,7 @@ func (r *peerRun) goneWithJob() bool {
 	return len(dirs) == 0
 }
 
-// node returns the node of perfagent's report.
+// node returns the node in perfagent's report.
 func (r *peerRun) node() *reporter.Node {
 	r.t.Helper()
 	report, _ := reportertest.ReadSingle(r.t, filepath.Join(r.dir, "perfagent-out"))
@@ -287,12 +289,13 @@ func (r *peerRun) trackerSays() (cpu, memory float64) {
 	return peerTimes(says.CPU, 1), peerTimes(says.Memory, 1)
 }
 
-// psrecordSays sums percent × seconds, each for the time since the previous line.
+// psrecordSays returns the CPU time and the peak memory that psrecord reports. The CPU time is the sum of percent ×
+// seconds since the previous line.
 func (r *peerRun) psrecordSays() (cpu, memory float64) {
 	last := 0.0
 	for i, line := range strings.Split(strings.TrimSpace(clitest.Read(r.t, filepath.Join(r.dir, "psrecord.csv"))), "\n") {
 		if i == 0 {
-			continue // the heading
+			continue // skip the heading
 		}
 		var v [5]float64 // elapsed_time, nproc, cpu, mem_real, mem_virtual
 		for i, field := range strings.Split(line, ",") {
@@ -304,7 +307,7 @@ func (r *peerRun) psrecordSays() (cpu, memory float64) {
 	return cpu, memory
 }
 
-// decode reads a file of a tool.
+// decode parses a JSON file that a tool wrote.
 func (r *peerRun) decode(name string, into any) {
 	r.t.Helper()
 	if err := json.Unmarshal([]byte(clitest.Read(r.t, filepath.Join(r.dir, name))), into); err != nil {
@@ -312,7 +315,7 @@ func (r *peerRun) decode(name string, into any) {
 	}
 }
 
-// peerTimes returns a number times a factor, NaN if the number is missing.
+// peerTimes returns *v times factor, or NaN if v is nil.
 func peerTimes(v *float64, factor float64) float64 {
 	if v == nil {
 		return math.NaN()

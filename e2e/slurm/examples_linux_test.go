@@ -22,14 +22,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A job is a script of examples/ that has run to its end.
+// A job is a script in examples/ that was submitted to Slurm.
 type job struct {
 	id  string
 	dir string // working directory of the submission
-	out string // output of it and its steps
+	out string // output of the job and its steps
 }
 
-// submit submits an example as a user does, in a new directory, and waits for its end.
+// submit submits an example in a new directory, and waits until the job has ended.
 func submit(t *testing.T, c *slurmtest.Cluster, script string, env ...string) job {
 	t.Helper()
 	j := start(t, c, script, env...)
@@ -69,7 +69,7 @@ func (j *job) wait(t *testing.T, c *slurmtest.Cluster) {
 	j.out = j.said(t)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("job %s said:\n%s", j.id, j.out)
+			t.Logf("output of job %s:\n%s", j.id, j.out)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func (j *job) said(t *testing.T) string {
 	return text
 }
 
-// reports reads the reports of a run below the job's directory by name.
+// reports returns the nodes in the reports of a run below the job's directory, by file name.
 func (j *job) reports(t *testing.T, run string) map[string]*reporter.Node {
 	t.Helper()
 	nodes := make(map[string]*reporter.Node)
@@ -94,7 +94,7 @@ func (j *job) reports(t *testing.T, run string) map[string]*reporter.Node {
 			continue
 		}
 		if filepath.Ext(path) != ".json" {
-			t.Errorf("%s is left, want only reports", path)
+			t.Errorf("%s still exists, want only reports", path)
 			continue
 		}
 		for _, n := range reportertest.ReadFile(t, filepath.Join(j.dir, "perfagent-out", path)).Nodes {
@@ -112,7 +112,7 @@ func (j *job) perfagent(t *testing.T, c *slurmtest.Cluster, args ...string) stri
 	return o.Out + o.Err
 }
 
-// A summary is the part of an entry of "perfagent ls --json" that these tests read.
+// A summary is the part of an entry in "perfagent ls --json" that these tests use.
 type summary struct {
 	ID      string `json:"id"`
 	RunID   string `json:"run_id"`
@@ -122,7 +122,7 @@ type summary struct {
 	Verdict string `json:"verdict"`
 }
 
-// list returns a line for each launch in "perfagent ls": "ID: NODES x RANKS, exit code N". RANKS is 0 without a
+// list returns a line for each launch in "perfagent ls": "ID: NODES x RANKS, exit code N". RANKS is 0 if there is no
 // launcher.
 func (j *job) list(t *testing.T, c *slurmtest.Cluster) []string {
 	t.Helper()
@@ -141,21 +141,21 @@ func (j *job) list(t *testing.T, c *slurmtest.Cluster) []string {
 	return lines
 }
 
-// wantList compares the lines of list. JOB stands for the job's number.
+// wantList compares the lines from list with want, in which JOB stands for the number of the job.
 func (j *job) wantList(t *testing.T, c *slurmtest.Cluster, want ...string) {
 	t.Helper()
 	for i := range want {
 		want[i] = strings.ReplaceAll(want[i], "JOB", j.id)
 	}
 	if got := j.list(t, c); !slices.Equal(got, want) {
-		t.Errorf("perfagent ls:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("launches in perfagent ls:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
 // took matches the output of the ranks of rank.py.
 var took = regexp.MustCompile(`(?m)^rank (\d+) on (\S+) took (\S+) s$`)
 
-// exampleRanks checks that eight ranks on two nodes are one run of two nodes.
+// exampleRanks checks that eight ranks on two nodes are one run with two nodes.
 func exampleRanks(t *testing.T, c *slurmtest.Cluster) {
 	j := submit(t, c, "slurm/ranks.sh")
 	nodes := j.reports(t, j.id)
@@ -164,7 +164,7 @@ func exampleRanks(t *testing.T, c *slurmtest.Cluster) {
 	}
 	said := took.FindAllStringSubmatch(j.out, -1)
 	if len(said) != 8 {
-		t.Fatalf("%d ranks printed something, want 8", len(said))
+		t.Fatalf("%d ranks printed a line, want 8", len(said))
 	}
 	for _, words := range said {
 		n := nodes[map[string]string{"node1": "node-0.json", "node2": "node-1.json"}[words[2]]]
@@ -172,8 +172,8 @@ func exampleRanks(t *testing.T, c *slurmtest.Cluster) {
 			t.Fatalf("rank %s of %s is missing: %v", words[1], words[2], n)
 		}
 		seconds, _ := strconv.ParseFloat(words[3], 64)
-		if got := n.Ranks[words[1]].Job.CPUSeconds; got < seconds-0.01 || got > seconds+0.3 { // Python ends after its measurement
-			t.Errorf("rank %s: %v s of CPU time, want %v", words[1], got, seconds)
+		if got := n.Ranks[words[1]].Job.CPUSeconds; got < seconds-0.01 || got > seconds+0.3 { // Python ends later
+			t.Errorf("rank %s: CPU time = %v s, want %v s", words[1], got, seconds)
 		}
 	}
 	j.wantList(t, c, "JOB: 2 x 8, exit code 0")
@@ -187,28 +187,28 @@ func exampleSteps(t *testing.T, c *slurmtest.Cluster) {
 		"node-0.json": "step-0", "node-1.json": "step-0", "node-0.2.json": "step-1", "node-1.2.json": "step-1",
 	} {
 		if n := nodes[name]; n == nil || n.Identity.Launch != want {
-			t.Errorf("%s is %+v, want one of %s", name, n, want)
+			t.Errorf("%s is %+v, want a node of launch %s", name, n, want)
 		}
 	}
 	j.wantList(t, c, "JOB@2: 2 x 2, exit code 0", "JOB@1: 2 x 4, exit code 0")
 	if said := j.perfagent(t, c, "show", "--all", j.id+"@1"); !strings.Contains(said, "rank.py 0.2") {
-		t.Errorf("show of the first launch lacks rank.py 0.2: %s", said)
+		t.Errorf("output of show for the first launch lacks rank.py 0.2: %s", said)
 	}
 	if said := j.perfagent(t, c, "show", "--all", j.id); !strings.Contains(said, "rank.py 0.3") || !strings.Contains(said, j.id+"@1") {
-		t.Errorf("show of the run lacks its newest launch, rank.py 0.3, or the name of the first: %s", said)
+		t.Errorf("output of show for the run lacks its newest launch, rank.py 0.3, or the name of the first: %s", said)
 	}
 }
 
-// exampleWrapped checks the script's recording and the overlapping one of its step.
+// exampleWrapped checks the recording of the script and the overlapping recording of its step.
 func exampleWrapped(t *testing.T, c *slurmtest.Cluster) {
 	j := submit(t, c, "slurm/wrapped.sh")
-	names := map[string]int{} // ranks by "launch, node index"
+	names := map[string]int{} // number of ranks by "launch, node index"
 	for _, n := range j.reports(t, j.id) {
 		names[fmt.Sprintf("%q %d", n.Identity.Launch, *n.Identity.Node)] = len(n.Ranks)
 	}
 	want := map[string]int{`"" 0`: 0, `"step-0" 0`: 2, `"step-0" 1`: 2}
 	if fmt.Sprint(names) != fmt.Sprint(want) {
-		t.Errorf("ranks by launch and node: %v, want %v", names, want)
+		t.Errorf("number of ranks by launch and node = %v, want %v", names, want)
 	}
 	j.wantList(t, c, "JOB@2: 2 x 4, exit code 0", "JOB@1: 1 x 0, exit code 0")
 }
@@ -219,7 +219,7 @@ func exampleArray(t *testing.T, c *slurmtest.Cluster) {
 	for _, run := range []string{j.id + "_1", j.id + "_2"} {
 		nodes := j.reports(t, run)
 		if n := nodes["node-0.json"]; len(nodes) != 1 || n == nil || len(n.Ranks) != 2 {
-			t.Errorf("run %s: %v, want one node with two ranks", run, nodes)
+			t.Errorf("run %s has the nodes %v, want one node with two ranks", run, nodes)
 		}
 	}
 	lines := j.list(t, c)
@@ -228,7 +228,7 @@ func exampleArray(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// exampleHetero checks that two programs are one launch.
+// exampleHetero checks that the two programs of a step are one launch.
 func exampleHetero(t *testing.T, c *slurmtest.Cluster) {
 	j := job{dir: copied(t, "slurm")}
 	o := clitest.RunCommand(t, c.CommandIn(t, j.dir, "sh", "hetero.sh"))
@@ -248,11 +248,11 @@ func exampleHetero(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB: 2 x 3, exit code 0")
 }
 
-// mpiFlags make Open MPI accept root, and two nodes on one kernel by using the cluster's network.
+// mpiFlags makes Open MPI run as root, and use the cluster's network, so that it accepts two nodes on one kernel.
 const mpiFlags = "--allow-run-as-root --mca btl tcp,self --mca btl_tcp_if_include 10.99.0.0/24 --mca oob_tcp_if_include 10.99.0.0/24"
 
-// exampleMPI checks an mpirun in a batch script, which Slurm knows little about, and with misleading variables of
-// Slurm. Ranks are Open MPI's, nodes Slurm's.
+// exampleMPI checks an mpirun in a batch script. Slurm has little information about it, and sets misleading variables.
+// The ranks must be from Open MPI, and the nodes from Slurm.
 func exampleMPI(t *testing.T, c *slurmtest.Cluster) {
 	c.NeedOpenMPI(t)
 	j := submit(t, c, "slurm/mpi.sh", "MPI_FLAGS="+mpiFlags)
@@ -260,7 +260,7 @@ func exampleMPI(t *testing.T, c *slurmtest.Cluster) {
 	for i := range 2 {
 		n := nodes[fmt.Sprintf("node-%d.json", i)]
 		if n == nil || n.Identity.NodeName != fmt.Sprintf("node%d", i+1) || !strings.HasPrefix(n.Identity.Launch, "openmpi-") {
-			t.Fatalf("node %d: %+v, want one of Open MPI's launch", i, n)
+			t.Fatalf("node %d: %+v, want a node of the launch by Open MPI", i, n)
 		}
 		if len(n.Ranks) != 2 || n.Ranks[strconv.Itoa(2*i)] == nil || n.Ranks[strconv.Itoa(2*i+1)] == nil {
 			t.Errorf("node %d has the ranks %v, want %d and %d", i, n.Ranks, 2*i, 2*i+1)
@@ -269,7 +269,7 @@ func exampleMPI(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB: 2 x 4, exit code 0")
 }
 
-// exampleRequeue checks that a job that Slurm restarts is one run with two launches.
+// exampleRequeue checks that a requeued job is one run with two launches.
 func exampleRequeue(t *testing.T, c *slurmtest.Cluster) {
 	j := start(t, c, "slurm/requeue.sh")
 	clitest.WaitUntil(t, "both ranks", func() bool { return strings.Count(j.said(t), "started\n") == 2 })
@@ -286,7 +286,8 @@ func exampleRequeue(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB@2: 2 x 2, exit code 0", "JOB@1: 2 x 2, exit code 143")
 }
 
-// exampleOOM checks that when the kernel kills one of eight ranks on two nodes, every output names it and the cause.
+// exampleOOM checks that, if the kernel kills one of eight ranks on two nodes, every output names this rank and the
+// cause.
 func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 	server := mlflowtest.Start(t, mlflowtest.Options{})
 	j := submit(t, c, "slurm/oom.sh", "MLFLOW_TRACKING_URI="+c.Forward(t, server.URL))
@@ -299,7 +300,7 @@ func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 
 	const first = "Out of memory: rank 3 on node1 was killed at the limit of 400 MiB after "
 	for where, text := range map[string]string{"the job": j.out, slurmDoc: kept(t, "slurm-oom", "text", j.out)} {
-		said := strings.Join(strings.Fields(text), " ") // lines are wrapped
+		said := strings.Join(strings.Fields(text), " ") // undo the wrapping of lines
 		for _, want := range []string{first, "7 others were ended by SIGTERM of the launcher within"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s lacks %q", where, want)
@@ -308,10 +309,10 @@ func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 	}
 	j.wantList(t, c, "JOB: 2 x 8, exit code 137")
 	j.perfagent(t, c, "plot", j.id, "--to", "run.html")
-	_, sentence, _ := strings.Cut(first, ": ") // the page emphasizes what is before the colon
+	_, sentence, _ := strings.Cut(first, ": ") // the page has markup before the colon
 	page := strings.ReplaceAll(clitest.Read(t, filepath.Join(j.dir, "run.html")), "\u00a0", " ")
 	if !strings.Contains(page, sentence) {
-		t.Errorf("the page lacks the rank that failed first: %q", sentence)
+		t.Errorf("page lacks the rank that failed first: %q", sentence)
 	}
 	wantOneRun(t, server, j)
 }
@@ -326,7 +327,7 @@ func wantOneRun(t *testing.T, server *mlflowtest.Server, j job) {
 	run := runs[0]
 	if run.Info.Status != "KILLED" || run.Tags["perfagent.exit_code"] != "137" ||
 		run.Tags["perfagent.node.0.host"] != "node1" || run.Tags["perfagent.node.1.host"] != "node2" {
-		t.Errorf("run in MLflow: status %s, tags %v; want KILLED, exit code 137, node1 and node2",
+		t.Errorf("run in MLflow: status %s, tags %v; want KILLED, exit code 137, hosts node1 and node2",
 			run.Info.Status, run.Tags)
 	}
 	var files []string
@@ -335,22 +336,22 @@ func wantOneRun(t *testing.T, server *mlflowtest.Server, j job) {
 	}
 	for _, want := range []string{"perfagent/node-0.json", "perfagent/node-1.json"} {
 		if !slices.Contains(files, want) {
-			t.Errorf("artifacts %q, want %s", files, want)
+			t.Errorf("artifacts %q lack %s", files, want)
 		}
 	}
 	if note := run.Tags["mlflow.note.content"]; !strings.HasPrefix(note, "Out of memory: rank 3 was killed at the limit of 400 MiB") {
-		t.Errorf("description in MLflow %q, want that of the rank that failed first", note)
+		t.Errorf("description in MLflow = %q, want the verdict on the rank that failed first", note)
 	}
 	for i := range 8 {
 		for _, name := range []string{"job_cpu_seconds", "job_peak_memory_mb", "exit_code"} {
 			if points := run.Metrics[fmt.Sprintf("rank/%d/%s", i, name)]; len(points) != 1 {
-				t.Errorf("rank/%d/%s has the points %v, want one", i, name, points)
+				t.Errorf("points of rank/%d/%s = %v, want one", i, name, points)
 			}
 		}
 	}
 	for _, name := range []string{"system/0/cpu_utilization_percentage", "system/1/cpu_utilization_percentage"} {
 		if len(run.Metrics[name]) == 0 {
-			t.Errorf("the run lacks the series %s", name)
+			t.Errorf("run in MLflow lacks the series %s", name)
 		}
 	}
 	if t.Failed() {

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package slurm runs perfagent in the ranks of a real Slurm with two nodes, made by internal/slurmtest.
+// Package slurm runs perfagent in the ranks of a real Slurm cluster with two nodes, which internal/slurmtest starts.
 package slurm
 
 import (

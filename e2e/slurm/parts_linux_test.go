@@ -16,14 +16,14 @@ import (
 // parts are the helpers of this test binary.
 var parts = map[string]func(){"burn": burn}
 
-// Variables that burn reads: the seconds of rank 0, and the directory for files.
+// Environment variables of burn: the CPU time of rank 0 in seconds, and the directory for files.
 const (
 	burnSeconds = "E2E_BURN_SECONDS"
 	burnDir     = "E2E_BURN_DIR"
 )
 
-// burn is a helper that uses CPU time, a tenth of a second more with each rank, and writes the kernel's count into a
-// file named by the rank.
+// burn is a helper that uses CPU time, a tenth of a second more for each rank. It writes the CPU time counted by the
+// kernel into a file with the number of the rank as its name.
 func burn() {
 	clitest.LimitLifetime()
 	rank := os.Getenv("SLURM_PROCID")
@@ -40,7 +40,7 @@ func burn() {
 	}
 }
 
-// cpuTime returns the CPU seconds of this process.
+// cpuTime returns the CPU time of this process in seconds.
 func cpuTime() float64 {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail with this argument

@@ -17,8 +17,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// closedNodes reads the reports of a run with some nodes. Each node must have been combined: one file, and no rank
-// parts.
+// closedNodes returns the nodes in the reports of a run with the given number of nodes. The ranks of each node must
+// have been combined into one report, with no other files left.
 func closedNodes(t *testing.T, out string, nodes int) []*reporter.Node {
 	t.Helper()
 	paths := reportertest.InDir(t, out)
@@ -30,14 +30,14 @@ func closedNodes(t *testing.T, out string, nodes int) []*reporter.Node {
 		}
 		n := reportertest.ReadFile(t, filepath.Join(out, paths[i])).Nodes[strconv.Itoa(i)]
 		if n == nil {
-			t.Fatalf("%s has no node %d", paths[i], i)
+			t.Fatalf("%s lacks node %d", paths[i], i)
 		}
 		list = append(list, n)
 	}
 	return list
 }
 
-// exactSums checks that there is one report per node, with each rank's CPU time and their sum, and one series of the
+// exactSums checks that there is one report per node, with the CPU time of each rank, their sum, and one series of the
 // host.
 func exactSums(t *testing.T, c *slurmtest.Cluster) {
 	truth := t.TempDir()
@@ -50,7 +50,7 @@ func exactSums(t *testing.T, c *slurmtest.Cluster) {
 	for i, n := range closedNodes(t, out, 2) {
 		host := fmt.Sprintf("node%d", i+1)
 		if n.Host == nil || n.Host.Hostname != host || len(n.Ranks) != 4 {
-			t.Fatalf("node %d is %+v with %d ranks, want %s with 4", i, n.Host, len(n.Ranks), host)
+			t.Fatalf("node %d has host %+v and %d ranks, want %s with 4", i, n.Host, len(n.Ranks), host)
 		}
 		sum := 0.0
 		for r := 4 * i; r < 4*i+4; r++ {
@@ -61,7 +61,7 @@ func exactSums(t *testing.T, c *slurmtest.Cluster) {
 			sum += took
 			got := n.Ranks[strconv.Itoa(r)]
 			if got == nil || got.Job == nil {
-				t.Fatalf("rank %d with a job on %s is missing: %v", r, host, got)
+				t.Fatalf("rank %d on %s = %v, want a rank with a job", r, host, got)
 			}
 			wantCPU(t, fmt.Sprintf("rank %d", r), got.Job.CPUSeconds, took)
 		}
@@ -70,16 +70,16 @@ func exactSums(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// wantCPU compares CPU seconds with those that the ranks counted just before their ends.
+// wantCPU compares a CPU time with the time that the ranks read just before their ends. Both are in seconds.
 func wantCPU(t *testing.T, who string, got, truth float64) {
 	t.Helper()
 	if over := got - truth; over < -0.001 || over > 0.05+truth/100 {
-		t.Errorf("%s: %.4f s of CPU time, want the kernel's %.4f s", who, got, truth)
+		t.Errorf("%s: CPU time = %.4f s, want the kernel's %.4f s", who, got, truth)
 	}
 	t.Logf("%s: the report %.4f s, the kernel %.4f s", who, got, truth)
 }
 
-// wantOneSeries checks that the host was always measured, and by one rank at a time.
+// wantOneSeries checks that the host was measured all the time, by one rank at a time.
 func wantOneSeries(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	holders := n.Sampling.HostSpans
@@ -92,15 +92,15 @@ func wantOneSeries(t *testing.T, n *reporter.Node) {
 		}
 	}
 	if n.Sampling.LongestGapSeconds > 1 {
-		t.Errorf("longest gap in the host's series %v s, want at most 1", n.Sampling.LongestGapSeconds)
+		t.Errorf("longest gap in the host's series = %v s, want at most 1", n.Sampling.LongestGapSeconds)
 	}
 	host := clitest.Metric(t, n, "cpu_avg_utilization_pct")
 	if host <= 0 {
-		t.Errorf("CPU usage of the host %v, want above 0", host)
+		t.Errorf("CPU usage of the host = %v, want above 0", host)
 	}
 }
 
-// uneven checks three ranks on one node and one on the other.
+// uneven checks a step with three ranks on one node and one on the other.
 func uneven(t *testing.T, c *slurmtest.Cluster) {
 	o, out := srun(t, c, []string{"-N2", "-n4"}, []string{"true"})
 	o.Want(t, 0)
@@ -111,7 +111,7 @@ func uneven(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// cancelled checks that slurmstepd ends every rank, and every report has that cause.
+// cancelled checks a cancelled step: slurmstepd ends every rank, and every report must have this cause.
 func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
 	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "--job-name=cancelled", "-N2", "--ntasks-per-node=2",
@@ -131,8 +131,8 @@ func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// nodeLost checks that when one of two nodes loses its power, Slurm ends the ranks of the other once it has noticed,
-// and the journals of the lost ranks have its recording.
+// nodeLost checks a step in which one of two nodes loses power. Slurm ends the ranks of the other node when it notices
+// the loss. The journals of the lost ranks must have the recording of their node.
 func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
 	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=2",
@@ -162,12 +162,12 @@ func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	show := clitest.RunCommand(t, c.Command(t, "perfagent", "show", "--out", out, "lost"))
 	for _, want := range []string{"node1", "node2", "2 nodes"} {
 		if !strings.Contains(show.Out, want) {
-			t.Errorf("show lacks %q:\n%s%s", want, show.Out, show.Err)
+			t.Errorf("output of show lacks %q:\n%s%s", want, show.Out, show.Err)
 		}
 	}
 	list := clitest.RunCommand(t, c.Command(t, "perfagent", "ls", "--out", out, "--json"))
 	if !strings.Contains(list.Out, `"state": "incomplete"`) || !strings.Contains(list.Out, `"ranks": 4`) {
-		t.Errorf("ls lacks the incomplete run of four ranks:\n%s%s", list.Out, list.Err)
+		t.Errorf("output of ls lacks an incomplete run with four ranks:\n%s%s", list.Out, list.Err)
 	}
 
 	c.StartNode(1)

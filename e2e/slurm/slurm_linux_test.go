@@ -16,10 +16,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// In the ranks of a real Slurm of two nodes, perfagent detects its identity, and a RUN-ID stands for the whole run.
+// In the ranks of a real Slurm cluster with two nodes, perfagent detects its identity, and all ranks have one RUN-ID.
 func TestSlurm(t *testing.T) {
 	c := slurmtest.Start(t)
-	t.Run("cluster", func(t *testing.T) { // ends when all of these have ended
+	t.Run("cluster", func(t *testing.T) { // ends when all its parallel subtests have ended
 		for _, s := range []struct {
 			name string
 			test func(*testing.T, *slurmtest.Cluster)
@@ -60,7 +60,7 @@ func (r rank) String() string {
 func identity(t *testing.T, c *slurmtest.Cluster) {
 	for _, s := range []struct {
 		name  string
-		words []string // of srun, before and after the command
+		words []string // options of srun
 		want  []string
 	}{
 		{"2 nodes, 8 ranks", []string{"-N2", "--ntasks-per-node=4"}, []string{
@@ -73,7 +73,7 @@ func identity(t *testing.T, c *slurmtest.Cluster) {
 			"node2, step-0: node 1 rank 6 local 2 on node 4 of 8 nodes 2",
 			"node2, step-0: node 1 rank 7 local 3 on node 4 of 8 nodes 2",
 		}},
-		{"3 and 1", []string{"-N2", "-n4"}, []string{
+		{"3 ranks and 1 rank", []string{"-N2", "-n4"}, []string{
 			"node1, step-0: node 0 rank 0 local 0 on node 3 of 4 nodes 2",
 			"node1, step-0: node 0 rank 1 local 1 on node 3 of 4 nodes 2",
 			"node1, step-0: node 0 rank 2 local 2 on node 3 of 4 nodes 2",
@@ -93,8 +93,8 @@ func identity(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// wantRanks compares the identities that ranks have written, in files by their numbers. All belong to the run named by
-// the job's number, and perfagent takes the nodes from Slurm's list.
+// wantRanks compares the identities that ranks have written, each into a file with the number of the rank as its name.
+// The run must have the number of the job as its ID, and the nodes must be from Slurm's list.
 func wantRanks(t *testing.T, name, dir string, want []string) {
 	t.Helper()
 	var got []string
@@ -109,16 +109,16 @@ func wantRanks(t *testing.T, name, dir string, want []string) {
 			run = r.RunID
 		}
 		if r.RunID != run || r.RunID != r.Identity.JobID || r.Identity.NodeFrom != "SLURM_JOB_NODELIST" {
-			t.Errorf("%s: run %q, want %q and job %q; node from %s, want SLURM_JOB_NODELIST",
+			t.Errorf("%s: run %q, want %q, and the same as job %q; source of the node %s, want SLURM_JOB_NODELIST",
 				name, r.RunID, run, r.Identity.JobID, r.Identity.NodeFrom)
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("%s: identities\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// srun runs a step with its reports in the returned directory.
+// srun runs a step. It returns the outcome, and the directory with the reports.
 func srun(t *testing.T, c *slurmtest.Cluster, flags, job []string) (clitest.Outcome, string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -127,7 +127,7 @@ func srun(t *testing.T, c *slurmtest.Cluster, flags, job []string) (clitest.Outc
 	return clitest.RunCommand(t, c.Command(t, "srun", append(args, job...)...)), out
 }
 
-// exitCodes checks that srun's exit code is the same as without perfagent, whichever rank fails.
+// exitCodes checks that srun's exit code is the same with and without perfagent, whichever rank fails.
 func exitCodes(t *testing.T, c *slurmtest.Cluster) {
 	for _, job := range []string{
 		"exit $SLURM_PROCID", "test $SLURM_PROCID != 2 || exit 77", "test $SLURM_PROCID != 3 || kill -SEGV $$",
@@ -138,7 +138,7 @@ func exitCodes(t *testing.T, c *slurmtest.Cluster) {
 		without := clitest.RunCommand(t, c.Command(t, "srun", append(append([]string{"--quiet"}, flags...), shell...)...))
 		with, _ := srun(t, c, flags, shell)
 		if with.Code != without.Code || without.Code == 0 {
-			t.Errorf("%s: exit code of srun %d with perfagent, %d without; want the same, not 0",
+			t.Errorf("%s: exit code of srun = %d with perfagent, %d without; want equal codes other than 0",
 				job, with.Code, without.Code)
 		}
 	}

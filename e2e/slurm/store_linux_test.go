@@ -12,7 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/slurmtest"
 )
 
-// gathered checks that the nodes of a step put their reports into a store, and merge knows their number from them.
+// gathered checks that the nodes of a step put their reports into a store, and that merge gets the number of nodes from
+// the reports.
 func gathered(t *testing.T, c *slurmtest.Cluster) {
 	dir := t.TempDir()
 	address := "proxystore+file://" + dir + "/store"
@@ -26,13 +27,13 @@ func gathered(t *testing.T, c *slurmtest.Cluster) {
 		Nodes int    `json:"nodes"`
 	}
 	if err := json.Unmarshal([]byte(o.Out), &runs); err != nil || len(runs) != 1 || runs[0].Nodes != 2 {
-		t.Fatalf("ls --json of the store: %v, want one run of 2 nodes: %s", err, o.Out)
+		t.Fatalf("ls --json of the store: error %v, want one run with 2 nodes: %s", err, o.Out)
 	}
 
 	out := filepath.Join(dir, "job.json")
 	clitest.RunCommand(t, c.Command(t, "perfagent", "merge", address+"#"+runs[0].ID, "--wait", "1m", "--to", out)).Want(t, 0)
 	r := reportertest.ReadFile(t, out)
 	if g := r.Run.Gather; g == nil || g.NodesExpected != 2 || g.NodesFound != 2 || r.Nodes["1"].Host.Hostname != "node2" {
-		t.Errorf("gathered %+v, want 2 of 2 nodes, the second node2", g)
+		t.Errorf("gathered %+v, want 2 of 2 nodes, with node2 as the second", g)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// torch runs an example of examples/torchrun on this host, with a substitute for torchrun, and returns its exit code
-// and the reports.
+// torch runs a script from examples/torchrun on this host, with a substitute for torchrun. It returns the exit code and
+// the reports.
 func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report) {
 	t.Helper()
 	bin := t.TempDir()
@@ -38,7 +38,7 @@ func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report)
 	var reports []*reporter.Report
 	for _, path := range reportertest.InDir(t, out) {
 		if filepath.Ext(path) != ".json" {
-			t.Errorf("%s is left, want only reports; stdout %s, stderr %s", path, o.Out, o.Err)
+			t.Errorf("%s still exists, want only reports; stdout %s, stderr %s", path, o.Out, o.Err)
 			continue
 		}
 		reports = append(reports, reportertest.ReadFile(t, filepath.Join(out, path)))
@@ -46,26 +46,26 @@ func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report)
 	return o.Code, reports
 }
 
-// wantWorkers checks the report of two workers of half a second each.
+// wantWorkers checks the report of two workers with half a second of CPU time each.
 func wantWorkers(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	if n.Identity == nil || !strings.HasPrefix(n.Identity.Launch, "torchrun-") || len(n.Ranks) != 2 {
-		t.Fatalf("identity %+v with %d ranks, want two of torchrun", n.Identity, len(n.Ranks))
+		t.Fatalf("identity %+v with %d ranks, want a launch by torchrun with two", n.Identity, len(n.Ranks))
 	}
 	sum := 0.0
 	for _, r := range n.Ranks {
 		sum += r.Job.CPUSeconds
 		if r.Job.CPUSeconds < 0.5 {
-			t.Errorf("rank %d took %v s of CPU time, want 0.5", r.Rank, r.Job.CPUSeconds)
+			t.Errorf("rank %d: CPU time = %v s, want at least 0.5 s", r.Rank, r.Job.CPUSeconds)
 		}
 	}
 	if d := n.Job.CPUSeconds - sum; d < -1e-6 || d > 1e-6 {
-		t.Errorf("job of the node used %v s of CPU time, want %v, the sum of its ranks", n.Job.CPUSeconds, sum)
+		t.Errorf("CPU time of the node's job = %v s, want %v s, the sum of its ranks", n.Job.CPUSeconds, sum)
 	}
 }
 
-// With perfagent around the worker, every rank is in the report, and the one that failed first is named.
-func TestTorchrun_AroundWorkers_ReportHasEveryRank(t *testing.T) {
+// With perfagent around each worker, the report has every rank, and names the rank that failed first.
+func TestTorchrun_AroundWorkersReportsEveryRank(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "workers.sh")
 	if code != 0 || len(reports) != 1 {
@@ -79,24 +79,25 @@ func TestTorchrun_AroundWorkers_ReportHasEveryRank(t *testing.T) {
 	}
 	v := reports[0].Run.Verdict
 	if host, _ := os.Hostname(); v == nil || !strings.HasPrefix(v.Text, "rank 1 on "+host+" exited with code 3") {
-		t.Errorf("verdict %+v, want one of rank 1 on %s", v, host)
+		t.Errorf("verdict %+v, want exit code 3 of rank 1 on %s", v, host)
 	}
 }
 
 // With perfagent around torchrun, there is one job without ranks, with the CPU time of all workers.
-func TestTorchrun_AroundAgent_IsOneJobWithoutRanks(t *testing.T) {
+func TestTorchrun_AroundAgentReportsOneJob(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "agent.sh")
 	if code != 0 || len(reports) != 1 {
 		t.Fatalf("exit code %d and %d reports, want 0 and 1", code, len(reports))
 	}
 	if n := reports[0].Nodes["0"]; len(n.Ranks) != 0 || n.Job.CPUSeconds < 1 {
-		t.Errorf("%d ranks, %v s of CPU time; want none, and those of two workers", len(n.Ranks), n.Job.CPUSeconds)
+		t.Errorf("%d ranks, CPU time %v s; want no ranks, and at least 1 s", len(n.Ranks), n.Job.CPUSeconds)
 	}
 }
 
-// With perfagent around both, the workers are ranks of a separate launch in the same run, and the two are not added.
-func TestTorchrun_AroundBoth_WorkersAreSeparateLaunch(t *testing.T) {
+// With perfagent around torchrun and around each worker, the workers are ranks of a separate launch in the same run.
+// The CPU times of the two launches are not added.
+func TestTorchrun_AroundBothSeparatesLaunches(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "both.sh")
 	if code != 0 || len(reports) != 2 {
@@ -110,11 +111,11 @@ func TestTorchrun_AroundBoth_WorkersAreSeparateLaunch(t *testing.T) {
 	}
 	wantWorkers(t, inner.Nodes["0"])
 	if o, i := outer.Nodes["0"].Job.CPUSeconds, inner.Nodes["0"].Job.CPUSeconds; o < i {
-		t.Errorf("torchrun with its workers used %v s, want at least the workers' %v", o, i)
+		t.Errorf("torchrun with its workers used %v s, want at least the workers' %v s", o, i)
 	}
 }
 
-// torchOnSlurm checks that with one torchrun per node, started by Slurm, the workers are ranks.
+// torchOnSlurm checks that the workers are ranks if Slurm starts one torchrun on each node.
 func torchOnSlurm(t *testing.T, c *slurmtest.Cluster) {
 	bin := filepath.Dir(testenv.Repository(t, "e2e/slurm/testdata/torchrun"))
 	j := submit(t, c, "torchrun/slurm.sh", "PATH="+c.Path()+":"+bin+":"+os.Getenv("PATH"))

@@ -15,13 +15,13 @@ import (
 var builds struct {
 	mu    sync.Mutex
 	dir   string
-	paths map[string]string // by file name
+	paths map[string]string // paths by file name
 }
 
 // Binary returns the path of perfagent in its release build. It skips the test under -short.
 func Binary(t testing.TB) string {
 	t.Helper()
-	if runtime.GOOS == "windows" { // no shell there, and the build is the same
+	if runtime.GOOS == "windows" { // Windows has no shell, and the plain build is the same
 		return PlainBinary(t)
 	}
 	script := testenv.Repository(t, "scripts/build.sh")
@@ -41,8 +41,8 @@ func PlainBinary(t testing.TB) string {
 	})
 }
 
-// BuildOnce returns the path of the program called name. command builds it on the first call with that name. It skips
-// the test under -short.
+// BuildOnce returns the path of the program with the given name. On the first call with that name, it builds the
+// program with command. It skips the test under -short.
 func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) string {
 	t.Helper()
 	testenv.SkipIfShort(t, "the program itself, to be built and run")
@@ -58,7 +58,7 @@ func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) s
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(dir, 0o755); err != nil { // for tests that run it as another user
+		if err := os.Chmod(dir, 0o755); err != nil { // for tests that run the program as another user
 			t.Fatal(err)
 		}
 		builds.dir, builds.paths = dir, make(map[string]string)

@@ -32,7 +32,7 @@ func ThreadTime(tb testing.TB, pid int) (sum time.Duration, ok bool) {
 	return sum, true
 }
 
-// Median returns the middle value, or the greater of the two middle values if there is an even number of values.
+// Median returns the middle value. If the number of values is even, it returns the greater of the two middle values.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Counter is a helper that prints every signal that it receives, until TERM makes it exit with 9. If E2E_TO3 is set, it
-// writes to descriptor 3 instead of stdout.
+// Counter is a helper that prints every signal that it receives. On SIGTERM, it exits with code 9. If E2E_TO3 is set,
+// it writes to descriptor 3 instead of stdout.
 func Counter() {
 	LimitLifetime()
 	ch := make(chan os.Signal, 100)

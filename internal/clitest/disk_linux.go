@@ -31,12 +31,12 @@ func Mount(t *testing.T, options string, flags uintptr) string {
 	return dir
 }
 
-// OpenFUSE opens the kernel's side of a FUSE file system. Accesses to it hang until this side is read.
+// OpenFUSE opens the kernel's side of a FUSE file system. Accesses to the file system hang until this side is read.
 func OpenFUSE(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skipf("what hangs needs root and /dev/fuse (modprobe fuse): %v", err)
+		t.Skipf("a file system that hangs needs root and /dev/fuse (modprobe fuse): %v", err)
 	}
 	return os.NewFile(uintptr(fd), "/dev/fuse")
 }
@@ -52,10 +52,10 @@ func MountFUSE(t *testing.T, path string) *os.File {
 	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other", fuse.Fd(), at.Mode&unix.S_IFMT)
 	if err := unix.Mount("hangs", path, "fuse", 0, options); err != nil {
 		fuse.Close()
-		t.Skipf("what hangs needs the right to mount: %v", err)
+		t.Skipf("a file system that hangs needs the right to mount: %v", err)
 	}
 	t.Cleanup(func() {
-		fuse.Close() // waiting accesses get an error
+		fuse.Close() // makes pending accesses fail
 		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
@@ -63,13 +63,13 @@ func MountFUSE(t *testing.T, path string) *os.File {
 	return fuse
 }
 
-// ReadOnly returns a directory that not even root can write to.
+// ReadOnly returns a directory to which not even root can write.
 func ReadOnly(t *testing.T) string {
 	t.Helper()
 	return Mount(t, "size=1m", unix.MS_RDONLY)
 }
 
-// Fill uses up all space of the file system of dir.
+// Fill uses up all space of the file system that contains dir.
 func Fill(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -85,7 +85,7 @@ func Fill(t *testing.T, dir string) {
 	}
 }
 
-// nobody is the ID of a user without any privilege.
+// nobody is the ID of a user without privileges.
 const nobody = 65534
 
 // OpenTemp returns a new directory that all users may use.
@@ -102,7 +102,7 @@ func OpenTemp(t *testing.T) string {
 	return dir
 }
 
-// AsNobody makes cmd run as an unprivileged user, in a directory that this user may write to. It does nothing unless
+// AsNobody makes cmd run as an unprivileged user, in a directory to which this user may write. It does nothing unless
 // the test runs as root.
 func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
@@ -115,10 +115,11 @@ func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// AsLoneUser is like AsNobody, with a user that has no other processes, for tests of limits on the number of processes.
+// AsLoneUser is like AsNobody, but with a user that has no other processes. It is for tests of limits on the number of
+// processes.
 func AsLoneUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
-	testenv.NeedsRoot(t, "for a limit on the processes of a user of its own")
+	testenv.NeedsRoot(t, "for a limit on the processes of a separate user")
 	cmd = AsNobody(t, cmd)
 	cmd.SysProcAttr.Credential.Uid = uint32(61_000 + os.Getpid()%1000)
 	return cmd

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Command prepares a process in a new directory and process group. The end of the test kills the group.
+// Command prepares a process in a new directory and process group. The group is killed when the test ends.
 func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -30,15 +30,15 @@ func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// killGroup kills the remaining processes of cmd's process group. After cmd was waited for, another process may have
-// its ID if no member of the group is left, because such tests use all IDs within a minute.
+// killGroup kills the remaining processes of cmd's process group. If cmd has been waited for and its group has no
+// members left, another process may have the same ID, because these tests use up all process IDs within a minute.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process == nil {
 		return
 	}
 	pid := cmd.Process.Pid
 	if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil && cmd.ProcessState != nil {
-		return // no process gets the ID of a group that has members
+		return // the kernel does not reuse the ID of a group that has members
 	}
 	_ = unix.Kill(-pid, unix.SIGKILL)
 }
@@ -49,7 +49,7 @@ func Perfagent(t testing.TB, args ...string) *exec.Cmd {
 	return Command(t, Binary(t), args...)
 }
 
-// Script prepares shell to run the script text, with the path of perfagent in $P.
+// Script prepares shell to run text as a script, with the path of perfagent in $P.
 func Script(t testing.TB, shell, text string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := Command(t, shell, append([]string{"-c", text, shell}, args...)...)
@@ -112,7 +112,7 @@ func Pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// ProcessState returns the state of a process in /proc, such as "S", or "" if it is gone.
+// ProcessState returns the state of a process in /proc, such as "S", or "" if the process no longer exists.
 func ProcessState(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

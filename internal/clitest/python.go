@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Python returns the command line of a job of a few lines of Python.
+// Python returns the command line of a job that consists of a few lines of Python.
 func Python(t testing.TB, lines ...string) []string {
 	t.Helper()
 	return []string{testenv.Python(t), "-c", strings.Join(lines, "\n")}
@@ -21,7 +21,7 @@ def burn(seconds):
     while time.process_time() < end: pass
 `
 
-// ManyChildren runs 200 children in sequence, each of them for 10 ms of CPU time.
+// ManyChildren runs 200 children in sequence. Each child uses 10 ms of CPU time.
 const ManyChildren = Burn + `
 for i in range(200):
     if os.fork() == 0:
@@ -30,8 +30,8 @@ for i in range(200):
     os.wait()
 `
 
-// DaemonBurns leaves a double-forked daemon that uses a second of CPU and then waits for input or EOF on descriptor 9.
-// The job prints the daemon's CPU time.
+// DaemonBurns leaves a double-forked daemon that uses a second of CPU time and then waits for input or EOF on
+// descriptor 9. The job prints the daemon's CPU time.
 const DaemonBurns = Burn + `
 r, w = os.pipe()
 if os.fork() == 0:
@@ -50,7 +50,7 @@ os.close(w)
 print(os.read(r, 64).decode())
 `
 
-// ThreadForks has children of a thread other than the main one do all its work.
+// ThreadForks does all its work in children of a thread that is not the main thread.
 const ThreadForks = Burn + `
 def fork():
     pids = []

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Process is a started process. Its stdout is read line by line.
+// A Process is a started process with a stdout that is read line by line.
 type Process struct {
 	T      testing.TB
 	Cmd    *exec.Cmd
 	Lines  <-chan string
-	Stderr *bytes.Buffer // has the stderr of the process, unless cmd.Stderr was set
+	Stderr *bytes.Buffer // the stderr of the process, unless cmd.Stderr was set
 }
 
 // StartProcess starts a prepared process.
@@ -42,7 +42,7 @@ func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Scan sends the lines of f until EOF, and closes f.
+// Scan returns a channel that receives the lines of f until EOF. It then closes f.
 func Scan(f *os.File) <-chan string {
 	ch := make(chan string, 1000)
 	go func() {
@@ -78,7 +78,7 @@ func (p *Process) Expect(line string) {
 	}
 }
 
-// Field returns VALUE of the next line, which must be "word VALUE".
+// Field returns VALUE from the next line, which must be "word VALUE".
 func (p *Process) Field(word string) string {
 	p.T.Helper()
 	line := p.Next()
@@ -89,7 +89,7 @@ func (p *Process) Field(word string) string {
 	return value
 }
 
-// PID returns the number of the next line, which must be "word PID".
+// PID returns the number in the next line, which must be "word PID".
 func (p *Process) PID(word string) int {
 	p.T.Helper()
 	n, err := strconv.Atoi(p.Field(word))

@@ -19,10 +19,10 @@ type Terminal struct {
 	T    testing.TB
 	Cmd  *exec.Cmd
 	TTY  *os.File        // the user's side
-	More chan string     // output not read yet
-	All  strings.Builder // output read so far
+	More chan string     // output that has not been read
+	All  strings.Builder // output that has been read
 
-	text string // the part of All not matched by Expect yet
+	text string // the part of All that Expect has not matched
 }
 
 // OnTerminal starts a prepared process as a session leader on a new terminal of 80 columns and 24 rows.
@@ -64,7 +64,7 @@ func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 	return m
 }
 
-// killSession kills the remaining processes of the session of leader, a shell, in all process groups.
+// killSession kills the remaining processes, in all process groups, of the session of leader, which is a shell.
 func killSession(leader int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -80,8 +80,8 @@ func killSession(leader int) {
 	}
 }
 
-// nonblocking replaces f, which package pty has made blocking. Closing a blocking terminal would wait for the read in
-// progress instead of hanging up.
+// nonblocking returns a nonblocking replacement of f, which package pty has made blocking. Closing a blocking terminal
+// would wait for the pending read instead of hanging up.
 func nonblocking(t testing.TB, f *os.File) *os.File {
 	t.Helper()
 	defer f.Close()
@@ -133,7 +133,7 @@ func (m *Terminal) Expect(text string) (before string) {
 	}
 }
 
-// PID waits for "word PID" and returns the number.
+// PID waits for "word PID" on the screen and returns the number.
 func (m *Terminal) PID(word string) int {
 	m.T.Helper()
 	m.Expect(word + " ")
@@ -152,7 +152,7 @@ func (m *Terminal) Send(text string) {
 	}
 }
 
-// End waits for the process, and returns all output and the exit code.
+// End waits for the process to end, and returns all output and the exit code.
 func (m *Terminal) End() (screen string, code int) {
 	m.T.Helper()
 	Wait(m.T, m.Cmd)

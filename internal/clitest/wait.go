@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// WaitUntil polls ok until it is true. It is for events without a pipe or a channel.
+// WaitUntil polls ok until it returns true. It is for events that neither a pipe nor a channel can signal.
 func WaitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begin) > Longest {
-			t.Fatalf("did not happen within %v: %s", Longest, what)
+			t.Fatalf("condition still false after %v: %s", Longest, what)
 		}
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// WantLines checks that text consists of least to most whole lines with perfagent's prefix.
+// WantLines checks that text consists of whole lines with perfagent's prefix, and that their number is between least
+// and most.
 func WantLines(t testing.TB, text string, least, most int) {
 	t.Helper()
 	if n := strings.Count(text, "\n"); n < least || n > most || text != "" && !strings.HasSuffix(text, "\n") {
@@ -14,7 +15,7 @@ func WantLines(t testing.TB, text string, least, most int) {
 	}
 	for line := range strings.Lines(text) {
 		if !ours.MatchString(line) {
-			t.Errorf("line on stderr has no prefix of perfagent: %q", line)
+			t.Errorf("line on stderr lacks perfagent's prefix: %q", line)
 		}
 	}
 	WantPrintable(t, text)
@@ -23,7 +24,7 @@ func WantLines(t testing.TB, text string, least, most int) {
 // ours matches the start of a line that perfagent prints about itself.
 var ours = regexp.MustCompile(`^perfagent( [a-z]+)?: `)
 
-// WantPrintable checks that text has no control character except newline.
+// WantPrintable checks that text has no control characters except newlines.
 func WantPrintable(t testing.TB, text string) {
 	t.Helper()
 	if bad := regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}]`).FindString(text); bad != "" {
@@ -46,7 +47,7 @@ func (o Outcome) Want(t testing.TB, code int) {
 	}
 }
 
-// WantLine checks that stderr is one line with perfagent's prefix that contains all words.
+// WantLine checks that stderr is a single line that has perfagent's prefix and contains all words.
 func (o Outcome) WantLine(t testing.TB, words ...string) {
 	t.Helper()
 	WantLines(t, o.Err, 1, 1)

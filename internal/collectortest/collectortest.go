@@ -73,7 +73,7 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 		path, text, ok := strings.Cut(file, " --\n")
 		root, path, below := strings.Cut(path, "/")
 		if !ok || !below || roots[root] == "" {
-			t.Fatalf("archive %s has the file %q, want all below proc or sys", name, path)
+			t.Fatalf("archive %s has the file %q, want all files below proc or sys", name, path)
 		}
 		Write(t, roots[root], path, []byte(strings.TrimSuffix(text, "\n")+"\n"))
 	}
@@ -90,7 +90,7 @@ func Write(t testing.TB, root, name string, data []byte) {
 	}
 }
 
-// Python returns the Python with psutil. Without it the test is skipped, or fails in CI.
+// Python returns the path of a Python with psutil. If there is none, it skips the test, or fails it in CI.
 func Python(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -114,6 +114,6 @@ func RunPython(t *testing.T, into any, script string, args ...string) {
 	data, err := cmd.Output()
 	Must(t, err)
 	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatalf("%v in %s", err, data)
+		t.Fatalf("output of the script: %v: %s", err, data)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPUPerOp reports the CPU time per operation, which other load on the machine affects less than wall time. The
+// CPUPerOp reports the CPU time per operation, which is less affected by other load on the machine than wall time. The
 // returned function ends the measurement.
 func CPUPerOp(b *testing.B) (end func()) {
 	b.ReportAllocs()

@@ -1,6 +1,6 @@
 // Package durable writes files completely or not at all, and reads files within bounds.
 //
-// A file is written under a temporary name, synced, and then renamed, so that no reader ever sees half of it and a
+// A file is written under a temporary name, synced, and then renamed. So readers never see a part of the file, and a
 // crash leaves either the old file or the new one.
 package durable
 
@@ -15,8 +15,8 @@ import (
 	"syscall"
 )
 
-// WriteNew writes a file that must not exist yet, and waits until its contents are on disk. It returns fs.ErrExist if
-// the name is taken. The directory is not synced: after a power failure the name may be missing.
+// WriteNew writes a file that must not exist yet, and waits until its contents are on disk. If the name is taken, it
+// returns fs.ErrExist. It does not sync the directory, so the name may be missing after a power failure.
 func WriteNew(path string, data []byte) error {
 	return WriteStream(path, false, bytesOf(data))
 }
@@ -26,13 +26,13 @@ func Write(path string, data []byte) error {
 	return WriteStream(path, true, bytesOf(data))
 }
 
-// WriteStream is Write (or WriteNew, if replace is false) for content written by fill. It returns errors from fill
-// unchanged.
+// WriteStream is like Write, or like WriteNew if replace is false, for content that fill writes. It returns errors from
+// fill unchanged.
 func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, (*os.File).Sync, placing(replace))
 }
 
-// WriteStreamUnsynced is WriteStream without waiting for the disk: it is for files that can be made again.
+// WriteStreamUnsynced is like WriteStream but does not wait for the disk. It is for files that can be created again.
 func WriteStreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, func(*os.File) error { return nil }, placing(replace))
 }
@@ -49,8 +49,8 @@ func placing(replace bool) func(from, to string) error {
 var ErrChanged = errors.New("it was replaced in the meantime")
 
 // CompareAndSwap replaces the contents of the file with data if they are still old, and keeps its name and permissions.
-// A change between this check and the replacement is not noticed. If path is a symbolic link, the file that it points
-// to is replaced.
+// It does not detect a change between the check and the replacement. If path is a symbolic link, the target is
+// replaced.
 func CompareAndSwap(path string, old, data []byte) error {
 	now, err := ReadFile(path, int64(len(old)))
 	if tooLarge := (*SizeError)(nil); errors.As(err, &tooLarge) {
@@ -106,8 +106,8 @@ func write(
 	return err
 }
 
-// createBeside creates a hidden temporary file in the directory of path. Unlike os.CreateTemp it leaves the permissions
-// to the umask.
+// createBeside creates a hidden temporary file in the directory of path. Unlike with os.CreateTemp, the umask
+// determines the permissions.
 func createBeside(path string) (*os.File, error) {
 	for k := 0; ; k++ {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.%d.tmp", filepath.Base(path), os.Getpid(), k))
@@ -118,8 +118,8 @@ func createBeside(path string) (*os.File, error) {
 	}
 }
 
-// linkNew is renameNew by means of a hard link: link(2) fails atomically if the name is taken. On file systems without
-// hard links, linkNew checks the name and then renames.
+// linkNew implements renameNew with a hard link: link(2) fails atomically if the name is taken. On file systems without
+// hard links, linkNew checks the name and then renames the file.
 func linkNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil {
@@ -134,22 +134,22 @@ func linkNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// nonblock makes open(2) return at once for a FIFO even if its other end is not open.
+// nonblock makes open(2) of a FIFO return immediately even if the other end is not open.
 const nonblock = syscall.O_NONBLOCK
 
-// Open opens a file for reading. It never waits for the writer of a FIFO; a FIFO without a writer reads as empty.
+// Open opens a file for reading. It never waits for the writer of a FIFO. Without a writer, a FIFO reads as empty.
 func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 }
 
-// OpenAppend opens a file for appending, and creates it if it does not exist. It never waits for the reader of a FIFO;
-// a FIFO without a reader is an error.
+// OpenAppend opens a file for appending, and creates it if it does not exist. It never waits for the reader of a FIFO.
+// If a FIFO has no reader, OpenAppend returns an error.
 func OpenAppend(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nonblock, 0o666)
 }
 
-// ReadRegular is ReadFile for regular files only. It returns an error for any other file without opening it. Its errors
-// contain the path.
+// ReadRegular is like ReadFile, but only for regular files. For any other file, it returns an error without opening it.
+// Its errors contain the path.
 func ReadRegular(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -167,9 +167,9 @@ func ReadRegular(path string, limit int64) ([]byte, error) {
 // ErrDirectory is the error of ReadFile for a directory.
 var ErrDirectory = errors.New("is a directory")
 
-// SizeError is the error of ReadFile for a file above its limit.
+// SizeError is the error of ReadFile for a file that is larger than the limit.
 type SizeError struct {
-	Size int64 // of the file; 0 if unknown, as for a pipe
+	Size int64 // size of the file; 0 if unknown, as for a pipe
 }
 
 // Error implements error.
@@ -180,7 +180,8 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("is too large: %d bytes", e.Size)
 }
 
-// ReadFile reads a whole file of at most limit bytes. It returns errors of package os, ErrDirectory, or a *SizeError.
+// ReadFile reads a whole file of at most limit bytes. Its error is ErrDirectory, a *SizeError, or an error from package
+// os.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -203,7 +204,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > limit { // a pipe, or a file that grows
+	if int64(len(data)) > limit { // the file is a pipe, or has grown
 		return nil, &SizeError{}
 	}
 	return data, nil

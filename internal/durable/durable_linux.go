@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenNoAtime is Open without an update of the file's access time. The kernel allows that only to the file's owner; for
-// other users OpenNoAtime is Open.
+// OpenNoAtime is like Open but does not update the file's access time. The kernel allows this only to the owner of the
+// file. For other users, OpenNoAtime is the same as Open.
 func OpenNoAtime(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock|unix.O_NOATIME, 0)
 	if errors.Is(err, unix.EPERM) {
@@ -17,8 +17,8 @@ func OpenNoAtime(path string) (*os.File, error) {
 	return f, err
 }
 
-// renameNew renames a file unless the new name is taken (fs.ErrExist). On file systems without RENAME_NOREPLACE it uses
-// linkNew.
+// renameNew renames a file. If the new name is taken, it returns fs.ErrExist. On file systems without RENAME_NOREPLACE,
+// it uses linkNew.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {

@@ -42,14 +42,14 @@ func TestCompareAndSwap_KeepsModeAndLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("sub/node-0.json", link); err != nil {
-		t.Skipf("no symbolic links here: %v", err)
+		t.Skipf("this system does not support symbolic links: %v", err)
 	}
 	for _, mode := range []fs.FileMode{0o600, 0o640, 0o444, 0o777} {
 		os.Remove(path)
 		if err := os.WriteFile(path, []byte("old"), mode); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		if err := os.Chmod(path, mode); err != nil { // override the umask
 			t.Fatal(err)
 		}
 		old := "old"
@@ -63,26 +63,26 @@ func TestCompareAndSwap_KeepsModeAndLink(t *testing.T) {
 			old = name
 			st, err := os.Stat(path)
 			if err != nil || st.Mode() != mode {
-				t.Errorf("mode %v after the swap, want %v (stat: %v)", st.Mode(), mode, err)
+				t.Errorf("mode after the swap = %v, want %v (stat: %v)", st.Mode(), mode, err)
 			}
 			if text, err := os.ReadFile(path); string(text) != name {
 				t.Errorf("the file holds %q (%v), want %q", text, err, name)
 			}
 		}
 		if st, err := os.Lstat(link); err != nil || st.Mode().Type() != fs.ModeSymlink {
-			t.Errorf("mode of the link %v (%v), want a symbolic link", st.Mode(), err)
+			t.Errorf("mode of the link = %v (%v), want a symbolic link", st.Mode(), err)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
 		t.Errorf("directory has %v (%v), want only the file", left, err)
 	}
 	if err := CompareAndSwap(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("CompareAndSwap of a file that does not exist: %v, want %v", err, fs.ErrNotExist)
+		t.Errorf("CompareAndSwap of a missing file: error %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
-// A file of another length has been replaced, however large it is.
-func TestCompareAndSwap_OtherLengthIsErrChanged(t *testing.T) {
+// A file with a different length counts as changed, however large it is.
+func TestCompareAndSwap_DetectsChangedLength(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "r.json")
 	for _, now := range []string{"", "ol", "older"} {
@@ -90,7 +90,7 @@ func TestCompareAndSwap_OtherLengthIsErrChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := CompareAndSwap(path, []byte("old"), []byte("new")); !errors.Is(err, ErrChanged) {
-			t.Errorf("file with %q, want \"old\": error %v, want %v", now, err, ErrChanged)
+			t.Errorf("CompareAndSwap of a file that contains %q, not \"old\": error %v, want %v", now, err, ErrChanged)
 		}
 	}
 }
@@ -107,13 +107,13 @@ func TestReadFile(t *testing.T) {
 	}
 	var tooLarge *SizeError
 	if _, err := ReadFile(path, 3); !errors.As(err, &tooLarge) || tooLarge.Size != 4 {
-		t.Errorf("file above its limit: error %v, want a *SizeError of 4 bytes", err)
+		t.Errorf("file above the limit: error %v, want a *SizeError of 4 bytes", err)
 	}
 	if _, err := ReadFile(dir, 4); !errors.Is(err, ErrDirectory) {
 		t.Errorf("directory: error %v, want %v", err, ErrDirectory)
 	}
 	if _, err := ReadFile(filepath.Join(dir, "x"), 4); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: error %v, want %v", err, fs.ErrNotExist)
+		t.Errorf("missing file: error %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestWriteStream(t *testing.T) {
 		return errors.Join(lines(w), failed)
 	}, failed}} {
 		if err := WriteStream(path, c.replace, c.fill); !errors.Is(err, c.err) {
-			t.Errorf("WriteStream, replace %v: error %v, want %v", c.replace, err, c.err)
+			t.Errorf("WriteStream with replace = %v: error %v, want %v", c.replace, err, c.err)
 		}
 		if data, err := os.ReadFile(path); string(data) != "one\ntwo\n" {
 			t.Errorf("the file holds %q (%v), want two lines", data, err)

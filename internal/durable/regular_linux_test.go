@@ -28,14 +28,14 @@ func TestReadRegular(t *testing.T) {
 		t.Errorf("ReadRegular = %d bytes, %v; want %d, nil", len(data), err, limit)
 	}
 	if _, err := ReadRegular(path("absent"), limit); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: error %v, want %v", err, fs.ErrNotExist)
+		t.Errorf("missing file: error %v, want %v", err, fs.ErrNotExist)
 	}
 	for name, want := range map[string]string{
 		dir: "not a regular file", path("fifo"): "not a regular file", "/dev/zero": "not a regular file",
 		path("large"): "larger than 64 kB",
 	} {
 		if _, err := ReadRegular(name, limit); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one with %q", name, err, want)
+			t.Errorf("%s: error %v, want one containing %q", name, err, want)
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package envfile reads files of NAME=VALUE lines, as systemd's EnvironmentFile does: "#" begins a comment line, blanks
-// around name and value are ignored, and one pair of quotes around the value is removed. Variables are not expanded.
+// Package envfile reads files of NAME=VALUE lines, as systemd's EnvironmentFile does. "#" begins a comment line, spaces
+// around the name and the value are ignored, and one pair of quotes around the value is removed. Variables are not
+// expanded.
 package envfile
 
 import (
@@ -10,14 +11,14 @@ import (
 // MaxSize is the size limit for files, in bytes.
 const MaxSize = 64 << 10
 
-// A Setting is one line of a file. Line counts from 1.
+// A Setting is a line of a file. Lines are counted from 1.
 type Setting struct {
 	Line        int
 	Name, Value string
 }
 
-// Parse returns the settings in data, the contents of a file, in the order of their lines. bad lists the numbers of the
-// lines that are neither settings, comments nor empty.
+// Parse returns the settings in data, the contents of a file, in the order of their lines. bad lists the numbers of
+// lines that are not empty and are neither settings nor comments.
 func Parse(data []byte) (settings []Setting, bad []int) {
 	number := 0
 	for raw := range bytes.Lines(data) {

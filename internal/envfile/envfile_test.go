@@ -18,7 +18,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("settings %+v\nwant     %+v", settings, want)
 	}
 	if want := []int{5, 6, 7, 8, 13, 14}; !slices.Equal(bad, want) {
-		t.Errorf("bad lines: got %v, want %v", bad, want)
+		t.Errorf("bad lines = %v, want %v", bad, want)
 	}
 }
 
@@ -29,11 +29,11 @@ func FuzzParse(f *testing.F) {
 		settings, bad := Parse(data)
 		lines := bytes.Count(data, []byte("\n")) + 1
 		if len(settings)+len(bad) > lines {
-			t.Fatalf("%d settings and %d bad lines of %d lines", len(settings), len(bad), lines)
+			t.Fatalf("%d settings and %d bad lines, want at most %d in total", len(settings), len(bad), lines)
 		}
 		for _, s := range settings {
 			if s.Line < 1 || s.Line > lines || s.Name == "" || strings.ContainsAny(s.Name+s.Value, "\n\x00") {
-				t.Errorf("setting %+v, want a name, and a line from 1 to %d without newline and NUL", s, lines)
+				t.Errorf("setting %+v, want a name and a line from 1 to %d, and no newline or NUL", s, lines)
 			}
 		}
 	})

@@ -17,25 +17,26 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// A Host is a machine made of namespaces: it has a separate host name, network, mounts and /dev/shm. It shares the
-// files and control groups of the test's machine, and also the processes unless [NewApart] made it.
+// A Host is a simulated machine made of namespaces: it has a separate host name, network, mounts and /dev/shm. It
+// shares the files and control groups of the test's machine. It also shares the processes, unless [NewApart] created
+// it.
 type Host struct {
 	Name    string
 	Address string
-	holder  *clitest.Process // keeps the namespaces
-	pid     int              // of a process in all of the namespaces
+	holder  *clitest.Process // keeps the namespaces alive
+	pid     int              // ID of a process in all of the namespaces
 	enters  []string         // options of nsenter(1)
 }
 
-// New makes a host without network connections. names is a file like /etc/hosts, and packages are directories with
-// unpacked packages to install on the host.
+// New makes a host without network connections. names is the path of a file like /etc/hosts. packages lists directories
+// with unpacked packages to install on the host.
 func New(t *testing.T, name, address, names string, packages []string) *Host {
 	t.Helper()
 	return launch(t, &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount"}}, nil, names, packages)
 }
 
-// NewApart makes a host like [New], with a PID namespace: its /proc shows no other processes, and all of its processes,
-// daemons and containers included, end with the test, even if the test is killed.
+// NewApart is like [New], but gives the host a PID namespace: its /proc shows no other processes. All of its processes,
+// including daemons and containers, end with the test, even if the test is killed.
 func NewApart(t *testing.T, name, address, names string, packages []string) *Host {
 	t.Helper()
 	h := &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount", "--pid"}}
@@ -43,7 +44,7 @@ func NewApart(t *testing.T, name, address, names string, packages []string) *Hos
 	return launch(t, h, []string{"--fork", "--kill-child"}, names, packages)
 }
 
-// launch starts the process that keeps the namespaces of h. options are further options of unshare(1).
+// launch starts the process that keeps the namespaces of h alive. options are further options of unshare(1).
 func launch(t *testing.T, h *Host, options []string, names string, packages []string) *Host {
 	t.Helper()
 	script := `set -e
@@ -79,7 +80,7 @@ exec cat` // until the test closes the pipe or dies
 	return h
 }
 
-// PID returns a process that is in the host's namespaces for the lifetime of the host.
+// PID returns the ID of a process that is in the host's namespaces during the whole lifetime of the host.
 func (h *Host) PID() int { return h.pid }
 
 // Command prepares a process on the host, in directory dir.
@@ -89,13 +90,13 @@ func (h *Host) Command(t *testing.T, dir, name string, args ...string) *exec.Cmd
 	return clitest.Command(t, words[0], words[1:]...)
 }
 
-// enter returns the arguments that begin a command on the host, in directory dir.
+// enter returns the first arguments of a command line that runs a command on the host, in directory dir.
 func (h *Host) enter(dir string) []string {
 	words := append([]string{"nsenter", "--target", strconv.Itoa(h.PID())}, h.enters...)
 	return append(words, "--wdns="+dir, "--")
 }
 
-// do runs a shell script in the host's network, among the test's processes. Any output is an error.
+// do runs a shell script in the host's network, but with the processes of the test's machine. Any output is an error.
 func (h *Host) do(t *testing.T, script string, args ...string) {
 	t.Helper()
 	words := append([]string{"--target", strconv.Itoa(h.PID()), "--net", "sh", "-ec", script, "host"}, args...)
@@ -106,8 +107,8 @@ func (h *Host) do(t *testing.T, script string, args ...string) {
 }
 
 // Connect makes this host a switch, and connects others to it. The switch has a fixed hardware address. Otherwise it
-// would take the address of a port, and change it when the host at that port goes; the other hosts notice that half a
-// minute later.
+// would use the address of a port, and would change its address when the host at that port ends. The other hosts would
+// notice the change only half a minute later.
 func (h *Host) Connect(t *testing.T, others []*Host) {
 	t.Helper()
 	h.do(t, `ip link add cluster address 02:00:00:00:00:01 type bridge; ip addr add "$1/24" dev cluster; ip link set cluster up`, h.Address)
@@ -127,7 +128,7 @@ func (h *Host) Listen(t *testing.T, port int) net.Listener {
 	}
 	ch := make(chan answer)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		l, err := h.listen(port)
 		ch <- answer{l, err}
 	}()
@@ -169,7 +170,7 @@ func (h *Host) Processes() []int {
 	return pids
 }
 
-// Kill kills all processes on the host, as a power cut would. The host itself stays.
+// Kill kills all processes on the host, as a power cut would. The host itself remains.
 func (h *Host) Kill(t *testing.T) {
 	t.Helper()
 	clitest.WaitUntil(t, "no process on "+h.Name, func() bool {
@@ -181,7 +182,7 @@ func (h *Host) Kill(t *testing.T) {
 	})
 }
 
-// PowerOff ends a host made by [NewApart], with all its processes at once.
+// PowerOff ends a host made by [NewApart]. All its processes are killed at the same time.
 func (h *Host) PowerOff(t *testing.T) {
 	t.Helper()
 	if err := unix.Kill(h.PID(), unix.SIGKILL); err != nil {
@@ -190,7 +191,7 @@ func (h *Host) PowerOff(t *testing.T) {
 	clitest.WaitUntil(t, "the end of "+h.Name, func() bool { return clitest.ProcessState(h.PID()) == "" })
 }
 
-// WriteShell writes a program that runs a command on one of the hosts, as ssh does.
+// WriteShell writes a program that, like ssh, runs a command on one of the hosts.
 func WriteShell(t *testing.T, path string, hosts []*Host) {
 	t.Helper()
 	script := "#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac; do shift; done\nhost=$1\nshift\ncase $host in\n"

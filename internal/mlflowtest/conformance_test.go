@@ -164,8 +164,7 @@ func (c *client) state(run string) string {
 
 // chance lists the keys with random values, and the keys that only one version has.
 var chance = []string{"creation_time", "last_update_time", "message", "run_uuid", "inputs", "outputs",
-	"trace_location", "workspace",
-	"next_page_token", "error_code", "effective_trace_archival_retention"}
+	"trace_location", "workspace", "next_page_token", "error_code", "effective_trace_archival_retention"}
 
 var hexID = regexp.MustCompile(`[0-9a-f]{32}`)
 
@@ -192,8 +191,7 @@ func (c *client) walk(v any) any {
 	case map[string]any:
 		_, more := v["next_page_token"]
 		for k, inner := range v {
-			if inner = c.walk(inner); inner == nil || slices.Contains(chance, k) ||
-				k == "run_id" && v["step"] != nil {
+			if inner = c.walk(inner); inner == nil || slices.Contains(chance, k) || k == "run_id" && v["step"] != nil {
 				delete(v, k)
 				continue
 			}
@@ -289,31 +287,20 @@ var experimentRows = []row{
 
 func runRows() []row {
 	rows := []row{
-		{name: "create a run",
-			request: `POST runs/create {"experiment_id":"1","run_name":"n","user_id":"me",` +
-				`"start_time":1234567890123,"tags":[{"key":"k","value":"v"}]}`, want: ok},
+		{name: "create a run", request: `POST runs/create {"experiment_id":"1","run_name":"n","user_id":"me",` +
+			`"start_time":1234567890123,"tags":[{"key":"k","value":"v"}]}`, want: ok},
 		{name: "run without an experiment", request: `POST runs/create {"run_name":"n"}`, want: "400 BAD_REQUEST"},
 		{name: "run in an experiment that does not exist",
 			request: `POST runs/create {"experiment_id":"999","run_name":"n"}`, want: noSuch},
-		{name: "run in an experiment with an invalid ID",
-			request: `POST runs/create {"experiment_id":"x","run_name":"n"}`,
-			want:    badValue,
-			real2:   noSuch,
-			why:     "like 3.x"},
+		{name: "run in an experiment with an invalid ID", request: `POST runs/create {"experiment_id":"x","run_name":"n"}`,
+			want: badValue, real2: noSuch, why: "like 3.x"},
 		{name: "run with a start time in a string",
 			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":"77"}`, want: ok},
 		{name: "run with a fractional start time",
-			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":1.5}`,
-			want:    badValue,
-			real3:   ok,
-			real2:   ok,
-			why:     silently},
-		{name: "run with an unknown field",
-			request: `POST runs/create {"experiment_id":"1","run_name":"n","color":"red"}`,
-			want:    badValue,
-			real3:   ok,
-			real2:   ok,
-			why:     unknown},
+			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":1.5}`, want: badValue, real3: ok,
+			real2: ok, why: silently},
+		{name: "run with an unknown field", request: `POST runs/create {"experiment_id":"1","run_name":"n","color":"red"}`,
+			want: badValue, real3: ok, real2: ok, why: unknown},
 		{name: "run with an invalid tag",
 			request: `POST runs/create {"experiment_id":"1","run_name":"n","tags":[{"key":"a//b","value":"v"}]}`,
 			want:    badValue,
@@ -331,20 +318,16 @@ func runRows() []row {
 		{name: "get a run without an ID", request: `GET runs/get`, want: badValue},
 		{name: "get a run that does not exist", request: `GET runs/get?run_id=0123456789abcdef0123456789abcdef`,
 			want: noSuch},
-		{name: "end a run", request: `POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`,
-			want: ok},
-		{name: "resume a run",
-			before:  []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
+		{name: "end a run", request: `POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`, want: ok},
+		{name: "resume a run", before: []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
 			request: `POST runs/update {"run_id":"{run}","status":"RUNNING"}`, want: ok},
 		{name: "update a run without changes", request: `POST runs/update {"run_id":"{run}"}`, want: ok},
 		{name: "update a run with an invalid status", request: `POST runs/update {"run_id":"{run}","status":"DONE"}`,
 			want: badValue, real3: ok, real2: ok, why: "they ignore it"},
-		{name: "update a deleted run", request: `POST runs/update {"run_id":"{gone}","status":"FINISHED"}`,
-			want: badValue},
+		{name: "update a deleted run", request: `POST runs/update {"run_id":"{gone}","status":"FINISHED"}`, want: badValue},
 		{name: "update a run without an ID", request: `POST runs/update {"status":"FINISHED"}`, want: badValue},
 		{name: "update a run that does not exist",
-			request: `POST runs/update {"run_id":"0123456789abcdef0123456789abcdef","status":"FINISHED"}`,
-			want:    noSuch},
+			request: `POST runs/update {"run_id":"0123456789abcdef0123456789abcdef","status":"FINISHED"}`, want: noSuch},
 		{name: "delete a run", request: `POST runs/delete {"run_id":"{run}"}`, want: ok},
 		{name: "delete a deleted run", request: `POST runs/delete {"run_id":"{gone}"}`, want: ok},
 		{name: "delete a run that does not exist",
@@ -387,8 +370,7 @@ func batchRows() []row {
 		k, _ := json.Marshal(key)
 		return fmt.Sprintf(
 			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"first","value":1,"timestamp":1},{"key":%s,`+
-				`"value":1,"timestamp":1}],`+
-				`"tags":[{"key":%[1]s,"value":"v"}]}`, k)
+				`"value":1,"timestamp":1}],`+`"tags":[{"key":%[1]s,"value":"v"}]}`, k)
 	}
 	for _, key := range []string{"a", "é", "a b", "a/b/c", "A.b-c_d/0", "系统", "a/..b", "²", strings.Repeat("k", 250),
 		strings.Repeat("é", 250)} {
@@ -433,8 +415,7 @@ func short(key string) string {
 
 // point returns a row with one metric.
 func point(name, want, fields string) row {
-	return row{name: name, want: want, request: `POST runs/log-batch {"run_id":"{run}","metrics":[{` + fields +
-		`}]}`}
+	return row{name: name, want: want, request: `POST runs/log-batch {"run_id":"{run}","metrics":[{` + fields + `}]}`}
 }
 
 // wrong returns a row with a metric that the real servers accept and misinterpret.
@@ -469,8 +450,7 @@ var pointRows = []row{
 	wrong("a boolean value", `"key":"m","value":true,"timestamp":5`),
 	wrong("an unknown field", `"key":"m","value":1,"timestamp":5,"color":"red"`),
 	{name: "a point that is already stored",
-		before: []string{
-			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1}]}`},
+		before: []string{`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1}]}`},
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},` +
 			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
 	{name: "the same point twice in one batch",
@@ -486,8 +466,7 @@ var pointRows = []row{
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":3,"timestamp":1,"step":1},` +
 			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
 	{name: "latest point of two batches",
-		before: []string{
-			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":5,"timestamp":5,"step":5}]}`},
+		before:  []string{`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":5,"timestamp":5,"step":5}]}`},
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":4,"timestamp":4,"step":4}]}`,
 		want:    ok},
 	{name: "a batch for a deleted run",
@@ -540,8 +519,7 @@ const historyOf = "GET metrics/get-history?run_id={run}&metric_key=a%2Fb.c"
 
 var historyRows = []row{
 	{name: "a history", before: five, request: historyOf + "&max_results=10", want: ok},
-	{name: "a page of a history", before: five, request: historyOf + "&max_results=2", want: ok, real2: ok,
-		why: whole},
+	{name: "a page of a history", before: five, request: historyOf + "&max_results=2", want: ok, real2: ok, why: whole},
 	{name: "the second page of a history", before: five,
 		request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiAyfQ==", want: ok, real2: ok, why: whole},
 	{name: "the last page of a history", before: five,
@@ -560,8 +538,7 @@ var historyRows = []row{
 		request: "GET metrics/get-history?run_id={gone}&metric_key=m&max_results=10", want: ok},
 	{name: "a history without a run ID", request: "GET metrics/get-history?metric_key=m&max_results=10", want: badValue},
 	{name: "the history of a run that does not exist",
-		request: "GET metrics/get-history?run_id=0123456789abcdef0123456789abcdef&metric_key=m&max_results=10",
-		want:    ok},
+		request: "GET metrics/get-history?run_id=0123456789abcdef0123456789abcdef&metric_key=m&max_results=10", want: ok},
 }
 
 // search returns a row that searches experiment 2, which has three runs.
@@ -574,19 +551,17 @@ func search(name, want, filter, more string) row {
 const upwards = `,"order_by":["attributes.start_time ASC"]`
 
 var searchRows = []row{
-	{name: "three runs to search",
-		request: `POST runs/create {"experiment_id":"2","run_name":"three","start_time":300,` +
-			`"tags":[{"key":"perfagent.run_id","value":"x"}]}`, want: ok, before: []string{
-			`POST runs/create {"experiment_id":"2","run_name":"one","start_time":100,"user_id":"u",` +
-				`"tags":[{"key":"perfagent.run_id","value":"x"},{"key":"k","value":"it's"}]}`,
-			`POST runs/create {"experiment_id":"2","run_name":"two","start_time":200,` +
-				`"tags":[{"key":"perfagent.run_id","value":"y"}]}`}},
+	{name: "three runs to search", request: `POST runs/create {"experiment_id":"2","run_name":"three","start_time":300,` +
+		`"tags":[{"key":"perfagent.run_id","value":"x"}]}`, want: ok, before: []string{
+		`POST runs/create {"experiment_id":"2","run_name":"one","start_time":100,"user_id":"u",` +
+			`"tags":[{"key":"perfagent.run_id","value":"x"},{"key":"k","value":"it's"}]}`,
+		`POST runs/create {"experiment_id":"2","run_name":"two","start_time":200,` +
+			`"tags":[{"key":"perfagent.run_id","value":"y"}]}`}},
 	search("all runs", ok, "", ""),
 	search("all runs, earliest first", ok, "", upwards),
 	search("a tag", ok, "tags.`perfagent.run_id` = 'x'", upwards),
 	search("a tag that no run has", ok, "tags.`nowhere` = 'x'", upwards),
-	search("a tag and a time", ok, "tags.`perfagent.run_id` = 'x' and attributes.start_time >= 200",
-		upwards),
+	search("a tag and a time", ok, "tags.`perfagent.run_id` = 'x' and attributes.start_time >= 200", upwards),
 	search("a page of one", ok, "", upwards+`,"max_results":1`),
 	search("the next page", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAxfQ=="`),
 	{name: "the last page", request: `POST runs/search {"experiment_ids":["2"]` + upwards +

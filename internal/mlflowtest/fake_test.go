@@ -92,9 +92,7 @@ func TestHooks_SimulateTheirFaults(t *testing.T) {
 		defer cancel()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 			url+"/api/2.0/mlflow/experiments/get?experiment_id=0", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return 0, nil, "", err
@@ -154,5 +152,20 @@ func TestListener_ClosesAndReopensItsPort(t *testing.T) {
 			t.Error("GET from a closed port succeeded, want an error")
 		}
 		l.Reopen()
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	must(t, err)
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

@@ -29,8 +29,7 @@ func TestE2E_Server_KeepsStoreAcrossRestart(t *testing.T) {
 		len(r.Artifacts[0].SHA256) != 64 {
 		t.Errorf("artifacts %+v, want folder/x.json with size and hash", r.Artifacts)
 	}
-	if all, none := s.Runs(t, "some"), s.Runs(t, "none"); len(all) != 1 || all[0].Info.RunID != id ||
-		len(none) != 0 {
+	if all, none := s.Runs(t, "some"), s.Runs(t, "none"); len(all) != 1 || all[0].Info.RunID != id || len(none) != 0 {
 		t.Errorf("runs of the experiment some: %+v, of none: %+v; want one run, %s, and no runs", all, none, id)
 	}
 }

@@ -34,10 +34,7 @@ with mlflow.start_run(run_name=sys.argv[1]) as run:
 
 func status(t *testing.T, c *http.Client, url string) int {
 	t.Helper()
-	response, err := c.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := value(c.Get(url))(t)
 	response.Body.Close()
 	return response.StatusCode
 }
@@ -63,17 +60,9 @@ func TestPool_StopsLeastRecentlyUsedServers(t *testing.T) {
 // All processes of a server end with the test binary, even if the test binary is killed.
 func TestGuard_KillsAllProcessesWhenInputEnds(t *testing.T) {
 	cmd := exec.Command(testenv.Python(t), "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
-	hold, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	hold := value(cmd.StdinPipe())(t)
+	out := value(cmd.StdoutPipe())(t)
+	must(t, cmd.Start())
 	defer time.AfterFunc(maxWait, func() { _ = cmd.Process.Kill() }).Stop()
 	if _, err := out.Read(make([]byte, len("begun\n"))); err != nil {
 		t.Errorf("read the first output: %v", err)
@@ -93,10 +82,7 @@ func TestTLSProxy_IsTrustedOnlyWithItsAuthority(t *testing.T) {
 	if _, err := http.Get(url + "/health"); err == nil {
 		t.Error("GET without the proxy's authority succeeded, want an error")
 	}
-	pem, err := os.ReadFile(ca)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pem := value(os.ReadFile(ca))(t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}

@@ -28,9 +28,9 @@ func OpenMPI(t *testing.T) Engine {
 	t.Helper()
 	e := Engine{Launcher: "mpirun", Env: []string{
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
-		"OMPI_MCA_mca_base_component_show_load_errors=0", // about missing network cards
+		"OMPI_MCA_mca_base_component_show_load_errors=0", // hide errors about missing network cards
 		"PMIX_MCA_pcompress_base_silence_warning=1",
-		"MPI4PY_MPIABI=openmpi", // else mpi4py takes the first libmpi.so, which may be another engine's
+		"MPI4PY_MPIABI=openmpi", // otherwise mpi4py loads the first libmpi.so, which may be from another engine
 	}}
 	root := unpacked(t, "openmpi", "usr/bin/orterun")
 	e.link(t, root, map[string]string{"mpirun": "mpirun.openmpi", "orted": "orted"}, "apt-get install openmpi-bin")
@@ -54,7 +54,7 @@ func MPICH(t *testing.T) Engine {
 	e.link(t, root, names, "apt-get install mpich")
 
 	library := only(t, root+"/usr/lib/*/libmpich.so.12")
-	if err := os.Symlink(library, e.Bin+"/libmpi.so.12"); err != nil { // the usual name
+	if err := os.Symlink(library, e.Bin+"/libmpi.so.12"); err != nil { // the name that programs expect
 		t.Fatal(err)
 	}
 	e.Env = append(e.Env, "LD_LIBRARY_PATH="+filepath.Dir(library)+":"+e.Bin)
@@ -77,7 +77,7 @@ func only(t *testing.T, pattern string) string {
 	t.Helper()
 	found, _ := filepath.Glob(pattern)
 	if len(found) != 1 {
-		t.Fatalf("%q: %q, want one: remove .tools, and run make e2e", pattern, found)
+		t.Fatalf("files that match %q: %q, want one; remove .tools, and run make e2e", pattern, found)
 	}
 	return found[0]
 }
@@ -91,7 +91,7 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 	}
 
 	e.Bin = t.TempDir()
-	// Not a link: the interpreter of a virtual environment must be called by its path there.
+	// This is not a link, because the interpreter of a virtual environment must be called by its path there.
 	clitest.Write(t, e.Bin+"/python3", "#!/bin/sh\nexec '"+python+"' \"$@\"\n", 0o755)
 	targets := map[string]string{"perfagent": clitest.Binary(t)}
 	for name, program := range programs {
@@ -108,7 +108,7 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 	}
 }
 
-// Libraries returns the directories of the engine's libraries, or nil if they are in the default ones.
+// Libraries returns the directories of the engine's libraries, or nil if they are in the default directories.
 func (e Engine) Libraries() []string {
 	for _, variable := range e.Env {
 		if dirs, ok := strings.CutPrefix(variable, "LD_LIBRARY_PATH="); ok {

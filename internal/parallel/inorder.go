@@ -1,4 +1,4 @@
-// Package parallel runs independent calls on several CPUs and passes on their results in order.
+// Package parallel runs independent calls on several CPUs and delivers their results in order.
 package parallel
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// errStopped is the error of emit after InOrder has ended early.
+// errStopped is the error that emit returns after InOrder has ended early.
 var errStopped = errors.New("stopped")
 
-// InOrder calls produce with i from 0 to n−1, on about as many goroutines as there are CPUs, and passes the values that
-// the calls emit to consume: first all values of call 0, then all of call 1, and so on. emit waits while a value of the
-// same call has yet to be consumed, so only a few values are in memory. The first error, in this order, ends InOrder
-// and is returned. consume runs on the caller's goroutine, and no call is running when InOrder returns. produce must
-// return the error of emit.
+// InOrder calls produce with i from 0 to n−1, on about as many goroutines as there are CPUs. It passes the emitted
+// values to consume: first all values of call 0, then all values of call 1, and so on. emit waits until the previous
+// value of the same call has been consumed, so only a few values are in memory. The first error, in this order, ends
+// InOrder and is returned. consume runs on the caller's goroutine, and no call is running when InOrder returns. produce
+// must return errors from emit.
 func InOrder[T any](n int, produce func(i int, emit func(T) error) error, consume func(T) error) error {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -23,7 +23,7 @@ func InOrder[T any](n int, produce func(i int, emit func(T) error) error, consum
 
 	type call struct {
 		results chan T
-		err     error // valid after results is closed
+		err     error // valid once results is closed
 	}
 	var queue []*call
 	started := 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestInOrder_KeepsTheOrder(t *testing.T) {
+func TestInOrder_KeepsOrder(t *testing.T) {
 	t.Parallel()
 	var got, want []int
 	for i := range 50 {
@@ -32,8 +32,8 @@ func TestInOrder_KeepsTheOrder(t *testing.T) {
 	}
 }
 
-// The first error in the order of the calls is returned, regardless of time; earlier results are consumed.
-func TestInOrder_ReturnsTheFirstError(t *testing.T) {
+// InOrder returns the first error in the order of the calls, not of time, and consumes the results before it.
+func TestInOrder_ReturnsFirstError(t *testing.T) {
 	t.Parallel()
 	one, two := errors.New("one"), errors.New("two")
 	failed := make(chan struct{})
@@ -53,12 +53,12 @@ func TestInOrder_ReturnsTheFirstError(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, one) || errors.Is(err, two) || taken != 2 {
-		t.Errorf("error %v after %d values; want only %v, after 2", err, taken, one)
+		t.Errorf("error %v after %d values; want only %v, after 2 values", err, taken, one)
 	}
 }
 
-// After an error of consume there are no more results, and all calls have returned.
-func TestInOrder_StopsAfterErrorOfConsume(t *testing.T) {
+// After consume fails, InOrder delivers no more results, and returns once all calls have returned.
+func TestInOrder_StopsWhenConsumeFails(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
 	var running, most atomic.Int32
@@ -73,7 +73,7 @@ func TestInOrder_StopsAfterErrorOfConsume(t *testing.T) {
 		}
 	}, func(int) error { return enough })
 	if !errors.Is(err, enough) || running.Load() != 0 || int(most.Load()) > runtime.GOMAXPROCS(0)+1 {
-		t.Errorf("error %v, %d calls still running, last call started %d; want %v, 0, at most %d",
+		t.Errorf("error %v, %d calls still running, highest started call %d; want %v, 0, at most %d",
 			err, running.Load(), most.Load(), enough, runtime.GOMAXPROCS(0)+1)
 	}
 }
@@ -81,6 +81,6 @@ func TestInOrder_StopsAfterErrorOfConsume(t *testing.T) {
 func TestInOrder_AcceptsNoCalls(t *testing.T) {
 	t.Parallel()
 	if err := InOrder(0, func(int, func(int) error) error { return errStopped }, func(int) error { return errStopped }); err != nil {
-		t.Errorf("InOrder of no calls: error %v, want nil", err)
+		t.Errorf("InOrder with n = 0: error %v, want nil", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// WantBurst checks that in svg the band of the mean over CPUs reaches 100 % at the given position on the time axis,
-// from 0 to 1, and that its line does not.
+// WantBurst checks that, in svg, the band around the mean over all CPUs reaches 100 % at the given position on the time
+// axis, from 0 to 1, and that the line of the mean does not.
 func WantBurst(t testing.TB, svg string, at float64) {
 	t.Helper()
 	left, right := math.Inf(1), math.Inf(-1)
@@ -32,7 +32,7 @@ func WantBurst(t testing.TB, svg string, at float64) {
 	}
 
 	if got := highest("b"); got != top {
-		t.Errorf("the band reaches y = %v near x = %v, want the level of 100 %% at %v: the burst is lost", got, x, top)
+		t.Errorf("the band reaches y = %v near x = %v, want %v, which is 100 %%: the burst is lost", got, x, top)
 	}
 
 	if got := highest("j"); got < top+20 {
@@ -44,7 +44,7 @@ func WantBurst(t testing.TB, svg string, at float64) {
 // point is a corner of a path.
 type point struct{ x, y float64 }
 
-// paths returns the corners of the paths of the given class, in the chart of the CPUs, or of the only key.
+// paths returns the corners of the paths of the given class, in the CPU chart or in the chart of the only key.
 func paths(t testing.TB, svg, class string) []point {
 	t.Helper()
 	if _, rest, found := strings.Cut(svg, ">CPU of the node<"); found {

@@ -10,7 +10,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// HostileStrings returns strings that would run, end an element, or hide the rest somewhere in a careless page.
+// HostileStrings returns strings that, in a page without escaping, would run as a script, end an element, or hide the
+// rest of the page.
 func HostileStrings() map[string]string {
 	const run = "window.pwned=1"
 	return map[string]string{
@@ -48,8 +49,8 @@ func HostileStrings() map[string]string {
 	}
 }
 
-// HostileReport returns a report of two nodes with evil in every text. A unique word follows each evil; marks holds
-// these words by the place of the text.
+// HostileReport returns a report of two nodes with evil in every text. A unique word follows evil in each text. marks
+// holds these words by the position of the text.
 func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 	marks = make(map[string]string)
 	mark := func(where string) string {
@@ -103,7 +104,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 			Evidence:   map[string]any{evil: evil},
 			Conditions: []string{at("condition")},
 		}
-		delete(marks, "node "+name+" cause") // the text contains it
+		delete(marks, "node "+name+" cause") // the cause is a part of the text
 		n.Findings = []reporter.Finding{
 			{ID: "memory_tight", Severity: evil, Text: at("finding")},
 			{ID: "throttled", Severity: diagnosis.SeverityWarning, Text: at("warning")},
@@ -124,7 +125,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 			},
 		}
 		n.Origin = at("origin")
-		// Unknown keys are omitted.
+		// The page omits unknown keys.
 		n.Envelope = maps.Clone(n.Envelope)
 		n.Envelope[evil] = n.Envelope["mem_percent"]
 		n.Summaries = maps.Clone(n.Summaries)

@@ -13,11 +13,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Job returns a simulated job of nearly three minutes in a step of Slurm with 8 CPUs (five would be enough): it reads
-// and prepares its data, trains with a checkpoint every 15 s, evaluates on one CPU, and uploads the results.
+// Job returns the report of a simulated job of nearly three minutes in a Slurm step with 8 CPUs, although it needs only
+// five: it reads and prepares its data, trains with a checkpoint every 15 s, evaluates on one CPU, and uploads the
+// results.
 func Job() *reporter.Report { return jobOf(1640) }
 
-// JobSoFar returns the report of Job after the given seconds, as for its live page.
+// JobSoFar returns the report of Job after the given number of seconds, as for its live page.
 func JobSoFar(seconds int) *reporter.Report {
 	r := jobOf(seconds * 10)
 	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"
@@ -110,7 +111,7 @@ func jobOf(samples int) *reporter.Report {
 // jobGroup is the control group of the simulated job.
 const jobGroup = "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0"
 
-// jobAccount fills in the account of the simulated job after the given seconds, without its CPU time.
+// jobAccount fills in the account of the simulated job after the given number of seconds, except for its CPU time.
 func jobAccount(a *collector.Account, seconds float64) {
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, jobGroup, host.MemoryGroup
 	a.Limits = host.Limits{
@@ -128,14 +129,14 @@ func jobAccount(a *collector.Account, seconds float64) {
 	a.JobStall, a.HostStall = stall, stall
 }
 
-// jobLoad is the load of a phase of the job: percentages, and MiB/s.
+// jobLoad is the load in a phase of the job: percentages, and rates in MiB/s.
 type jobLoad struct {
 	name                                  string
 	cpu, most, memory                     float64
 	read, write, loopback, sent, received float64
 }
 
-// jobLines returns the job's marks before sample i: the beginning of a phase, and the end of an epoch.
+// jobLines returns the lines that the job marks before sample i: the beginning of a phase, and the end of an epoch.
 func jobLines(i int) []marks.Line {
 	const step = 0.1
 	at, now := float64(Start().Unix())+float64(i)*step, jobPhase(float64(i)*step).name

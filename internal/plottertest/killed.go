@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Killed returns the report of a Slurm job that grew until the kernel killed it at its limit of 256 MiB, between two
-// samples.
+// Killed returns the report of a Slurm job with growing memory. The kernel killed it at its limit of 256 MiB, between
+// two samples.
 func Killed() *reporter.Report {
 	const seconds = 14
 	r := Report(0, Recording(seconds, 500*time.Millisecond, func(i int, s *collector.Sample) {

@@ -14,8 +14,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Limited returns the report of a job in a container with limits, with the given length and the given number of GPUs on
-// its node. The first half of the GPUs are the job's.
+// Limited returns the report of a job in a container with limits. The job takes the given number of seconds. Its node
+// has the given number of GPUs, and the first half of them belong to the job.
 func Limited(node, seconds, gpus int) *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.EnsureColumn(collector.NumColumns - 1)
@@ -84,7 +84,7 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 	return r
 }
 
-// limitedSample returns second i of the job.
+// limitedSample returns the sample of second i of the job.
 func limitedSample(i, node, gpus int) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {
@@ -147,7 +147,7 @@ func limitedSample(i, node, gpus int) collector.Sample {
 	return s
 }
 
-// OperationCharts returns the charts of operations in their order: they come after the GPUs'.
+// OperationCharts returns the operation charts in their order. They follow the GPU charts.
 func OperationCharts() []string {
 	return []string{"operations", "operation_time", "counters", "gauges", "transfers"}
 }
@@ -158,12 +158,13 @@ func AllCharts() []string {
 		"network_file_systems", "node_power", "cpu_temperature"})
 }
 
-// GPUCharts returns the charts of GPUs.
+// GPUCharts returns the GPU charts.
 func GPUCharts() []string {
 	return []string{"gpu_utilization", "gpu_memory", "gpu_power", "gpu_temperature"}
 }
 
-// LimitedNodes returns a report of four nodes: with no GPU, with two, a node of Minute, and one with 16 GPUs.
+// LimitedNodes returns a report of four nodes: one without GPUs, one with two, the node of Minute, and one with 16
+// GPUs.
 func LimitedNodes() *reporter.Report {
 	r := Limited(0, 60, 0)
 	r.Nodes["1"] = Limited(1, 60, 2).Nodes["1"]

@@ -21,12 +21,13 @@ import (
 
 func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Recording returns a recording of n samples filled in by fill, which gets the index and a sample with only a time.
+// Recording returns a recording of n samples. fill gets the index of each sample and a sample with only a time, and
+// sets the values.
 func Recording(n int, step time.Duration, fill func(i int, s *collector.Sample)) *collector.Recording {
 	return recording(n, step, nil, fill)
 }
 
-// recording is Recording for a job that sends the given lines before each sample.
+// recording is like Recording, for a job that sends the given lines before each sample.
 func recording(
 	n int, step time.Duration, lines func(i int) []marks.Line, fill func(i int, s *collector.Sample),
 ) *collector.Recording {
@@ -113,7 +114,7 @@ func Report(node int, rec *collector.Recording) *reporter.Report {
 	}})
 }
 
-// Short returns a job of 50 ms: one sample.
+// Short returns the report of a job of 50 ms, with one sample.
 func Short() *reporter.Report {
 	return Report(
 		0,
@@ -121,14 +122,14 @@ func Short() *reporter.Report {
 	)
 }
 
-// Minute returns a job of a minute in which all node values are measured each second.
+// Minute returns the report of a job of one minute. All values of the node are measured each second.
 func Minute(node int) *reporter.Report {
 	return Report(node, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		Set(s, i, float64((i*7+node*13)%97)+0.25, 20+float64((i+node)%50)/4, float64(i%9)*1.5)
 	}))
 }
 
-// Gaps returns a minute in which nothing was measured from the 20th to the 39th second.
+// Gaps returns the report of a job of one minute in which nothing was measured from the 20th to the 39th second.
 func Gaps() *reporter.Report {
 	return Report(0, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		if i < 20 || i >= 40 {
@@ -137,14 +138,14 @@ func Gaps() *reporter.Report {
 	}))
 }
 
-// Absent returns a node where nothing was measured.
+// Absent returns the report of a node on which nothing was measured.
 func Absent() *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.Host, rec.Disks, rec.NICs = host.Info{}, nil, nil
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec}})
 }
 
-// Sampled returns a sampler's report on this machine.
+// Sampled returns a report with real samples of this machine.
 func Sampled(t testing.TB) *reporter.Report {
 	t.Helper()
 	reader := host.NewReader(host.Options{DiskPaths: []string{"/"}})
@@ -187,7 +188,7 @@ func PerfPy(t testing.TB) *reporter.Report {
 	return r
 }
 
-// Few returns a report of twelve nodes of 64 CPUs with a thousand buckets each. The last node had a burst. All callers
+// Few returns a report of twelve nodes with 64 CPUs and a thousand buckets each. The last node had a burst. All callers
 // share the report.
 var Few = sync.OnceValue(func() *reporter.Report {
 	merged := reportertest.Large(0, 12, 1000)
@@ -197,7 +198,7 @@ var Few = sync.OnceValue(func() *reporter.Report {
 	return merged
 })
 
-// The size of the report of many nodes, and the maximum size of its page in bytes.
+// The dimensions of the report of many nodes, and the maximum size of its page in bytes.
 const (
 	ManyNodes   = 1000
 	ManyBuckets = 1000
@@ -235,6 +236,6 @@ func Burst(t testing.TB, n *reporter.Node) int {
 			return i
 		}
 	}
-	t.Fatal("no bucket has the burst")
+	t.Fatal("no bucket contains the burst")
 	return 0
 }

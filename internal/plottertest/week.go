@@ -1,4 +1,4 @@
-// Package plottertest makes reports for tests of plotters.
+// Package plottertest makes reports for tests that draw them.
 package plottertest
 
 import (
@@ -16,21 +16,22 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// The simulated week: a sample each second, and one burst of two seconds in which all CPUs are busy and BurstRate MiB/s
-// are read and as many written. The burst is in the middle of a kept sample's bucket, so that only the envelope has it.
+// The simulated week has a sample each second, and one burst of two seconds. During the burst all CPUs are busy, and
+// the disk is read and written at BurstRate each. The burst is in the middle of a kept sample's bucket, so that only
+// the envelope shows it.
 const (
 	WeekSeconds = 7 * 24 * 3600
 	BurstAt     = 345_678 // index of the first sample of the burst
-	BurstLength = 2       // samples
+	BurstLength = 2       // number of samples in the burst
 	BurstRate   = 100     // MiB/s
 	WeekLength  = 1000    // maximum number of kept samples: the default of --max-length
 )
 
-// WeekStart returns when the week began.
+// WeekStart returns the start of the week.
 func WeekStart() time.Time { return time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC) }
 
-// Week returns the report of a simulated week on one node: CPUs between 2 and 35 %, memory between 20 and 30 %, disk
-// and network almost idle, nothing over loopback, and the burst. The caller may change the report.
+// Week returns the report of a simulated week on one node: CPU usage between 2 and 35 %, memory between 20 and 30 %, an
+// almost idle disk and network, no loopback traffic, and the burst. The caller may change the report.
 func Week(tb testing.TB) *reporter.Report {
 	tb.Helper()
 	data, err := encodedWeek()
@@ -59,7 +60,7 @@ func newWeek() *reporter.Report {
 	rec.Account.Limits.CPUs, rec.Account.HostStall, rec.Account.HostOOMKills = 4, collector.Stalls{}, 0
 	for c := range s.Weights {
 		s.Weights[c] = 1
-		if c >= int(collector.JobCPU) { // nothing is known of the job itself
+		if c >= int(collector.JobCPU) { // nothing is known about the job itself
 			s.Values[c] = math.NaN()
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Logins returns the texts in args that may be the user and password (USER:PASSWORD) of an address. If the address is
-// misspelt and thus not a URL, as in redis:/:PASSWORD@HOST, the login is everything between the first colon and the
+// Logins returns the texts in args that may be the user and password (USER:PASSWORD) in an address. If the address is
+// misspelled and so is not a URL, as in redis:/:PASSWORD@HOST, the login is everything between the first colon and the
 // last @.
 func Logins(args []string) []string {
 	var out []string
@@ -26,7 +26,8 @@ func Logins(args []string) []string {
 	return out
 }
 
-// misspeltUserInfo finds the user info in s, which may be a misspelt URL. The span is empty if there is none.
+// misspeltUserInfo returns the span of the user info in s, which may be a misspelled URL. The span is empty if there is
+// none.
 func misspeltUserInfo(s string) span {
 	if hash := strings.LastIndexByte(s, '#'); hash >= 0 {
 		_, nth, found := strings.Cut(s[hash:], "@")
@@ -64,7 +65,7 @@ func NewWriter(w io.Writer, logins []string) *Writer {
 	return &Writer{w, strings.NewReplacer(pairs...)}
 }
 
-// Write implements io.Writer. A login that is split between two calls is not masked.
+// Write implements io.Writer. It does not mask a login that is split between two calls.
 func (w *Writer) Write(data []byte) (int, error) {
 	if _, err := io.WriteString(w.w, w.replacer.Replace(string(data))); err != nil {
 		return 0, err

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/redact"
 )
 
-// The login of an address is hidden however the address is spelt. Other arguments are unchanged.
+// The login in an address is found even if the address is misspelled. Other arguments have no logins.
 func TestLogins(t *testing.T) {
 	for arg, want := range map[string]string{
 		"redis://:pw@host:6379#job":   ":pw",
@@ -36,12 +36,12 @@ func TestLogins(t *testing.T) {
 	} {
 		found := redact.Logins([]string{"show", arg, arg})
 		if want == "" && len(found) > 0 || want != "" && !slices.Equal(found, []string{want}) {
-			t.Errorf("logins in %s: %q, want %q", arg, found, want)
+			t.Errorf("logins in %s = %q, want %q", arg, found, want)
 		}
 	}
 }
 
-// Only logins are hidden in the written text, quoted ones included.
+// The Writer hides logins, including quoted ones, and nothing else.
 func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := redact.NewWriter(&out, redact.Logins([]string{`redis:/:p"w@host`, "x:a@b"}))

@@ -1,5 +1,5 @@
 // Package redact hides secrets in the arguments of a command: values with a name such as password, token or key, and
-// the user info of URLs. docs/site.md lists the rules.
+// the user info in URLs. docs/site.md lists the rules.
 package redact
 
 import (
@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// Off, given to New, turns redaction off.
+// Off is a pattern for New that turns redaction off.
 const Off = "off"
 
 // mask replaces a secret.
 const mask = "***"
 
-// Rules determines which texts are hidden. The zero value hides values with secret names, and the user info of URLs.
+// Rules determines which texts are hidden. The zero value hides values with secret names, and the user info in URLs.
 type Rules struct {
 	off      bool
 	patterns []*regexp.Regexp
 }
 
 // New returns the rules with additional patterns, in the syntax of package regexp. The first group of each match is
-// hidden, or the whole match if there is no group. With Off among the patterns, nothing is hidden.
+// hidden, or the whole match if there is no group. If Off is among the patterns, nothing is hidden.
 func New(patterns []string) (Rules, error) {
 	var r Rules
 	for _, pattern := range patterns {
@@ -70,7 +70,7 @@ func (r Rules) arg(before, arg string) string {
 	found = append(found, namedValues(before, arg)...)
 	for _, pattern := range r.patterns {
 		for _, at := range pattern.FindAllStringSubmatchIndex(arg, -1) {
-			if len(at) > 2 && at[2] >= 0 { // the first group
+			if len(at) > 2 && at[2] >= 0 { // the pattern has a group
 				at = at[2:]
 			}
 			found = append(found, span{at[0], at[1]})
@@ -80,7 +80,7 @@ func (r Rules) arg(before, arg string) string {
 	return replace(arg, found)
 }
 
-// A span is a part of a text that is to be hidden.
+// A span is a part of a text to hide.
 type span struct{ from, to int }
 
 // replace returns s with a mask in place of each span. Spans may overlap.
@@ -92,7 +92,7 @@ func replace(s string, found []span) string {
 	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 
 	var out strings.Builder
-	end := 0 // s[:end] has been written or hidden
+	end := 0 // s[:end] is already written or hidden
 	for _, f := range found {
 		if f.from >= end {
 			out.WriteString(s[end:f.from])
@@ -105,7 +105,8 @@ func replace(s string, found []span) string {
 	return out.String()
 }
 
-// userInfo finds the user info of each URL in s, between "://" and the last "@" of the authority (RFC 3986, 3.2).
+// userInfo returns the spans of the user info of all URLs in s, between "://" and the last "@" of the authority (RFC
+// 3986, 3.2).
 func userInfo(s string) []span {
 	var out []span
 	for at := 0; ; {
@@ -126,7 +127,7 @@ func userInfo(s string) []span {
 	}
 }
 
-// Error returns err with args, the arguments of a command, redacted in its text.
+// Error returns err with a text in which args, the arguments of a command, are redacted.
 func (r Rules) Error(err error, args []string) error {
 	if err == nil {
 		return nil

@@ -75,11 +75,11 @@ func stays(args ...string) struct{ in, want []string } {
 	return struct{ in, want []string }{args, args}
 }
 
-func TestArgs_LeavesItsInputAlone(t *testing.T) {
+func TestArgs_DoesNotModifyInput(t *testing.T) {
 	args := []string{"x", "--password", "hunter2"}
 	Rules{}.Args(args)
 	if args[2] != "hunter2" {
-		t.Errorf("Args changed its input to %q, want it unchanged", args)
+		t.Errorf("Args changed its input to %q", args)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestNew(t *testing.T) {
 		{[]string{`-p(\S+)`}, "mysql -pabc -pd", "mysql -p*** -p***"},
 		{[]string{`\d{4}`}, "a 1234 b", "a *** b"},
 		{[]string{`(a)|b`}, "xbya", "x***y***"},
-		{[]string{`token=\w+ id=(\d+)`}, "x token=abc id=12", "x token=*** id=***"}, // sees otherwise hidden text
+		{[]string{`token=\w+ id=(\d+)`}, "x token=abc id=12", "x token=*** id=***"}, // patterns match the original text
 		{[]string{`x*`}, "abc", "abc"},
 		{[]string{Off, "b"}, "PASSWORD=b", "PASSWORD=b"},
 	} {
@@ -105,14 +105,14 @@ func TestNew(t *testing.T) {
 	}
 
 	if _, err := New([]string{"("}); err == nil || !strings.Contains(err.Error(), `"("`) {
-		t.Errorf("New with the pattern \"(\": error %v, want one that names it", err)
+		t.Errorf("New with the pattern \"(\": error %v, want one that contains the pattern", err)
 	}
 }
 
 func TestError(t *testing.T) {
 	err := Rules{}.Error(fmt.Errorf("run %q: %w", "TOKEN=a\"b", fs.ErrNotExist), []string{"TOKEN=a\"b", "x"})
 	if err.Error() != `run "TOKEN=***": file does not exist` || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("redacted error %v, want TOKEN=*** in it and fs.ErrNotExist wrapped", err)
+		t.Errorf("redacted error %v, want one that contains TOKEN=*** and wraps fs.ErrNotExist", err)
 	}
 	if err := (Rules{}).Error(nil, []string{"TOKEN=a"}); err != nil {
 		t.Errorf("Error of nil: %v, want nil", err)
@@ -125,7 +125,7 @@ func FuzzArgs(f *testing.F) {
 	f.Add("\\", "https://u@h")
 	f.Fuzz(func(t *testing.T, secret, other string) {
 		const mark = "s3cr3t"
-		if isScriptOption(other) { // the value would end at a blank
+		if isScriptOption(other) { // in a script, the value would end at a space
 			return
 		}
 		secret = mark + secret + mark
@@ -156,7 +156,7 @@ func urlPart(s string) string {
 	}, s)
 }
 
-// TestArgs_IsLinear would take too long if each secret were searched in the whole argument.
+// TestArgs_IsLinear would take too long if Args searched the whole argument for each secret.
 func TestArgs_IsLinear(t *testing.T) {
 	for _, part := range []string{"token=a ", "a://u@h ", `token="a`, `"token": "`, "-H 'token: x\n", "--token --", `\"`} {
 		long := strings.Repeat(part, 1<<21/len(part))

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// namedValues finds values with secret names in s, such as NAME=VALUE, "NAME: VALUE" and "--NAME VALUE". before is the
-// argument before s.
+// namedValues returns the spans of values with secret names in s, such as NAME=VALUE, "NAME: VALUE" and "--NAME VALUE".
+// before is the argument before s.
 func namedValues(before, s string) []span {
 	if !strings.ContainsAny(s, "=: \t\n") {
 		return nil
@@ -37,7 +37,7 @@ func namedValues(before, s string) []span {
 	return out
 }
 
-// isScriptOption reports whether arg announces a script as the next argument, as -c and -lc do.
+// isScriptOption reports whether arg is an option with a script as its value, such as -c or -lc.
 func isScriptOption(arg string) bool {
 	letters, found := strings.CutPrefix(arg, "-")
 	return found && strings.HasSuffix(letters, "c") && !strings.HasPrefix(letters, "-")
@@ -46,14 +46,14 @@ func isScriptOption(arg string) bool {
 // An argument is the text to be searched for values.
 type argument struct {
 	text   string
-	script bool // a shell or an interpreter executes it
-	header bool // it is the header of a request
+	script bool // whether a shell or an interpreter executes it
+	header bool // whether it is the header of a request
 }
 
-// value returns the value of the name that is text[from:to]. The span is empty if there is none.
+// value returns the span of the value that belongs to the name text[from:to]. The span is empty if there is none.
 func (a argument) value(from, to int) span {
 	s := a.text
-	after := quoteAt(s[to:]) // the quote closes the name alone, as in JSON
+	after := quoteAt(s[to:]) // a quote that encloses only the name, as in JSON
 	at := to + len(after)
 	if at < len(s) && s[at] == ']' {
 		at++
@@ -85,9 +85,9 @@ func (a argument) value(from, to int) span {
 	return span{}
 }
 
-// valueEnd returns the end of the value of a variable or of an option or, if header is set, of a header, which extends
-// to the end of the line. The name begins at from, the value at begin. around is the quote that encloses name and value
-// together, or "".
+// valueEnd returns the end of the value of a variable or an option. If header is set, the value is the value of a
+// header and extends to the end of the line. The name begins at from, and the value at begin. around is the quote that
+// encloses both the name and the value, or "".
 func (a argument) valueEnd(from, begin int, around string, header bool) int {
 	s := a.text
 	switch {
@@ -107,7 +107,7 @@ func (a argument) valueEnd(from, begin int, around string, header bool) int {
 		case s[i] == '\\':
 			i++
 		case isQuote(s[i]):
-			if i > begin && (i+1 == len(s) || !isNameByte(s[i+1])) { // the quote was opened before the name
+			if i > begin && (i+1 == len(s) || !isNameByte(s[i+1])) { // the quote began before the name
 				return i
 			}
 			if end := quoteEnd(s, i+1, s[i:i+1]); end < len(s) {
@@ -117,15 +117,15 @@ func (a argument) valueEnd(from, begin int, around string, header bool) int {
 	}
 
 	i = min(i, len(s))
-	if a.script && i > begin && (s[i-1] == ';' || s[i-1] == ')') { // part of the shell's or Python's syntax
+	if a.script && i > begin && (s[i-1] == ';' || s[i-1] == ')') { // syntax of the shell or of Python
 		i--
 	}
 
 	return i
 }
 
-// memberEnd returns the end of the value of a JSON object's member, quotes included. The value begins at begin. If it
-// is neither a string nor a word, it extends to the end of s.
+// memberEnd returns the end of the value of a JSON object's member, including quotes. The value begins at begin. A
+// value that is neither a string nor a word extends to the end of s.
 func memberEnd(s string, begin int) int {
 	if quote := quoteAt(s[begin:]); quote != "" {
 		inside := begin + len(quote)
@@ -143,7 +143,7 @@ func memberEnd(s string, begin int) int {
 	return end
 }
 
-// quoteEnd returns the position of the first quote in s from at on, or the end of s. A backslash hides the next byte.
+// quoteEnd returns the position of the first quote in s[at:], or the end of s. A backslash escapes the next byte.
 func quoteEnd(s string, at int, quote string) int {
 	for ; at < len(s); at++ {
 		switch {
@@ -157,7 +157,7 @@ func quoteEnd(s string, at int, quote string) int {
 	return len(s)
 }
 
-// quoteAt returns the quotation mark that s begins with, including a preceding backslash, or "".
+// quoteAt returns the quotation mark at the beginning of s, including a preceding backslash, or "".
 func quoteAt(s string) string {
 	n := 0
 	if strings.HasPrefix(s, `\`) {
@@ -178,14 +178,14 @@ func skipBlanks(s string, at int) int {
 	return len(s) - len(strings.TrimLeft(s[at:], " \t\n\r"))
 }
 
-// Words that mark a variable or option name as secret.
+// Words in the names of variables and options that mark their values as secret.
 var (
 	secretWords = []string{
 		"password", "passwd", "passphrase", "token", "secret", "credential", "credentials", "authorization", "apikey",
 	}
-	secretKeys = []string{"api", "access", "private"} // these mark a name if "key" follows
+	secretKeys = []string{"api", "access", "private"} // secret only if "key" follows
 
-	// A word that ends with one of these is secret, too: PGPASSWORD.
+	// A word that ends with one of these is also secret: PGPASSWORD.
 	secretEnds = []string{"password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey"}
 )
 
@@ -206,8 +206,8 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// words splits name at non-letters and at capitals, and returns the words in lower case: "apiKey", "API_KEY" and
-// "APIKey" all give "api" and "key".
+// words splits name at non-letters and at capital letters, and returns the words in lower case. For "apiKey", "API_KEY"
+// and "APIKey", it returns "api" and "key".
 func words(name string) []string {
 	var spaced []rune
 	letters := []rune(name)
@@ -221,7 +221,7 @@ func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(string(spaced)), notLetter)
 }
 
-// isHump reports whether a word begins at letters[i]: it is a capital after or before a lower-case letter.
+// isHump reports whether a word begins at letters[i]: whether that is a capital letter next to a lower-case letter.
 func isHump(letters []rune, i int) bool {
 	return unicode.IsUpper(letters[i]) &&
 		(!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1]))
@@ -233,7 +233,7 @@ func isNameByte(b byte) bool {
 		b == '_' || b == '-' || b == '.' || b == '['
 }
 
-// isSecretOption reports whether arg is an option with a secret as its value, which is the next argument.
+// isSecretOption reports whether arg is an option that has a secret in the next argument as its value.
 func isSecretOption(arg string) bool {
 	return strings.HasPrefix(arg, "-") && !strings.ContainsFunc(arg, func(r rune) bool {
 		return r < 0x80 && !isNameByte(byte(r))

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// ReadFile reads the report at path. It fails the test if the report is not complete, or not valid by the schema.
+// ReadFile reads the report at path. It fails the test if the report is incomplete or does not match the schema.
 func ReadFile(t testing.TB, path string) *reporter.Report {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -20,7 +20,7 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 	}
 
 	if !json.Valid(data) || !bytes.HasSuffix(data, []byte("}\n")) {
-		t.Fatalf("%s is not whole:\n%s", path, data)
+		t.Fatalf("%s is not complete JSON:\n%s", path, data)
 	}
 
 	Validate(t, data)
@@ -41,11 +41,12 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 	return r
 }
 
-// InDir lists the files of all runs in a directory of reports, sorted and relative to it, without the reports' pages.
+// InDir lists the files of all runs in a directory of reports, except the pages of reports. Paths are sorted and
+// relative to the directory.
 func InDir(t testing.TB, out string) []string {
 	t.Helper()
 	var paths []string
-	runs, _ := os.ReadDir(out) // a missing directory has no runs
+	runs, _ := os.ReadDir(out) // treat a missing directory as empty
 	for _, r := range runs {
 		if !r.IsDir() {
 			continue
@@ -58,7 +59,7 @@ func InDir(t testing.TB, out string) []string {
 			name := filepath.Join(r.Name(), f.Name())
 			if report, isPage := strings.CutSuffix(name, ".html"); isPage &&
 				isFile(filepath.Join(out, report+".json")) {
-				continue // the page of a listed report
+				continue // skip the page of a listed report
 			}
 			paths = append(paths, name)
 		}
@@ -72,7 +73,7 @@ func ReadSingle(t testing.TB, out string) (*reporter.Report, string) {
 	t.Helper()
 	paths := InDir(t, out)
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".json" {
-		t.Fatalf("in %s there is %q, want one report", out, paths)
+		t.Fatalf("%s contains %q, want one report", out, paths)
 	}
 	path := filepath.Join(out, paths[0])
 	return ReadFile(t, path), path

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// CompareGolden compares got with a golden file. It writes the file first if update is set.
+// CompareGolden compares got with a golden file. If update is set, it writes the file first.
 func CompareGolden(t testing.TB, file string, got []byte, update bool) {
 	t.Helper()
 	if update {
@@ -21,6 +21,6 @@ func CompareGolden(t testing.TB, file string, got []byte, update bool) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("differs from %s (go test -update writes it anew):\n%s\nwant:\n%s", file, got, want)
+		t.Errorf("output differs from %s (go test -update rewrites it):\n%s\nwant:\n%s", file, got, want)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// HostileTexts are texts that, unless escaped, would have an effect in a page, a spreadsheet, a terminal or a table.
+// HostileTexts lists texts that would have an effect in a page, a spreadsheet, a terminal or a table unless they are
+// escaped.
 var HostileTexts = []string{
 	`</script><script>alert(1)</script>`, `<img src=x onerror=alert(1)>`, `</details><h1>big</h1>`, `<!-- `, `]]>`,
 	"@octocat please look", "#1 fixes #2", "https://evil.example/x", "www.evil.example", "mail@evil.example",
@@ -21,7 +22,7 @@ var HostileTexts = []string{
 	Hostile, "\x00", "\xff\xfe", strings.Repeat("`", 500), strings.Repeat("|", 500), strings.Repeat("x", 5000),
 }
 
-// HostileReport returns a report with the given text wherever a report can have a text.
+// HostileReport returns a report with the given text in every field that can hold a text.
 func HostileReport(text string) *reporter.Report {
 	in := Input(0, 4, 1, text)
 	in.Run.ID, in.Run.Command = text, []string{text, "", text + text}
@@ -51,7 +52,7 @@ func HostileReport(text string) *reporter.Report {
 	return r
 }
 
-// HostileReports returns a HostileReport of one node, one of several, and one of an incomplete run.
+// HostileReports returns three hostile reports: of one node, of several nodes, and of an incomplete run.
 func HostileReports(text string) map[string]*reporter.Report {
 	many := HostileReport(text)
 	many.Nodes["1"] = HostileReport(text + "b").Nodes["0"]

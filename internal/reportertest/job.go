@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// RunStart is the start of the runs of this package.
+// RunStart is the start of the runs that this package makes.
 var RunStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // Recording returns a Recording of n seconds with a load that rises from idle to busy.
@@ -33,7 +33,7 @@ func Recording(n int) *collector.Recording {
 	return rec
 }
 
-// Sample returns the sample of second i of n. All columns rise.
+// Sample returns the sample of second i of n. The values of all columns rise from sample to sample.
 func Sample(i, n int) collector.Sample {
 	var s collector.Sample
 	share := float64(i+1) / float64(n)
@@ -67,8 +67,8 @@ func Input(node, n, exit int, signal string) reporter.Input {
 	}
 }
 
-// JobRecording returns a Recording of n seconds with a typical job, read from its
-// processes. Half of the GPUs are the job's.
+// JobRecording returns a Recording of n seconds with a typical job that is measured by its processes. Half of the GPUs
+// belong to the job.
 func JobRecording(n, gpus int) *collector.Recording {
 	rec := Recording(0)
 	rec.EnsureGPUColumns(gpus)
@@ -100,7 +100,7 @@ func JobRecording(n, gpus int) *collector.Recording {
 	return rec
 }
 
-// jobSample sets the values of a job and its GPUs at the given share of the run.
+// jobSample sets the values of a job and its GPUs. share is the elapsed share of the run.
 func jobSample(s *collector.Sample, share float64, gpus int) {
 	for c, v := range map[collector.Column]float64{
 		collector.JobCPU:        6.2 * share,
@@ -140,7 +140,7 @@ func jobSample(s *collector.Sample, share float64, gpus int) {
 	}
 }
 
-// NoJobRecording returns a Recording of n seconds without values of a job.
+// NoJobRecording returns a Recording of n seconds without the values of a job.
 func NoJobRecording(n int) *collector.Recording {
 	rec, end := Recording(0), Recording(n).End
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{}

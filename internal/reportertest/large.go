@@ -1,5 +1,5 @@
-// Package reportertest makes reproducible samples, recordings and reports for tests. Some
-// reports are as large as the report of a thousand nodes.
+// Package reportertest makes reproducible samples, recordings and reports for tests. Some reports are very large, with
+// a thousand nodes.
 package reportertest
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Stride is the number of samples per bucket of a large report, one sample per second.
+	// Stride is the number of samples in each bucket of a large report, with one sample per second.
 	Stride = 4
 	// BurstSeconds is the length of the burst.
 	BurstSeconds = 2
@@ -30,16 +30,16 @@ const (
 // BurstNode returns the node with the burst: 517, or the last node if there are fewer.
 func BurstNode(nodes int) int { return min(517, nodes-1) }
 
-// BurstBucket returns the bucket with the burst. The burst begins after the first sample
-// of the bucket, so that only the envelope shows it.
+// BurstBucket returns the bucket with the burst. The burst begins after the first sample of the bucket, so that only
+// the envelope shows it.
 func BurstBucket(buckets int) int { return buckets * 3 / 5 }
 
 // start returns the start of a large report.
 func start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Large returns the report of node i of a run of several nodes, with the given number of buckets, two or more. A
-// thousand buckets are 1 MB of JSON. The load of each node varies differently, below 65 %, but on one node, for two
-// seconds, all CPUs are busy and the disk is written to.
+// Large returns the report of node i in a run of several nodes, with the given number of buckets, which must be at
+// least two. A thousand buckets are 1 MB of JSON. The load of each node varies differently, and stays below 65 %. The
+// exception is a burst of two seconds on one node, in which all CPUs are busy and the disk is written to.
 func Large(i, nodes, buckets int) *reporter.Report {
 	rec := recording(i, buckets, i == BurstNode(nodes))
 	end := reporter.Time{Time: rec.Start.Wall.Add(rec.End.Mono)}
@@ -86,8 +86,8 @@ func recording(i, buckets int, burst bool) *collector.Recording {
 // node is a simulated node.
 type node struct {
 	random *rand.Rand
-	phase  float64    // of the waves of its load
-	total  [6]float64 // MiB, by collector.Counters
+	phase  float64    // phase of the waves in the load
+	total  [6]float64 // in MiB, in the order of collector.Counters
 }
 
 // sample returns the sample of the second that begins at second.

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Ranks returns the report of a launch with perNode ranks on each node. Each rank kept
-// one CPU busy, had at most 512 MiB of memory, and exited with code 0.
+// Ranks returns the report of a launch with perNode ranks on each node. Each rank kept one CPU busy, used at most 512
+// MiB of memory, and exited with code 0.
 func Ranks(nodes, perNode, seconds int) *reporter.Report {
 	r := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
 	for node := range nodes {
@@ -40,7 +40,7 @@ func Ranks(nodes, perNode, seconds int) *reporter.Report {
 	return r
 }
 
-// quiet gives a node the metrics of ranks that need no advice.
+// quiet sets the metrics of a node so that its ranks cause no advice.
 func quiet(n *reporter.Node, ranks, seconds int) {
 	cpu := float64(ranks * seconds)
 	n.Job.CPUSeconds, n.Job.UserSeconds, n.Job.SystemSeconds = cpu, cpu, 0
@@ -85,7 +85,7 @@ func newRank(n *reporter.Node, run reporter.Run, rank, local int) *reporter.Rank
 	return out
 }
 
-// wave returns a band of n points that vary in steps around a mean.
+// wave returns a band of n points with values that vary in steps around a mean.
 func wave(n, phase int, mean, step float64) reporter.Band {
 	var b reporter.Band
 	for i := range n {
@@ -101,7 +101,7 @@ func flat(n int, least, mean, greatest float64) reporter.Band {
 	return reporter.Band{Min: list(least), Mean: list(mean), Max: list(greatest)}
 }
 
-// RankOf returns the rank with the given number from r, a report from Ranks.
+// RankOf returns the rank with the given number from r, which must be a report from Ranks.
 func RankOf(r *reporter.Report, rank int) *reporter.Rank {
 	for _, n := range r.Nodes {
 		if found := n.Ranks[strconv.Itoa(rank)]; found != nil {
@@ -111,7 +111,7 @@ func RankOf(r *reporter.Report, rank int) *reporter.Rank {
 	panic(fmt.Sprintf("no rank %d", rank))
 }
 
-// EndRank makes a rank end the given time before the run's end, with the given exit and verdict.
+// EndRank makes a rank end the given time before the end of the run, with the given exit code, signal and verdict.
 func EndRank(r *reporter.Report, rank int, before time.Duration, code int, signal string, v *reporter.Verdict) {
 	k := RankOf(r, rank)
 	k.End.Time = k.End.Add(-before)
@@ -136,7 +136,7 @@ func EndRank(r *reporter.Report, rank int, before time.Duration, code int, signa
 	}
 }
 
-// TerminateRank makes a rank end by a SIGTERM from sender, the given time before the run's end.
+// TerminateRank makes a SIGTERM from sender end a rank, the given time before the end of the run.
 func TerminateRank(r *reporter.Report, rank int, before time.Duration, sender string) {
 	EndRank(r, rank, before, 143, "SIGTERM", &reporter.Verdict{
 		Cause: "signal",
@@ -165,15 +165,15 @@ func KilledRank() *reporter.Report {
 			"process": "python", "pid": 4245.0, "time": at.Format(time.RFC3339Nano)},
 	})
 
-	for node, rank := range map[string]int{"0": killed, "1": 4} { // the rank that ended first on each
+	for node, rank := range map[string]int{"0": killed, "1": 4} { // the rank that ended first on each node
 		n, k := r.Nodes[node], RankOf(r, rank)
 		n.Verdict, n.Job.ExitCode, n.Job.Signal = k.Verdict, k.ExitCode, k.Signal
-		n.Limits.MemoryMB = 8192 // of the job on the node
+		n.Limits.MemoryMB = 8192 // limit of the job on the node
 	}
 	return r
 }
 
-// UnevenRanks returns a report of 2 nodes with 4 ranks each that ran for a minute; rank 5 was almost idle.
+// UnevenRanks returns a report of 2 nodes with 4 ranks each, which ran for a minute. Rank 5 was almost idle.
 func UnevenRanks() *reporter.Report {
 	r := Ranks(2, 4, 60)
 	k := RankOf(r, 5)

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// AddOperations adds operations and transfers to each node of a report, with various names, and the timelines of
-// some. The values differ by the position of the node.
+// AddOperations adds operations and transfers with various names, and the timelines of some, to each node of a report.
+// The values depend on the position of the node.
 func AddOperations(r *reporter.Report) *reporter.Report {
 	for i, name := range r.NodeNames() {
 		n := r.Nodes[name]
@@ -33,7 +33,7 @@ func AddOperations(r *reporter.Report) *reporter.Report {
 	return r
 }
 
-// drawWork adds timelines that begin after a third of the samples.
+// drawWork adds timelines with values that begin after a third of the samples.
 func drawWork(n *reporter.Node) {
 	length := n.Samples.Len()
 	for place, key := range []string{

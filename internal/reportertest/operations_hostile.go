@@ -6,7 +6,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// AddHostileOperations adds operations and transfers to each node of a report, with text wherever they can have one.
+// AddHostileOperations adds operations and transfers to each node of a report, with text in every field that can hold
+// one.
 func AddHostileOperations(r *reporter.Report, text string) *reporter.Report {
 	for _, n := range r.Nodes {
 		if n == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// PerfPyRows are five samples of perf.py, in the order of its keys.
+// PerfPyRows holds five samples of perf.py. The values are in the order of perf.py's keys.
 var PerfPyRows = [][]float64{
 	{10, 0, 30, 40, 70, 1000, 2000, 5, 100, 5, 300, 1000},
 	{20, 5, 45, 41.5, 70.1, 1010, 2000.5, 5.5, 101, 5.5, 310, 1001},

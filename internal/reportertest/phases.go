@@ -2,8 +2,8 @@ package reportertest
 
 import "github.com/perfagent/perfagent/reporter"
 
-// AddMarks adds marks and phases to each node of a report of a run that begins at RunStart: phases with various names,
-// one interrupted by another phase.
+// AddMarks adds marks and phases to each node of a report. The run must begin at RunStart. The phases have various
+// names, and one is interrupted by another.
 func AddMarks(r *reporter.Report) *reporter.Report {
 	start := float64(RunStart.Unix())
 	for _, n := range r.Nodes {

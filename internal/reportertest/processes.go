@@ -7,9 +7,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// AddProcesses adds the processes of a job to each node of a report of a run that begins at RunStart: one with
-// markup and control characters in its command, one with few known values, and others. The last has
-// the highest peak memory.
+// AddProcesses adds the processes of a job to each node of a report. The run must begin at RunStart. One process has
+// markup and control characters in its command, and another has few known values. The last process has the highest peak
+// memory.
 func AddProcesses(r *reporter.Report) *reporter.Report {
 	at := func(seconds float64) reporter.Time {
 		return reporter.Time{Time: RunStart.Add(time.Duration(seconds * float64(time.Second)))}

@@ -16,26 +16,27 @@ import (
 type RankPlan struct {
 	Rank, OnNode int
 	Start, End   float64
-	HostSpan     [2]float64                 // the time in which its perfagent measured the host; both 0 for never
+	HostSpan     [2]float64                 // start and end of its perfagent's measurement of the host; both 0 for never
 	CPUs         float64                    // number of busy CPUs
-	Memory       func(at float64) float64   // MiB; nil for 100
+	Memory       func(at float64) float64   // memory in MiB; nil for 100
 	Exit         int                        // exit code
-	Signal       string                     // signal that killed it
-	Unfinished   bool                       // without an end
+	Signal       string                     // signal that killed the rank
+	Unfinished   bool                       // whether its end is unknown
 	Group        string                     // control group; "" if none is visible
-	OOMKills     float64                    // in Group
-	Capacity     int                        // of the ring; 0 for 1000
-	Change       func(*collector.Recording) // applied to its recording; nil for no change
+	OOMKills     float64                    // number of OOM kills in Group
+	Capacity     int                        // capacity of the ring; 0 for 1000
+	Change       func(*collector.Recording) // changes the recording of the rank; nil for no change
 }
 
-// HostBoot are the counters since boot of the simulated host at RunStart, in MiB and in the order of
-// collector.Counters. HostRates are their growth in MiB/s.
+// HostBoot holds the counters since boot of the simulated host at RunStart, in MiB and in the order of
+// collector.Counters. HostRates holds their growth in MiB/s.
 var (
 	HostBoot  = []float64{1000, 2000, 5, 100, 5, 300}
 	HostRates = []float64{3, 2, 0.5, 1, 0.5, 4}
 )
 
-// RankInput returns the input of a rank's report. Its samples are at each second from its start, and at its end.
+// RankInput returns the input of a rank's report. It has a sample at each second from the start of the rank, and one at
+// the end.
 func RankInput(p RankPlan) reporter.Input {
 	start, length := RunStart.Add(seconds(p.Start)), seconds(p.End-p.Start)
 	in := reporter.Input{
@@ -101,7 +102,7 @@ func (p RankPlan) recording() *collector.Recording {
 	return rec
 }
 
-// sample returns the sample at the time at, for the window since before.
+// sample returns the sample at time at, for the window that begins at time before.
 func (p RankPlan) sample(before, at float64) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {
@@ -128,8 +129,8 @@ func (p RankPlan) sample(before, at float64) collector.Sample {
 	return s
 }
 
-// hostSample sets the values of the host. A rank that begins to measure the host later than it started has no rates in
-// its first sample.
+// hostSample sets the values of the host. If a rank begins to measure the host after its start, its first sample of the
+// host has no rates.
 func (p RankPlan) hostSample(s *collector.Sample, before, at float64) {
 	for c, v := range map[collector.Column]float64{
 		collector.MemPercent: 25, collector.MemUsed: 8000, collector.DiskPercent: 40, collector.DiskUsed: 400,

@@ -35,7 +35,7 @@ func Incomplete() *reporter.Report {
 	return reporter.New(in)
 }
 
-// ThreeNodes returns a merged report: one of the jobs was killed, one node lacks its memory.
+// ThreeNodes returns a merged report of three nodes. One of the jobs was killed, and one node lacks its memory.
 func ThreeNodes() *reporter.Report {
 	var sources []reporter.SourceReport
 	for node := range 3 {
@@ -100,7 +100,7 @@ func ShortJob() *reporter.Report {
 	return reporter.New(in)
 }
 
-// Golden returns the reports by the names of their golden files.
+// Golden returns the reports for golden files, by file name.
 func Golden() map[string]*reporter.Report {
 	perfpy, err := reporter.ParsePerfPy([]byte(PerfPyJSON()), 8)
 	if err != nil {
@@ -125,7 +125,7 @@ func Golden() map[string]*reporter.Report {
 		}, "no-nodes": {}, "nil-nodes": {Nodes: map[string]*reporter.Node{"0": nil, "1": nil}},
 	}
 
-	for _, r := range plain { // verdicts and findings have their own tests
+	for _, r := range plain { // other tests cover verdicts and findings
 		r.Run.Verdict = nil
 		for _, n := range r.Nodes {
 			if n != nil {
@@ -164,7 +164,7 @@ func JobReports() map[string]*reporter.Report {
 		"job-gpus": UnseenGPUs()}
 }
 
-// Container returns the report of a job of n seconds that was killed in a container with limits and GPUs.
+// Container returns the report of a job that was killed after n seconds in a container with limits and GPUs.
 func Container(node, n, gpus int) *reporter.Report {
 	in := JobInput(node, n, 137, "SIGKILL")
 	in.Recording = JobRecording(n, gpus)
@@ -196,7 +196,7 @@ func Container(node, n, gpus int) *reporter.Report {
 	return r
 }
 
-// UnseenGPUs returns the report of a job without limits on a node with 16 GPUs that are not visible to it.
+// UnseenGPUs returns the report of a job without limits on a node with 16 GPUs that are not visible to the job.
 func UnseenGPUs() *reporter.Report {
 	in := JobInput(0, 90, 0, "")
 	in.Recording = JobRecording(90, 16)
@@ -247,12 +247,12 @@ func Nodes(n int, failed ...int) *reporter.Report {
 	return r
 }
 
-// NodeReport returns the report of NodeInput.
+// NodeReport returns the report made from NodeInput.
 func NodeReport(node, seconds, code int, tags map[string]string) *reporter.Report {
 	return reporter.New(NodeInput(node, seconds, code, tags))
 }
 
-// NodeInput returns the input of the report of one node of a run; a negative code makes it the input of a sidecar.
+// NodeInput returns the input for the report of one node of a run. If code is negative, it is the input of a sidecar.
 func NodeInput(node, seconds, code int, tags map[string]string) reporter.Input {
 	in := Input(node, seconds, code, "")
 	if code > 128 {

@@ -45,6 +45,6 @@ func Validate(t testing.TB, data []byte) {
 		t.Fatal(err)
 	}
 	if err := Schema(t).Validate(doc); err != nil {
-		t.Errorf("not valid by %s: %v", SchemaFile, err)
+		t.Errorf("report does not match %s: %v", SchemaFile, err)
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Stream makes reproducible samples like those of a busy host.
+// Stream makes reproducible samples that resemble a busy host.
 type Stream struct {
 	rnd   *rand.Rand
-	Start host.Instant // of the run
+	Start host.Instant // start of the run
 	n     int
 	total [6]float64
 }
@@ -36,7 +36,7 @@ func NewStream(seed uint64) *Stream {
 		0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
 }
 
-// Next adds one sample, one second after the last, to rec.
+// Next adds a sample to rec, one second after the previous one.
 func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 	s.n++
 	var out collector.Sample
@@ -51,7 +51,7 @@ func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 	set(collector.CPUMin, cpu/2)
 	set(collector.CPUMax, cpu)
 	set(collector.MemPercent, math.Round(s.rnd.Float64()*1000)/10)
-	if s.n%7 != 0 { // a source that fails sometimes
+	if s.n%7 != 0 { // the source fails from time to time
 		set(collector.DiskPercent, 71.3)
 	}
 
@@ -88,7 +88,7 @@ func SameFloats() cmp.Option {
 // WideStream makes samples with values in every column.
 type WideStream struct {
 	*Stream
-	gpusAt, gpus int // GPUs are found at sample gpusAt
+	gpusAt, gpus int // index of the sample at which the GPUs are found, and their number
 }
 
 // NewWideStream returns a WideStream that finds the given number of GPUs before sample gpusAt.
@@ -106,7 +106,7 @@ func (w *WideStream) Recording(maxLength int) *collector.Recording {
 	return rec
 }
 
-// Next adds one sample, one second after the last, to rec.
+// Next adds a sample to rec, one second after the previous one.
 func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	if w.n == w.gpusAt && w.gpus > 0 {
 		for i := range w.gpus {
@@ -142,7 +142,7 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	return s
 }
 
-// account sets the counters to their values after one second per sample so far.
+// account sets the counters to their values after the samples so far, with one second per sample.
 func (w *WideStream) account(rec *collector.Recording) {
 	a, n := &rec.Account, series.Optional(w.n)
 	a.MemoryKind, a.CPUSeconds, a.LivingCPUSeconds, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Reasons returns the reasons why what is missing from n, joined; "" if it is not missing.
+// Reasons returns the joined reasons why the item what is missing from n; "" if it is not missing.
 func Reasons(n *reporter.Node, what string) string {
 	var all []string
 	for _, m := range n.Missing {
@@ -23,8 +23,8 @@ func Reasons(n *reporter.Node, what string) string {
 	return strings.Join(all, "; ")
 }
 
-// WentWrong reports whether something is missing because of a failure. A missing limit or group of the job, which
-// depends on the machine, and a job that ended immediately are not failures.
+// WentWrong reports whether m is missing because of a failure. It is not a failure if the job has no limit or group,
+// because that depends on the machine, or if the job ended immediately.
 func WentWrong(m reporter.Missing) bool {
 	return !regexp.MustCompile(`^(no control group limits|other processes are in the job's control group|` +
 		`no control group is visible|` +
@@ -41,9 +41,9 @@ func WantEveryMetric(t testing.TB, n *reporter.Node) {
 		switch {
 		case !there && why < 0 && m.OfDevice(): // the node has no such device
 		case there == (why >= 0):
-			t.Errorf("%s: there %v, reason %d in %v", m.Name, there, why, n.Missing)
+			t.Errorf("%s: has a value: %v, index of the reason: %d in %v; want one of them", m.Name, there, why, n.Missing)
 		case math.IsNaN(v) || v < 0 || strings.HasPrefix(string(m.Unit), "percent") && v > 100:
-			t.Errorf("%s is %v", m.Name, v)
+			t.Errorf("%s = %v, want a valid number", m.Name, v)
 		}
 	}
 }
@@ -58,15 +58,15 @@ func WantMeansInside(t testing.TB, r *reporter.Report) {
 
 		for key, q := range n.Summaries {
 			if !(q.Min <= q.Mean && q.Mean <= q.Max) {
-				t.Errorf("node %s: summary of %s: min %v, mean %v, max %v", name, key, q.Min, q.Mean, q.Max)
+				t.Errorf("node %s: summary of %s: mean %v is not between min %v and max %v", name, key, q.Mean, q.Min, q.Max)
 			}
 		}
 
 		for key, band := range n.Envelope {
 			for i, mean := range band.Mean {
 				if mean < band.Min[i] || mean > band.Max[i] {
-					t.Errorf("node %s: envelope of %s: point %d: min %v, mean %v, max %v", name, key, i, band.Min[i],
-						mean, band.Max[i])
+					t.Errorf("node %s: envelope of %s: point %d: mean %v is not between min %v and max %v", name, key, i,
+						mean, band.Min[i], band.Max[i])
 				}
 			}
 		}
@@ -78,17 +78,17 @@ func WantVerdict(t testing.TB, r *reporter.Report, cause string, words ...string
 	t.Helper()
 	v := r.Nodes["0"].Verdict
 	if v == nil || r.Run.Verdict == nil {
-		t.Fatalf("no verdict: node's %v, run's %v", v, r.Run.Verdict)
+		t.Fatalf("verdict of the node %v, of the run %v; want both", v, r.Run.Verdict)
 	}
 	if r.Run.Verdict.Cause != v.Cause || r.Run.Verdict.Text != v.Text {
-		t.Errorf("the run's verdict is %+v, the node's %+v", r.Run.Verdict, v)
+		t.Errorf("verdict of the run %+v differs from that of the node, %+v", r.Run.Verdict, v)
 	}
 	if v.Cause != cause {
-		t.Errorf("cause %s (%s), want %s", v.Cause, v.Text, cause)
+		t.Errorf("cause = %s (%s), want %s", v.Cause, v.Text, cause)
 	}
 	for _, w := range words {
 		if !strings.Contains(v.Text, w) {
-			t.Errorf("text %q, want %q in it", v.Text, w)
+			t.Errorf("text of the verdict %q lacks %q", v.Text, w)
 		}
 	}
 	return v
@@ -99,17 +99,17 @@ func WantEvidence(t testing.TB, v *reporter.Verdict, want map[string]any) {
 	t.Helper()
 	for key, value := range want {
 		if fmt.Sprint(v.Evidence[key]) != fmt.Sprint(value) {
-			t.Errorf("evidence %s is %v, want %v; all of it: %v", key, v.Evidence[key], value, v.Evidence)
+			t.Errorf("evidence %s = %v, want %v; all evidence: %v", key, v.Evidence[key], value, v.Evidence)
 		}
 	}
 }
 
-// WantTimeInRun checks that the time key of the evidence is within the run, to a second.
+// WantTimeInRun checks that the time with the given key in the evidence is within the run, to the second.
 func WantTimeInRun(t testing.TB, r *reporter.Report, key string) {
 	t.Helper()
 	text, _ := r.Nodes["0"].Verdict.Evidence[key].(string)
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.Before(r.Run.Start.Add(-time.Second)) || at.After(r.Run.End.Add(time.Second)) {
-		t.Errorf("%s is %q (%v), the run was from %v to %v", key, text, err, r.Run.Start, r.Run.End)
+		t.Errorf("%s = %q (%v), want a time between %v and %v", key, text, err, r.Run.Start, r.Run.End)
 	}
 }

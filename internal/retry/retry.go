@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Wait waits for d. If ctx ends first, it returns the error of ctx immediately.
+// Wait waits for d. If ctx ends first, it returns ctx's error immediately.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -21,11 +21,11 @@ func Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// MaxAfter is the longest wait that a server may request; urllib3 has the same limit.
+// MaxAfter is the longest wait that a server may request. urllib3 has the same limit.
 const MaxAfter = 6 * time.Hour
 
-// After returns the wait that the header Retry-After requests, whether in seconds or until a date, at most MaxAfter. It
-// returns 0 if the header is missing or invalid, and for a date that has passed.
+// After returns the wait that the header Retry-After requests, in seconds or as a date, but at most MaxAfter. It
+// returns 0 if the header is missing or invalid, or if the date has passed.
 func After(header http.Header) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if date, err := http.ParseTime(value); err == nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A Cluster is a Slurm cluster with a login host, which also runs slurmctld, and the nodes node1 and node2, which limit
-// jobs by control groups v1. All machines share the file system.
+// A Cluster is a Slurm cluster with a login host and the nodes node1 and node2. The login host also runs slurmctld. The
+// nodes limit jobs with control groups v1. All machines share the file system.
 type Cluster struct {
 	Login *hosttest.Host
 	Nodes []*hosttest.Host
@@ -34,11 +34,11 @@ type Cluster struct {
 	daemons  []*exec.Cmd
 }
 
-// network is the prefix of all addresses. The network is isolated, so it cannot conflict with others.
+// network is the prefix of all addresses. The network is isolated, so it cannot conflict with other networks.
 const network = "10.99.0."
 
-// Start starts a cluster that lives until the test ends. It waits for other tests' clusters: Slurm names control groups
-// by node, so a machine has room for one.
+// Start starts a cluster that lives until the test ends. It first waits until no other test has a cluster: Slurm names
+// control groups by node, so there can be only one cluster on a machine.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
 	needs(t)
@@ -53,7 +53,7 @@ func Start(t *testing.T) *Cluster {
 	for _, name := range []string{".", "bin", "munge", "state", "spool.node1", "spool.node2", "log"} {
 		path := filepath.Join(dir, name)
 		_ = os.Mkdir(path, 0o711)
-		if err := os.Chmod(path, 0o711); err != nil { // jobs of other users must pass through
+		if err := os.Chmod(path, 0o711); err != nil { // jobs of other users need access to directories below
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +78,7 @@ func needs(t *testing.T) {
 	testenv.NeedsTool(t, "ip", "apt-get install iproute2")
 	out, err := exec.Command("unshare", "--net", "--uts", "--mount", "ip", "link", "add", "test", "type", "veth").CombinedOutput()
 	if err != nil {
-		t.Skipf("needs namespaces with a network of their own (%s): run the tests where root may make them", out)
+		t.Skipf("needs network namespaces (%s): run the tests where root may create them", out)
 	}
 }
 
@@ -98,7 +98,7 @@ func lock(t *testing.T) {
 // path returns the path of a file of the cluster.
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// startHosts makes the login host and the nodes.
+// startHosts starts the login host and the nodes.
 func (c *Cluster) startHosts() {
 	c.t.Helper()
 	names := "127.0.0.1 localhost\n" + network + "1 login\n" + network + "11 node1\n" + network + "12 node2\n"
@@ -112,7 +112,7 @@ func (c *Cluster) startHosts() {
 	c.Login.Connect(c.t, c.Nodes)
 }
 
-// openMPI links mpirun into the directory of Slurm's programs, and returns the packages that it needs.
+// openMPI links mpirun into the directory of Slurm's programs, and returns the packages that mpirun needs.
 func (c *Cluster) openMPI() []string {
 	c.t.Helper()
 	if err := os.Symlink(mpirun, c.path("bin/mpirun")); err != nil {
@@ -140,15 +140,16 @@ func (c *Cluster) NeedOpenMPI(t *testing.T) {
 	}
 }
 
-// configure writes Slurm's configuration. It declares more CPUs than the machine has, so that several jobs run at once.
+// configure writes Slurm's configuration. It declares more CPUs than the machine has, so that jobs can run
+// concurrently.
 func (c *Cluster) configure() {
 	c.t.Helper()
 	more := strings.NewReplacer("DIR", c.dir, "NET", network).Replace(slurmConf)
 	c.env = c.programs.Configure(c.t, c.dir, more)
 }
 
-// A requeued job waits until the credentials of its first run have expired. Slurm declares a node dead after 30 s at
-// the earliest, regardless of SlurmdTimeout.
+// slurmConf holds the cluster's own lines of slurm.conf. A requeued job waits until the credentials of its first run
+// have expired. Regardless of SlurmdTimeout, Slurm does not declare a node dead before 30 s have passed.
 const slurmConf = `SlurmctldHost=login(NET1)
 SlurmctldPort=6817
 AuthInfo=socket=DIR/munge/socket,cred_expire=20
@@ -175,14 +176,14 @@ func (c *Cluster) startDaemons() {
 	c.WaitIdle(c.t)
 }
 
-// StartNode starts slurmd on node i, also after Kill.
+// StartNode starts slurmd on node i. It may be called after Kill.
 func (c *Cluster) StartNode(i int) {
 	c.t.Helper()
 	host := c.Nodes[i]
 	c.start(host, "slurmd", append([]string{"-D", "-N", host.Name}, c.programs.Stepd()...)...)
 }
 
-// start starts a daemon in the foreground. timeout(1) ends it after 40 minutes at the latest.
+// start starts a daemon in the foreground. timeout(1) ends it if it is still running after 40 minutes.
 func (c *Cluster) start(h *hosttest.Host, name string, args ...string) {
 	c.t.Helper()
 	cmd := h.Command(c.t, c.dir, "timeout", append([]string{"-k", "5", "2400", c.programs.Path(name)}, args...)...)
@@ -205,14 +206,14 @@ func (c *Cluster) WaitIdle(t *testing.T) {
 	state := ""
 	for begin := time.Now(); state != "idle 2"; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
-			t.Fatalf("no two idle nodes within %v: %q", clitest.Longest, state)
+			t.Fatalf("nodes are not idle after %v: %q", clitest.Longest, state)
 		}
 		o := clitest.RunCommand(t, c.Command(t, "sinfo", "-h", "-o", "%T %D"))
 		state = strings.TrimSpace(o.Out + o.Err)
 	}
 }
 
-// Command prepares a program as a user starts it on the login host, in a new directory, with Slurm's programs and
+// Command prepares a program for a user on the login host, in a new directory, with Slurm's programs and
 // perfagent in PATH.
 func (c *Cluster) Command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -242,13 +243,13 @@ func (c *Cluster) Groups(h *hosttest.Host) []string {
 			if err == nil && d.IsDir() {
 				dirs = append(dirs, path)
 			}
-			return nil // a group that cannot be read has been removed meanwhile
+			return nil // a group that cannot be read has just been removed
 		})
 	}
 	return dirs
 }
 
-// stop ends the cluster and removes its control groups, also after a failure of the test.
+// stop ends the cluster and removes its control groups. It does so even if the test has failed.
 func (c *Cluster) stop() {
 	for _, cmd := range c.daemons {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -273,7 +274,7 @@ func (c *Cluster) stop() {
 func (c *Cluster) remove(dir string) {
 	for begin := time.Now(); os.Remove(dir) != nil && clitest.Exists(dir); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
-			c.t.Errorf("%s cannot be removed", dir)
+			c.t.Errorf("control group %s cannot be removed", dir)
 			return
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// NeedGroups skips the test if Slurm cannot use control groups v1 here.
+// NeedGroups skips the test if Slurm cannot use control groups v1 on this machine.
 func NeedGroups(t *testing.T) {
 	t.Helper()
 	testenv.NeedsRoot(t, "for Slurm's control groups")
 	for _, file := range []string{"memory/memory.limit_in_bytes", "cpuacct/cpuacct.usage", "freezer/cgroup.procs"} {
 		path := "/sys/fs/cgroup/" + file
 		if unix.Access(filepath.Dir(path), unix.W_OK) != nil || !clitest.Exists(path) {
-			t.Skipf("Slurm's limits are tested with control groups v1, and %s is not there or cannot be changed: "+
+			t.Skipf("Slurm's limits are tested with control groups v1, but %s is missing or read-only: "+
 				"boot with systemd.unified_cgroup_hierarchy=0", path)
 		}
 	}
@@ -30,7 +30,7 @@ func NeedGroups(t *testing.T) {
 func (p Programs) Configure(t *testing.T, dir, more string) []string {
 	t.Helper()
 	key := make([]byte, 128)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // Read never fails
 	clitest.Write(t, filepath.Join(dir, "munge/key"), string(key), 0o600)
 
 	groups := cgroupConf
@@ -47,7 +47,7 @@ func (p Programs) Configure(t *testing.T, dir, more string) []string {
 	return append(p.Env(), "SLURM_CONF="+conf)
 }
 
-// Munged returns the arguments of munged with the key of Configure, and its socket.
+// Munged returns the arguments of munged for the key from Configure, and the path of munged's socket.
 func (p Programs) Munged(dir string) (args []string, socket string) {
 	dir = filepath.Join(dir, "munge")
 	socket = filepath.Join(dir, "socket")

@@ -11,17 +11,18 @@ import (
 
 const install = "apt-get install slurm-wlm slurm-client munge (make e2e unpacks them into .tools/slurm, as root on Debian)"
 
-// Programs are the programs of Slurm and munge.
+// Programs holds the programs of Slurm and munge.
 type Programs struct {
-	// Dir has a link to each program, by the name that Slurm's daemons expect.
+	// Dir is a directory with a link to each program, under the name that Slurm's daemons expect.
 	Dir string
 
-	// Libraries is the directory of unpacked libraries, Plugins the directory of Slurm's plugins. Both are "" if Slurm
-	// is installed.
+	// Libraries is the directory of unpacked libraries, and Plugins is the directory of Slurm's plugins. Both are "" if
+	// Slurm is installed.
 	Libraries, Plugins string
 }
 
-// FindPrograms finds the packages that make e2e unpacks, else installed programs, and puts links into dir.
+// FindPrograms finds the programs in the packages that make e2e unpacks or, without these, installed programs. It puts
+// links to the programs into dir.
 func FindPrograms(t *testing.T, dir string) Programs {
 	t.Helper()
 	p := Programs{Dir: dir}
@@ -42,7 +43,7 @@ func FindPrograms(t *testing.T, dir string) Programs {
 		if p.Libraries != "" {
 			path = unpacked(t, root, name)
 		} else if name == "slurmstepd" {
-			continue // an installed slurmd has its path built in
+			continue // an installed slurmd knows the path
 		} else {
 			path = testenv.NeedsTool(t, name, install)
 		}

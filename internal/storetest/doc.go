@@ -1,4 +1,4 @@
-// Package storetest starts the servers for tests of stores.
+// Package storetest starts servers for tests of stores.
 package storetest
 
 // The credentials of the S3 server that S3 starts.

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Redis starts a Redis server with further arguments and returns its HOST:PORT. The server writes nothing to disk and
+// Redis starts a Redis server with further arguments and returns its HOST:PORT. The server does not write to disk, and
 // ends with the test.
 func Redis(t testing.TB, arguments ...string) string {
 	t.Helper()
@@ -45,11 +45,11 @@ func Redis(t testing.TB, arguments ...string) string {
 			return address
 		}
 	}
-	t.Fatalf("the Redis server has ended: %s", strings.Join(said, "\n"))
+	t.Fatalf("the Redis server ended: %s", strings.Join(said, "\n"))
 	return ""
 }
 
-// RedisSays returns the response to command of the Redis server at address, which must not need a password.
+// RedisSays sends command to the Redis server at address and returns the response. The server must not need a password.
 func RedisSays(t testing.TB, address, command string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -68,7 +68,7 @@ func RedisSays(t testing.TB, address, command string) string {
 }
 
 // redisProgram returns the path of the server and the directories of its libraries. The server is from Debian's
-// packages below PERFAGENT_TEST_REDIS or else the installed one.
+// packages below PERFAGENT_TEST_REDIS. If there is none, it is the installed server.
 func redisProgram(t testing.TB) (program, libraries string) {
 	t.Helper()
 	root := os.Getenv("PERFAGENT_TEST_REDIS")
@@ -84,7 +84,7 @@ func redisProgram(t testing.TB) (program, libraries string) {
 	return program, strings.Join(dirs, ":")
 }
 
-// FreeAddress returns a HOST:PORT of this machine on which nothing listens.
+// FreeAddress returns a HOST:PORT of this machine with no listener.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))

@@ -21,7 +21,7 @@ type S3Server struct {
 	log      string
 }
 
-// S3 starts a versitygw on a directory of the test. The server ends with the test.
+// S3 starts a versitygw that stores its data in a directory of the test. The server ends with the test.
 func S3(t testing.TB) *S3Server {
 	t.Helper()
 	program := filepath.Join(os.Getenv("PERFAGENT_TEST_S3"), "versitygw")
@@ -55,11 +55,11 @@ func S3(t testing.TB) *S3Server {
 			return s
 		}
 	}
-	t.Fatalf("the server of S3 has ended: %s", strings.Join(said, "\n"))
+	t.Fatalf("the S3 server ended: %s", strings.Join(said, "\n"))
 	return nil
 }
 
-// wait waits until the server listens, because it prints its address before that.
+// wait waits until the server listens. It is necessary because the server prints its address before it listens.
 func (s *S3Server) wait(t testing.TB, address string) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {

@@ -41,7 +41,7 @@ func (c Cell) markdown() string {
 	return words
 }
 
-// EscapeMarkdown escapes s so that it is taken literally: no character begins markup, HTML (CommonMark 2.4) or a
+// EscapeMarkdown escapes s so that Markdown shows it literally: no character begins markup, HTML (CommonMark 2.4) or a
 // mention, and no address becomes a link (GFM 6.9).
 func EscapeMarkdown(s string) string {
 	var out strings.Builder
@@ -57,8 +57,9 @@ func EscapeMarkdown(s string) string {
 // codeCells is the maximum width of a code span, in cells.
 const codeCells = 100
 
-// CodeSpan returns untrusted text as a code span for a table cell. A bar would end the cell, and a backtick the span.
-// Programs disagree on how to escape them there, so both are escaped as Printable escapes invisible characters.
+// CodeSpan returns untrusted text as a code span for a table cell. A bar would end the cell, and a backtick would end
+// the span. Programs disagree on how to escape them, so CodeSpan escapes both as Printable escapes invisible
+// characters.
 func CodeSpan(s string) string {
 	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), codeCells))
 	if strings.TrimSpace(s) == "" || s == text.Absent {

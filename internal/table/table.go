@@ -1,5 +1,5 @@
-// Package table lays out tables: rows of named things with a number or a text in each cell. A Table is independent of
-// terminals, Markdown and HTML; each form has a writer.
+// Package table lays out tables with a number or a text in each cell. A Table is independent of terminals, Markdown and
+// HTML. Each output format has a separate writer.
 package table
 
 import (
@@ -8,26 +8,26 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Table has columns, and rows with one cell for each column.
+// Table is a table of columns, and of rows with one cell for each column.
 type Table struct {
 	Columns   []Column
 	Rows      []Row
-	HeadStyle Style // of the headings
+	HeadStyle Style // style of the headings
 }
 
 // Column is the look of a column. The heading may be any text.
 type Column struct {
 	Head     string
 	LongHead string // the heading in Markdown and HTML; "" = Head
-	// GroupHead is a heading above this column and some columns before it.
+	// GroupHead is a heading above this column and some of the preceding columns.
 	GroupHead string
 	Right     bool // right-aligned, as numbers are
-	// Min and Max bound the width in lines of text, in cells; 0 = no bound. A text wider than Max is cut; in the first
-	// column it gets a separate line instead.
+	// Min and Max bound the width in lines of text, in cells; 0 = no bound. A text wider than Max is truncated. In the
+	// first column, it is on a separate line instead.
 	Min, Max int
-	Fit      bool // the first column is no wider than the space that the others leave
-	Optional bool // omitted from lines of text if no row has a value in it
-	// Wrap lets a text in the last column that does not fit continue on further lines.
+	Fit      bool // limit the first column to the space that the other columns leave
+	Optional bool // omit the column from lines of text if no row has a value in it
+	// Wrap makes a text that does not fit into the last column continue on further lines.
 	Wrap bool
 }
 
@@ -40,7 +40,7 @@ func Left(heads ...string) []Column {
 	return columns
 }
 
-// Style is the look of a line in a terminal: the parameters of SGR (ECMA-48). Other forms have no styles.
+// Style is the look of a line in a terminal: the parameters of SGR (ECMA-48). Other formats have no styles.
 type Style string
 
 // The styles.
@@ -71,11 +71,11 @@ type Cell struct {
 	text.Quantity
 	Sign      string // accuracy mark before the number: "≥ ", "≤ ", "~"
 	Text      string // perfagent's own text
-	Untrusted string // text from a report, which may be anything
+	Untrusted string // text from a report, which may contain anything
 	Strong    bool   // emphasized in Markdown and HTML
 }
 
-// Number returns a cell with the number q.
+// Number returns a cell with the quantity q.
 func Number(q text.Quantity) Cell { return Cell{Quantity: q.Normalize()} }
 
 // Bare returns a cell with the given number and no unit.

@@ -40,12 +40,12 @@ a name that is longer
 	}
 	for _, line := range strings.Split(out.String(), "\n")[2:4] {
 		if at := text.Width(line[:strings.Index(line, "iB")]); at != 24 {
-			t.Errorf("the unit begins in cell %d, want 24: %s", at, line)
+			t.Errorf("unit begins in cell %d, want 24: %s", at, line)
 		}
 	}
 }
 
-func TestWriteText_ColorsAndCutsLines(t *testing.T) {
+func TestWriteText_ColorsAndTruncatesLines(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	if err := nodes().WriteText(&out, 20, true); err != nil {
@@ -53,11 +53,11 @@ func TestWriteText_ColorsAndCutsLines(t *testing.T) {
 	}
 	lines := strings.Split(out.String(), "\n")
 	if lines[1] != "\x1b[2mnode        CPU    …\x1b[0m" || !strings.HasPrefix(lines[3], "\x1b[1;31ma\\x1b[31m     –") {
-		t.Errorf("lines %q, want a faint cut heading, and an escaped row in the colour of alarms", lines)
+		t.Errorf("lines %q, want a faint truncated heading, and an escaped row in the color of alarms", lines)
 	}
 }
 
-func TestLines_CutTextInNarrowColumns(t *testing.T) {
+func TestLines_TruncateTextInNarrowColumns(t *testing.T) {
 	t.Parallel()
 	tab := &table.Table{Columns: []table.Column{{Min: 5, Max: 5, Right: true}, {Min: 3, Max: 3}, {Right: true}}}
 	tab.Add(table.Texts("1", "abcdef", "7")...)
@@ -68,7 +68,7 @@ func TestLines_CutTextInNarrowColumns(t *testing.T) {
 	}
 }
 
-func TestLines_Wrap(t *testing.T) {
+func TestLines_WrapLongText(t *testing.T) {
 	t.Parallel()
 	const long = "one two three four five six seven eight nine ten"
 	tab := &table.Table{Columns: []table.Column{{Fit: true}, {Right: true, Optional: true}, {Wrap: true}}}
@@ -118,7 +118,7 @@ func TestWriteMarkdown(t *testing.T) {
 	}
 }
 
-func TestEscapeMarkdown_IsLiteral(t *testing.T) {
+func TestEscapeMarkdown_KeepsTextLiteral(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"a_b *c* `d`": "a\\_b \\*c\\* \\`d\\`", "<b> & @me #1": `\<b\> \& \@me \#1`, "http://x www.y": `http\://x www\.y`,

@@ -14,8 +14,8 @@ type Line struct {
 	Style Style
 }
 
-// Lines returns the headings, unless all are empty, and the rows as lines of text in aligned columns, gap cells apart.
-// Only columns with Wrap or Fit respect width; 0 = any width.
+// Lines returns the headings and the rows as lines of text in aligned columns, gap cells apart. If all headings are
+// empty, it omits them. Only columns with Wrap or Fit respect width; 0 = any width.
 func (t *Table) Lines(width, gap int) []Line {
 	l := layout{table: t, width: width, gap: strings.Repeat(" ", gap), shown: t.shown()}
 	groups, heads, cells := make([]string, len(t.Columns)), make([]string, len(t.Columns)), make([][]string, len(t.Rows))
@@ -65,7 +65,7 @@ type layout struct {
 	width  int
 	gap    string
 	shown  []int // indexes of columns
-	widths []int // of all columns, in cells
+	widths []int // widths of all columns, in cells
 }
 
 // measure sets the widths of the columns from the texts of rows.
@@ -92,7 +92,7 @@ func (l *layout) measure(rows [][]string) {
 	}
 }
 
-// lines returns a row of cells as one line, or as several if a text does not fit into its column.
+// lines returns a row of cells as a single line, or as several lines if a text does not fit into its column.
 func (l *layout) lines(cells []string, style Style) []Line {
 	var lines []string
 	line := ""
@@ -106,7 +106,7 @@ func (l *layout) lines(cells []string, style Style) []Line {
 			lines, line = l.wrap(lines, line, cell), ""
 		case at == 0 && text.Width(cell) > width:
 			lines, line = append(lines, cell), strings.Repeat(" ", width)
-		case c.GroupHead != "" && cell == c.GroupHead: // begins above the columns before
+		case c.GroupHead != "" && cell == c.GroupHead: // the heading begins above the preceding columns
 			line = text.PadRight(strings.TrimRight(line, " "), text.Width(line)+width-text.Width(cell)) + cell
 		case c.Right:
 			line += text.PadLeft(text.Clip(cell, width), width)
@@ -124,8 +124,8 @@ func (l *layout) lines(cells []string, style Style) []Line {
 	return out
 }
 
-// wrap adds cell, the text of the last column, to the lines of a row: after line, after a name on a separate line or,
-// if there is no room, broken into several lines.
+// wrap adds cell, the text of the last column, to the lines of a row: after line, or after a name on a separate line.
+// If there is no room, it breaks the text into several lines.
 func (l *layout) wrap(above []string, line, cell string) []string {
 	const minRoom, maxLines = 40, 20
 	indent := text.Width(line)

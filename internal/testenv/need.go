@@ -1,6 +1,6 @@
-// Package testenv provides what tests need from the machine: programs, privileges, time, a free port. If something is
-// missing, it skips the test with one line that names it and how to get it; "go test -v" shows that line. In CI
-// (CI=true) a missing program fails the test instead, because scripts/test-tools.sh installs them all.
+// Package testenv checks for the requirements of tests: programs, privileges, time, and a free port. If something is
+// missing, it skips the test with one line that names the requirement and how to meet it. "go test -v" shows that line.
+// In CI (CI=true), a missing program fails the test instead, because scripts/test-tools.sh installs all programs.
 package testenv
 
 import (
@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// NeedsTool returns the path of the named program. install describes how to get it. Under -short it skips the test:
-// such tests need nothing but Go and run the same everywhere.
+// NeedsTool returns the path of the named program. install describes how to get it. Under -short, NeedsTool skips the
+// test, because the remaining tests need nothing except Go and behave the same everywhere.
 func NeedsTool(t testing.TB, name, install string) string {
 	t.Helper()
 	if testing.Short() {
@@ -28,10 +28,11 @@ func NeedsTool(t testing.TB, name, install string) string {
 	return path
 }
 
-// InCI replaces CI=true in tests of the program, which must not see CI itself.
+// InCI is an environment variable that replaces CI in tests that run the program, because the program must not see CI.
 const InCI = "PERFAGENT_TEST_CI"
 
-// SkipOrFail skips the test, or fails it in CI. what names, in one line, what is missing and how to get it.
+// SkipOrFail skips the test, or fails it in CI. what is one line that names the missing item and explains how to get
+// it.
 func SkipOrFail(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv(InCI) == "true" {
@@ -40,7 +41,7 @@ func SkipOrFail(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// SkipIfShort skips the test under -short. what names the slow part.
+// SkipIfShort skips the test under -short. what names the slow part of the test.
 func SkipIfShort(t testing.TB, what string) {
 	t.Helper()
 	if testing.Short() {
@@ -48,7 +49,7 @@ func SkipIfShort(t testing.TB, what string) {
 	}
 }
 
-// Rounds returns how often a test repeats its check: all times, or under -short only short times.
+// Rounds returns how often a test repeats its check: all, or short under -short.
 func Rounds(all, short int) int {
 	if testing.Short() {
 		return short
@@ -56,7 +57,7 @@ func Rounds(all, short int) int {
 	return all
 }
 
-// NeedsRoot skips the test unless it runs as root. what names the privileged action.
+// NeedsRoot skips the test unless it runs as root. what names the purpose, such as "to mount a file system".
 func NeedsRoot(t testing.TB, what string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -81,7 +82,7 @@ var module = sync.OnceValues(func() (string, error) {
 	}
 })
 
-// Repository returns the path of a file or directory of this repository. The first call must precede any change of the
+// Repository returns the path of a file or directory in this repository. Its first call must precede any change of the
 // working directory.
 func Repository(t testing.TB, name string) string {
 	t.Helper()
@@ -93,7 +94,7 @@ func Repository(t testing.TB, name string) string {
 	return filepath.Join(root, filepath.FromSlash(name))
 }
 
-// interpreter returns the path of Python 3 itself. The python3 of a version manager is a script that runs Python 3, and
+// interpreter returns the path of Python 3 itself. With a version manager, python3 is a script that runs Python 3, and
 // would be counted as a process of the job.
 var interpreter = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FreePort returns an unused loopback port below the range for outgoing connections. No other test gets the same port
-// until this test ends: the UDP port of the same number reserves it.
+// FreePort returns an unused loopback port below the range for outgoing connections. Until the test ends, FreePort does
+// not return the same port to other tests: it reserves the port by the UDP port with the same number.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ASCII returns s in ASCII, for terminals that show nothing else. A sign of perfagent's own texts becomes the most
-// similar ASCII character, of the same width where there is one; any other character becomes its Go escape: \u00e9.
+// ASCII returns s in ASCII, for terminals that show only ASCII. A sign from perfagent's own texts becomes the most
+// similar ASCII character, with the same width if possible. Any other character becomes its Go escape: \u00e9.
 func ASCII(s string) string { return string(appendASCII(make([]byte, 0, len(s)), []byte(s))) }
 
 func appendASCII(out, s []byte) []byte {
@@ -29,7 +29,7 @@ func appendASCII(out, s []byte) []byte {
 	return out
 }
 
-// ownSign returns the ASCII replacement of a sign that perfagent's own texts use, or "" for any other character.
+// ownSign returns the ASCII replacement of a sign in perfagent's own texts, or "" for any other character.
 func ownSign(r rune) string {
 	switch r {
 	case '…', '≈':
@@ -38,7 +38,7 @@ func ownSign(r rune) string {
 		return "-"
 	case '×':
 		return "x"
-	case '·', '▏', '▎', '▍': // also the empty part of a bar
+	case '·', '▏', '▎', '▍': // includes the empty part of a bar
 		return "."
 	case '█', '▉', '▊', '▋', '▌':
 		return "#"
@@ -70,7 +70,7 @@ type ASCIIWriter struct {
 // NewASCIIWriter returns an ASCIIWriter that writes to the given writer.
 func NewASCIIWriter(to io.Writer) *ASCIIWriter { return &ASCIIWriter{to: to} }
 
-// Unwrap returns the underlying writer, which gets text unconverted.
+// Unwrap returns the underlying writer, for text that must not be converted.
 func (w *ASCIIWriter) Unwrap() io.Writer { return w.to }
 
 // Write writes p, except for an incomplete character at its end, in one write to the underlying writer.

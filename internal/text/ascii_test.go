@@ -27,7 +27,7 @@ func TestASCII(t *testing.T) {
 }
 
 // The output does not depend on how the text is split into writes.
-func TestASCIIWriter_TakesCharactersInParts(t *testing.T) {
+func TestASCIIWriter_AcceptsSplitCharacters(t *testing.T) {
 	const in = "µ – 日本 🚀 x"
 	for size := 1; size <= len(in); size++ {
 		var out bytes.Buffer
@@ -39,12 +39,12 @@ func TestASCIIWriter_TakesCharactersInParts(t *testing.T) {
 			}
 		}
 		if out.String() != ASCII(in) {
-			t.Errorf("written in parts of %d bytes: %q, want %q", size, out.String(), ASCII(in))
+			t.Errorf("output for parts of %d bytes = %q, want %q", size, out.String(), ASCII(in))
 		}
 	}
 }
 
-func TestASCIIWriter_PassesErrorsOn(t *testing.T) {
+func TestASCIIWriter_ReturnsWriteErrors(t *testing.T) {
 	bad := errors.New("full")
 	r, pipe := io.Pipe()
 	r.CloseWithError(bad)
@@ -63,7 +63,7 @@ func FuzzASCII(f *testing.F) {
 			}
 		}
 		if ASCII(plain) != plain {
-			t.Fatalf("ASCII(%q) = %q, which ASCII changes again to %q", s, plain, ASCII(plain))
+			t.Fatalf("ASCII(%q) = %q, which is not a fixed point: ASCII changes it to %q", s, plain, ASCII(plain))
 		}
 
 		var out bytes.Buffer
@@ -112,7 +112,7 @@ func FuzzNearest(f *testing.F) {
 			return
 		}
 		if d := editDistance(a, b); d != editDistance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
-			t.Errorf("editDistance(%q, %q) = %d, the other way round %d; want the same, 0 only for equal words, and at most the longer length", a, b, d, editDistance(b, a))
+			t.Errorf("editDistance(%q, %q) = %d, with swapped arguments %d; want the same, 0 only for equal words, and at most the longer length", a, b, d, editDistance(b, a))
 		}
 	})
 }

@@ -26,7 +26,7 @@ func UsedCPUs(v float64) string {
 // TrimmedSizeText returns a [TrimmedSize] as a string.
 func TrimmedSizeText(mib float64) string { return TrimmedSize(mib).String() }
 
-// Plural returns one if n is 1, and many otherwise.
+// Plural returns the string one if n is 1, and the string many otherwise.
 func Plural[N int | float64](n N, one, many string) string {
 	if n == 1 {
 		return one
@@ -34,7 +34,7 @@ func Plural[N int | float64](n N, one, many string) string {
 	return many
 }
 
-// Count formats n with the name of what it counts: "1 process", "3 processes".
+// Count formats n with the name of the counted items: "1 process", "3 processes".
 func Count[N int | float64](n N, one, many string) string {
 	number := Fixed(float64(n), 0)
 	if whole, ok := any(n).(int); ok {

@@ -14,11 +14,11 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// JSON returns v as JSON on one line, as encoding/json does with the same tags and methods, but without HTML escapes. A
-// number that is not finite is an error.
+// JSON returns v as JSON on one line. It respects the same tags and methods as encoding/json, but does not escape HTML.
+// If a number is not finite, JSON returns an error.
 func JSON(v any) ([]byte, error) { return json.Marshal(v, jsonOptions()) }
 
-// WriteJSON writes the output of JSON, with only a part of it in memory at a time.
+// WriteJSON writes the output of JSON. Only a part of the output is in memory at a time.
 func WriteJSON(to io.Writer, v any) error { return json.MarshalWrite(to, v, jsonOptions()) }
 
 var jsonOptions = sync.OnceValue(func() json.Options {
@@ -26,7 +26,7 @@ var jsonOptions = sync.OnceValue(func() json.Options {
 		json.WithMarshalers(json.MarshalToFunc(writeInvalid)))
 })
 
-// writeInvalid writes a string that is not UTF-8, with \ufffd for each byte that belongs to no character.
+// writeInvalid writes a string that is not valid UTF-8. It writes \ufffd for each invalid byte.
 func writeInvalid(to *jsontext.Encoder, s string) error {
 	if utf8.ValidString(s) {
 		return json.SkipFunc
@@ -55,8 +55,8 @@ func AppendFloat(out []byte, v float64) []byte {
 	return strconv.AppendFloat(out, v, format, -1, 64)
 }
 
-// appendDecimal appends v if it has at most 6 decimals and 15 digits, as most numbers have; otherwise ok is false. No
-// two such numbers are the same float64, so no shorter one reads back as v. strconv takes half as long again.
+// appendDecimal appends v if it has at most 6 decimals and 15 digits, like most numbers; otherwise ok is false. Two
+// such numbers never have the same float64, so no shorter number reads back as v. strconv takes 1.5 times as long.
 func appendDecimal(out []byte, v float64) (_ []byte, ok bool) {
 	const decimals, unit = 6, 1e6
 	millionths := math.RoundToEven(v * unit)
@@ -85,11 +85,11 @@ func appendDecimal(out []byte, v float64) (_ []byte, ok bool) {
 	return append(out, fraction[:end+1]...), true
 }
 
-// ParseDecimal parses a number of at most 15 digits without exponent and plus sign, as nearly all are, several times
-// faster than strconv. The digits and the power of ten below them are exact, so their quotient is correctly rounded. ok
-// is false for other numbers and for invalid ones.
+// ParseDecimal parses a number of at most 15 digits without an exponent or a plus sign. Nearly all numbers are of this
+// form, and ParseDecimal is several times faster than strconv. The digits and the power of ten by which they are
+// divided are exact, so the quotient is correctly rounded. ok is false for other numbers and for invalid numbers.
 func ParseDecimal(number []byte) (v float64, ok bool) {
-	const exact = 15 // digits that any float64 holds
+	const exact = 15 // number of decimal digits that a float64 represents exactly
 	digits, negative := bytes.CutPrefix(number, []byte{'-'})
 	n, point, sum := len(digits), -1, uint64(0)
 	if n > exact+1 {
@@ -129,7 +129,7 @@ func AppendFloats(out []byte, list []float64) []byte {
 	return append(out, ']')
 }
 
-// Round rounds v to n decimals, so that it takes less space.
+// Round rounds v to n decimals, so that it takes less space in a report.
 func Round(v float64, n int) float64 {
 	p := math.Pow10(n)
 	if r := math.Round(v*p) / p; !math.IsInf(r, 0) {
@@ -138,8 +138,8 @@ func Round(v float64, n int) float64 {
 	return v
 }
 
-// RoundSignificant rounds v to 6 decimals or, if its size is below 1, to 6 significant digits: the values that a job
-// measures may all be small, such as a learning rate.
+// RoundSignificant rounds v to 6 decimals or, if its absolute value is below 1, to 6 significant digits. The values
+// that a job reports may all be small, such as a learning rate.
 func RoundSignificant(v float64) float64 {
 	decimals := 6
 	if size := math.Abs(v); size > 0 && size < 1 {

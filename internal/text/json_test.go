@@ -33,7 +33,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Every finite number becomes the shortest text that reads back as the number; all others become null.
+// Every finite number becomes the shortest text that reads back as the same number. Other numbers become null.
 func FuzzAppendFloat(f *testing.F) {
 	for _, v := range []float64{
 		0, math.Copysign(0, -1), 1, -1.5, 0.1, 33.3, 1e-7, 1e-6, 1.000001, 999999999.999999, 1e9 - 1e-6, 1e15, 1e15 + 0.5, 1e20, 1e21, 1e300,
@@ -52,7 +52,7 @@ func FuzzAppendFloat(f *testing.F) {
 			t.Errorf("AppendFloats wrote %s, want the first number to read back as %v, or null if that is not finite",
 				text, v)
 		}
-		for scale := 1.0; scale < 1e12 && finite; scale *= 10 { // with few decimals
+		for scale := 1.0; scale < 1e12 && finite; scale *= 10 { // numbers with few decimals
 			v := math.Round(v*scale) / scale
 			if a := math.Abs(v); a != 0 && a < 1e-6 || !(a < 1e21) {
 				continue
@@ -95,7 +95,7 @@ func TestRoundSignificant(t *testing.T) {
 	}
 }
 
-// BenchmarkAppendFloat appends numbers as reports have them.
+// BenchmarkAppendFloat appends numbers that are typical of reports.
 func BenchmarkAppendFloat(b *testing.B) {
 	list, out := []float64{0, 33.3, 1795357692.523, 0.015625, 12.345678, 1.0 / 3, 4096, 100}, []byte(nil)
 	for b.Loop() {
@@ -116,7 +116,7 @@ func TestParseDecimal_AgreesWithParseFloat(t *testing.T) {
 	}
 	for _, number := range []string{"", "-", ".", "-.", "1.2.3", "1e5", "+1", "1234567890123456", "nan", " 1"} {
 		if v, ok := ParseDecimal([]byte(number)); ok {
-			t.Errorf("ParseDecimal(%q) = %v, want it refused", number, v)
+			t.Errorf("ParseDecimal(%q) = %v, true; want false", number, v)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// DidYouMean returns the end of an error about a misspelt word: a question with the word that was meant, in a format
-// such as "--%s". It returns otherwise if meant is "".
+// DidYouMean returns the end of an error about a misspelled word: a question that suggests the word meant, in a format
+// such as "--%s". If meant is "", it returns the string otherwise.
 func DidYouMean(meant, format, otherwise string) string {
 	if meant == "" {
 		return otherwise
@@ -14,9 +14,10 @@ func DidYouMean(meant, format, otherwise string) string {
 	return "did you mean " + fmt.Sprintf(format, meant) + "?"
 }
 
-// Nearest returns the word most likely meant by misspelt, or "" if none is similar. Similar words begin with misspelt,
-// if that has two letters or more, or differ from it in at most two letters, and in fewer than half of its letters. The
-// word that differs in the fewest letters wins. A transposition counts as one difference. Case does not matter.
+// Nearest returns the word that misspelt most likely means, or "" if no word is similar. A word is similar if it begins
+// with misspelt, which must then have at least two letters. It is also similar if it differs from misspelt in at most
+// two letters, and in fewer than half of its letters. Nearest returns the word that differs in the fewest letters. A
+// transposition counts as one difference. Case does not matter.
 func Nearest(misspelt string, words []string) string {
 	const farthest = 2
 	if len(misspelt) > 64 {
@@ -41,8 +42,8 @@ func Nearest(misspelt string, words []string) string {
 	return best
 }
 
-// editDistance returns the number of differing letters of a and b, the Damerau-Levenshtein distance in which no letter
-// is changed twice (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, "optimal string alignment").
+// editDistance returns the number of letters in which a and b differ: the Damerau-Levenshtein distance without repeated
+// changes of a letter (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, "optimal string alignment").
 func editDistance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Quantity is a number for readers, and its unit. An unknown number is Absent.
+// Quantity is a formatted number with its unit. If the number is unknown, it is Absent.
 type Quantity struct{ Number, Unit string }
 
 // String returns the number and the unit, separated by a space.
@@ -37,8 +37,8 @@ func (q Quantity) Narrow() string {
 	return strings.ReplaceAll(strings.ReplaceAll(q.String(), " ", ""), "min", "m")
 }
 
-// Duration returns s seconds as a duration: 45 ms, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. Below a second it has at
-// most three digits. From one hour on it is truncated, not rounded: 2 h 05 min have passed in full.
+// Duration returns s seconds as a duration: 45 ms, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. Durations below a second
+// have at most three digits. Durations of at least an hour are truncated, not rounded.
 func Duration(s float64) Quantity {
 	whole := math.Floor(s + 0.5)
 	switch {
@@ -68,7 +68,7 @@ func Duration(s float64) Quantity {
 	return Quantity{Fixed(s/86400, 0), "d"}
 }
 
-// Size returns mib MiB (2^20 bytes) in its binary unit: 0 B, 12 KiB, 1.5 MiB, 312 MiB, 1.5 GiB.
+// Size returns mib MiB (2^20 bytes) in a suitable binary unit: 0 B, 12 KiB, 1.5 MiB, 312 MiB, 1.5 GiB.
 func Size(mib float64) Quantity {
 	v := math.Abs(mib) * (1 << 20)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -94,8 +94,8 @@ func Size(mib float64) Quantity {
 	return Quantity{number, units[i]}
 }
 
-// TrimmedSize is Size without a decimal of 0, and with two decimals for multiples of 0.25 GiB below 10 GiB: 64 GiB,
-// 1.25 GiB.
+// TrimmedSize is like Size, but omits a decimal of 0, and shows two decimals for multiples of 0.25 GiB below 10 GiB: 64
+// GiB, 1.25 GiB.
 func TrimmedSize(mib float64) Quantity {
 	if gib := mib / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
 		return Quantity{strconv.FormatFloat(gib, 'f', -1, 64), "GiB"}
@@ -105,7 +105,7 @@ func TrimmedSize(mib float64) Quantity {
 	return q
 }
 
-// Speed returns v MiB per second, in a larger unit from about 1 GiB per second on.
+// Speed returns v MiB per second. Speeds of at least about 1 GiB per second are in a larger unit.
 func Speed(v float64) Quantity {
 	const unit = "MiB/s"
 	switch {
@@ -120,7 +120,7 @@ func Speed(v float64) Quantity {
 	return Quantity{Fixed(v, 1), unit}
 }
 
-// Energy returns an energy in joules in its decimal unit: 0.8 J, 312 J, 1.5 kJ, 36 MJ.
+// Energy returns an energy in joules in a suitable decimal unit: 0.8 J, 312 J, 1.5 kJ, 36 MJ.
 func Energy(joules float64) Quantity {
 	v, units := joules, []string{"J", "kJ", "MJ", "GJ"}
 	for math.Abs(v) >= 999.5 && len(units) > 1 {
@@ -139,8 +139,8 @@ func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
 // Milliseconds formats ms, a time in milliseconds, as a [Duration].
 func Milliseconds(ms float64) string { return Seconds(ms / 1000) }
 
-// Number formats v without a unit: 1,234, 4.5, 0.0625. It has at most three decimals and seven digits, or three
-// significant digits if it is below 0.1.
+// Number formats v without a unit: 1,234, 4.5, 0.0625. The result has at most three decimals and seven digits. If v is
+// below 0.1, it has three significant digits.
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestQuantity_KeepsNumberAndUnitApart(t *testing.T) {
+func TestQuantity_SeparatesNumberAndUnit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ got, want Quantity }{
 		{Duration(200), Quantity{"3 min 20", "s"}},
@@ -22,13 +22,13 @@ func TestQuantity_KeepsNumberAndUnitApart(t *testing.T) {
 		{Percentage(1).Normalize(), Quantity{"1.0", "%"}},
 	} {
 		if c.got != c.want {
-			t.Errorf("quantity %+v, want %+v", c.got, c.want)
+			t.Errorf("quantity = %+v, want %+v", c.got, c.want)
 		}
 	}
 
 	for q, want := range map[Quantity]string{{"1.5", "GiB"}: "1.5 GiB", {"7", ""}: "7", {}: ""} {
 		if got := q.String(); got != want {
-			t.Errorf("text of %+v is %q, want %q", q, got, want)
+			t.Errorf("String of %+v = %q, want %q", q, got, want)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes text safe for a terminal and a log. It writes everything that is not a visible character (control
-// characters including ESC, CR, LF and TAB, direction marks, zero-width characters, bytes that are not UTF-8) as Go
-// escapes it: \x1b, \r, \u202e. Backslashes stay, so the result is for reading, not for parsing.
+// Printable makes text safe for a terminal and a log. It replaces everything that is not a visible character (control
+// characters including ESC, CR, LF and TAB, direction marks, zero-width characters, bytes that are not UTF-8) with its
+// Go escape: \x1b, \r, \u202e. It does not escape backslashes, so the result is for reading, not for parsing.
 func Printable(s string) string {
 	first := 0
 	for first < len(s) {
@@ -44,8 +44,8 @@ func Printable(s string) string {
 	return string(out)
 }
 
-// visible reports whether r, which has size bytes, can be shown unescaped. Unicode declares some letters and marks
-// invisible by default (fillers, joiners), but not variation selectors, which belong to ordinary emoji.
+// visible reports whether r, which has size bytes, can be shown unescaped. Some letters and marks (fillers, joiners)
+// are invisible by default according to Unicode. Variation selectors are shown, because ordinary emoji contain them.
 func visible(r rune, size int) bool {
 	if r == utf8.RuneError && size == 1 {
 		return false
@@ -55,7 +55,7 @@ func visible(r rune, size int) bool {
 
 // Clip shortens s to width terminal cells. A shortened text ends in an ellipsis.
 func Clip(s string, width int) string {
-	used, keep := 0, 0 // keep: bytes that leave a cell for the ellipsis
+	used, keep := 0, 0 // keep is the number of bytes that leave a cell for the ellipsis
 	for i, r := range s {
 		if used < width {
 			keep = i
@@ -86,7 +86,7 @@ func ClipStart(s string, width int) string {
 	return Clip("…"+s[from:], width)
 }
 
-// Prefix returns the beginning of s as UTF-8: at most n bytes, of whole characters.
+// Prefix returns the beginning of s as UTF-8: as many whole characters as fit into n bytes.
 func Prefix(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -98,7 +98,7 @@ func Prefix(s string, n int) string {
 	return s[:n]
 }
 
-// Width returns the number of terminal cells that s takes.
+// Width returns the number of terminal cells that s occupies.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -107,15 +107,15 @@ func Width(s string) int {
 	return n
 }
 
-// wide lists the ranges of characters that terminals show in two cells: East Asian ones and emoji.
+// wide lists the ranges of characters that terminals show in two cells: East Asian characters and emoji.
 var wide = [...][2]rune{
 	{0x1100, 0x115f}, {0x231a, 0x231b}, {0x23e9, 0x23f3}, {0x25fd, 0x25fe}, {0x2600, 0x27bf}, {0x2b1b, 0x2b55},
 	{0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f},
 	{0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x16fe0, 0x18aff}, {0x1b000, 0x1b2ff}, {0x1f000, 0x1faff}, {0x20000, 0x3fffd},
 }
 
-// cells returns the number of terminal cells that r takes, or one more: combining marks count as one, some symbols as
-// two. Lines that turn out shorter do no harm, longer ones do.
+// cells returns the number of terminal cells that r takes, or one more: it returns 1 for combining marks, and 2 for
+// some symbols. A line may be shorter than computed, but must not be longer.
 func cells(r rune) int {
 	for _, w := range wide {
 		if r >= w[0] && r <= w[1] {
@@ -168,7 +168,8 @@ func fitting(s string, width int) int {
 // Absent stands for an unknown value.
 const Absent = "–"
 
-// Fixed formats v with the given number of decimals; from 1e7 on with an exponent, and as Absent if it is not finite.
+// Fixed formats v with the given number of decimals. Values of at least 1e7 have an exponent. If v is not finite, Fixed
+// returns Absent.
 func Fixed(v float64, decimals int) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -179,14 +180,14 @@ func Fixed(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// ThreeDigits rounds v to three significant digits, as readers see most numbers.
+// ThreeDigits rounds v to three significant digits, the precision of most displayed numbers.
 func ThreeDigits(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
 	return v
 }
 
-// PercentChange returns the change from a to b in percent, computed from the three digits that readers see of them. It
-// is infinite or NaN if a is 0.
+// PercentChange returns the change from a to b in percent, computed from their three displayed digits. It is infinite
+// or NaN if a is 0.
 func PercentChange(a, b float64) float64 {
 	return 100 * (ThreeDigits(b) - ThreeDigits(a)) / math.Abs(ThreeDigits(a))
 }
@@ -203,7 +204,7 @@ func SpeedText(v float64) string { return Speed(v).String() }
 // Percent returns a [Percentage] as a string.
 func Percent(v float64) string { return Percentage(v).String() }
 
-// WholePercent formats v percent without decimals: 36 %, <1 %. Only all of it is 100 %.
+// WholePercent formats v percent without decimals: 36 %, <1 %. Values below 100 are never rounded to 100 %.
 func WholePercent(v float64) string {
 	switch {
 	case v > 0 && v <= 0.5:
@@ -214,7 +215,7 @@ func WholePercent(v float64) string {
 	return Fixed(v, 0) + " %"
 }
 
-// Hours formats CPU hours with three decimals, with fewer from 100 on, and with more below 0.01.
+// Hours formats CPU hours with three decimals, with fewer if v is at least 100, and with more if v is below 0.01.
 func Hours(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0 || a >= 100 || math.IsNaN(v):
@@ -227,7 +228,7 @@ func Hours(v float64) string {
 	return strconv.FormatFloat(v, 'e', 1, 64)
 }
 
-// ShortSeconds is Seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
+// ShortSeconds is like Seconds, but without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
 func ShortSeconds(s float64) string { return Duration(s).Narrow() }
 
 // ShortHours formats CPU hours, up to 1e7, in at most seven characters.
@@ -243,7 +244,7 @@ func ShortHours(v float64) string {
 	return Fixed(v, 0)
 }
 
-// ShellQuote quotes s for a POSIX shell, if it has to be.
+// ShellQuote quotes s for a POSIX shell if necessary.
 func ShellQuote(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_"
 	if s != "" && strings.Trim(s, plain) == "" {

@@ -31,7 +31,7 @@ func FuzzPrintable(f *testing.F) {
 		shown := Printable(s)
 		for _, r := range shown {
 			if !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) || unicode.IsControl(r) {
-				t.Fatalf("Printable(%q) has the invisible character %U", s, r)
+				t.Fatalf("Printable(%q) contains the invisible character %U", s, r)
 			}
 		}
 		if !utf8.ValidString(shown) || Printable(shown) != shown {
@@ -40,7 +40,7 @@ func FuzzPrintable(f *testing.F) {
 		width %= 200
 		for _, cut := range []string{Clip(shown, width), ClipStart(shown, width)} {
 			if Width(cut) > max(width, 0) || !utf8.ValidString(cut) || Width(shown) <= width && cut != shown {
-				t.Fatalf("Clip(%q, %d) = %q, want at most that width, and no cut without need", shown, width, cut)
+				t.Fatalf("Clip(%q, %d) = %q, want at most that width, and no change if the text fits", shown, width, cut)
 			}
 		}
 		if width < 1 {
@@ -49,11 +49,11 @@ func FuzzPrintable(f *testing.F) {
 		parts := Wrap(shown, width, 3)
 		for _, part := range parts {
 			if Width(part) > width {
-				t.Fatalf("Wrap(%q, %d) has the wider line %q", shown, width, part)
+				t.Fatalf("Wrap(%q, %d) has the line %q, which is too wide", shown, width, part)
 			}
 		}
 		if len(parts) > 3 || !strings.HasSuffix(parts[len(parts)-1], "…") && letters(strings.Join(parts, "")) != letters(shown) {
-			t.Fatalf("Wrap(%q) = %q, want at most 3 lines, and all letters unless the last line is cut", shown, parts)
+			t.Fatalf("Wrap(%q) = %q, want at most 3 lines, and all letters unless the last line is truncated", shown, parts)
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-func TestQuantity_TextHasUnit(t *testing.T) {
+func TestFormats_IncludeUnit(t *testing.T) {
 	type row struct {
 		v    float64
 		want string
@@ -155,10 +155,10 @@ func TestList(t *testing.T) {
 	}
 }
 
-// hostileText has characters that no terminal may receive.
+// hostileText contains characters that must never be sent to a terminal.
 const hostileText = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\u200be\u2028f\xffg\x7fh\u009b2Ji \\ \u65e5\u672c\u8a9e"
 
-// Only all of it is 100 %, and only nothing is 0 %.
+// Only 100 is shown as 100 %, and only 0 is shown as 0 %.
 func TestWholePercent(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{0: "0 %", 0.2: "<1 %", 1.4: "1 %", 99.4: "99 %", 99.6: ">99 %", 99.999: ">99 %", 100: "100 %", 156.2: "156 %"} {

@@ -2,8 +2,8 @@ package timeout
 
 import "golang.org/x/sys/unix"
 
-// IsLocalFS reports whether stat and statfs on the file system of path are served from memory and need no timeout. They
-// may hang on a network file system, and on one that a user's program serves.
+// IsLocalFS reports whether the kernel serves stat and statfs on the file system of path from memory, so that they need
+// no timeout. These calls may hang on a network file system, and on a file system that a user's program serves.
 func IsLocalFS(path string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil {

@@ -1,8 +1,8 @@
-// Package timeout limits the wait for calls that may never return: to a file system with a dead server, to the kernel
-// about a process that it cannot inspect, to a terminal without a reader.
+// Package timeout limits the wait for calls that may never return. Examples are access to a file system with a dead
+// server, reading about a process that the kernel cannot inspect, and writing to a terminal that nothing reads.
 //
-// A system call that hangs cannot be cancelled. So each call has a separate goroutine, which ends with the call or with
-// the program, and the caller waits for a limited time.
+// A system call that hangs cannot be canceled. So each call runs in a separate goroutine, which ends with the call or
+// with the program, and the caller waits for a limited time.
 package timeout
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Call returns the result of fn. ok is false if fn has not returned within limit; it then goes on running, and its
-// result is dropped.
+// Call returns the result of fn. ok is false if fn has not returned within limit. In this case, fn continues to run,
+// and its result is dropped.
 func Call[T any](limit time.Duration, fn func() T) (result T, ok bool) {
 	results := make(chan T, 1)
 	go func() { results <- fn() }()
@@ -19,14 +19,14 @@ func Call[T any](limit time.Duration, fn func() T) (result T, ok bool) {
 }
 
 // Receive returns the next value of a channel, or the zero value if the channel is closed. ok is false if nothing
-// arrives within limit. Receive sets no timer if the value is already there, or arrives as soon as other goroutines
-// have run, because a timer wakes another thread.
+// arrives within limit. Receive sets a timer only if there is no value even after other goroutines have run, because a
+// timer wakes another thread.
 func Receive[T any](from <-chan T, limit time.Duration) (value T, ok bool) {
 	var timer *time.Timer
 	return receive(from, limit, &timer)
 }
 
-// receive is Receive with a reusable timer, which it makes when it first needs one.
+// receive is like Receive, but with a reusable timer, which it creates when it first needs one.
 func receive[T any](from <-chan T, limit time.Duration, timer **time.Timer) (value T, ok bool) {
 	select {
 	case value = <-from:
@@ -58,9 +58,8 @@ func receive[T any](from <-chan T, limit time.Duration, timer **time.Timer) (val
 	}
 }
 
-// A Caller makes one call at a time, and none while one is pending. So a source that hangs costs one goroutine,
-// regardless of the number of calls. Create a Caller with NewCaller, and use it from one goroutine only. Its calls
-// allocate no memory.
+// A Caller makes at most one call at a time. So if calls hang, there is only one waiting goroutine, regardless of the
+// number of calls. Create a Caller with NewCaller, and use it from one goroutine only. Its calls allocate no memory.
 type Caller[T any] struct {
 	fn      func() T
 	results chan T
@@ -76,7 +75,7 @@ func NewCaller[T any]() *Caller[T] {
 	return a
 }
 
-// Pending reports whether a call was started and its result has not been taken.
+// Pending reports whether a call has been started and its result has not been taken.
 func (a *Caller[T]) Pending() bool { return a.pending }
 
 // Start starts a call of fn and returns true. While another call is pending, it does nothing and returns false.
@@ -89,8 +88,8 @@ func (a *Caller[T]) Start(fn func() T) bool {
 	return true
 }
 
-// Result takes the result of the pending call. ok is false if no call is pending, or if it has not returned within
-// limit.
+// Result takes the result of the pending call. ok is false if no call is pending, or if the call has not returned
+// within limit.
 func (a *Caller[T]) Result(limit time.Duration) (result T, ok bool) {
 	if !a.pending {
 		return result, false
@@ -101,8 +100,8 @@ func (a *Caller[T]) Result(limit time.Duration) (result T, ok bool) {
 	return result, ok
 }
 
-// Call returns the result of fn; ok is false if fn has not returned within limit. A late result of the previous call is
-// dropped as outdated. While the previous call is still pending, fn is not called and ok is false.
+// Call returns the result of fn. ok is false if fn has not returned within limit. If the previous call has returned
+// late, its result is dropped as outdated. If the previous call is still pending, fn is not called and ok is false.
 func (a *Caller[T]) Call(limit time.Duration, fn func() T) (result T, ok bool) {
 	a.Result(0)
 	if !a.Start(fn) {

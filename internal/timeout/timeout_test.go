@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// outcome is the result of a Caller, with the time that it took.
+// outcome is the result of a call, with the time that the call took.
 type outcome struct {
 	value int
 	ok    bool
@@ -20,7 +20,7 @@ func measure(call func() (int, bool)) outcome {
 	return outcome{value, ok, time.Since(begin)}
 }
 
-// after returns a function with a delayed answer.
+// after returns a function that returns result after d.
 func after(d time.Duration, result int) func() int {
 	return func() int {
 		time.Sleep(d)
@@ -28,7 +28,7 @@ func after(d time.Duration, result int) func() int {
 	}
 }
 
-func TestCall_GivesUpAfterTheLimit(t *testing.T) {
+func TestCall_GivesUpAfterLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			takes, limit time.Duration
@@ -43,11 +43,11 @@ func TestCall_GivesUpAfterTheLimit(t *testing.T) {
 				t.Errorf("limit %v, result after %v: %+v, want %+v", c.limit, c.takes, got, c.want)
 			}
 		}
-		time.Sleep(2 * time.Hour) // the last answer is never taken
+		time.Sleep(2 * time.Hour) // let the last call return, although its result is never taken
 	})
 }
 
-func TestReceive_TakesValueWithoutWait(t *testing.T) {
+func TestReceive_ReturnsAvailableValueImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready, closed, empty := make(chan int, 1), make(chan int), make(chan int)
 		ready <- 7
@@ -68,8 +68,9 @@ func TestReceive_TakesValueWithoutWait(t *testing.T) {
 	})
 }
 
-// A call that hangs is made once, and waited for once; its late result is not used for a later call.
-func TestCaller_CallsWhatHangsOnce(t *testing.T) {
+// If a call hangs, no further calls are made until it returns, and only the first Call waits. The late result is not
+// returned by a later Call.
+func TestCaller_MakesNoCallWhileOneHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = time.Second
 		a := NewCaller[int]()
@@ -84,12 +85,12 @@ func TestCaller_CallsWhatHangsOnce(t *testing.T) {
 		want := outcome{0, false, limit}
 		for n := range 3 {
 			if got := measure(func() (int, bool) { return a.Call(limit, hang) }); got != want {
-				t.Errorf("call %d of what hangs: %+v, want %+v", n, got, want)
+				t.Errorf("call %d of a function that hangs: %+v, want %+v", n, got, want)
 			}
-			want.took = 0 // no further call is made
+			want.took = 0 // further calls return immediately
 		}
 		if n := asked.Load(); n != 1 || !a.Pending() {
-			t.Errorf("the function was called %d times, Pending %v; want 1, true", n, a.Pending())
+			t.Errorf("function was called %d times, Pending = %v; want 1, true", n, a.Pending())
 		}
 
 		close(release)
@@ -101,7 +102,7 @@ func TestCaller_CallsWhatHangsOnce(t *testing.T) {
 	})
 }
 
-// A late result can be taken with Result, without a new call.
+// Result returns a late result without a new call.
 func TestCaller_KeepsLateResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := NewCaller[int]()
@@ -109,7 +110,7 @@ func TestCaller_KeepsLateResult(t *testing.T) {
 			t.Errorf("Result without a call: ok %v, Pending %v; want false, false", ok, a.Pending())
 		}
 		if !a.Start(after(time.Minute, 1)) || a.Start(after(0, 2)) {
-			t.Error("Start twice is not true, then false while the first call is pending")
+			t.Error("two calls of Start did not return true and then false, because the first call is pending")
 		}
 		if got, want := measure(func() (int, bool) { return a.Result(time.Second) }), (outcome{0, false, time.Second}); got != want {
 			t.Errorf("Result before the call returns: %+v, want %+v", got, want)
@@ -119,7 +120,7 @@ func TestCaller_KeepsLateResult(t *testing.T) {
 			t.Errorf("Result an hour later: %+v, Pending %v; want %+v, false", got, a.Pending(), want)
 		}
 		if !a.Start(after(0, 3)) {
-			t.Error("Start after the result was taken is false, want true")
+			t.Error("Start after the result was taken returned false, want true")
 		}
 	})
 }
@@ -128,7 +129,7 @@ func TestCaller_AllocatesNothing(t *testing.T) {
 	a := NewCaller[int]()
 	question := func() int { return 7 }
 	fewest := 1e9
-	for try := 0; try < 5 && fewest > 0; try++ { // a concurrent garbage collection allocates
+	for try := 0; try < 5 && fewest > 0; try++ { // a concurrent garbage collection may allocate
 		fewest = min(fewest, testing.AllocsPerRun(1000, func() {
 			if v, ok := a.Call(time.Minute, question); !ok || v != 7 {
 				t.Errorf("Call = %d, %v; want 7, true", v, ok)

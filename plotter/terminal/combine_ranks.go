@@ -6,9 +6,9 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// CombineRanks returns the newest values of a node from its ranks' values: the host's values from any rank that
-// measured it, and the sums of the jobs' values. Percentages of jobs do not add up, and are known only if a single rank
-// has them.
+// CombineRanks returns the newest values of a node, combined from the values of its ranks. The values of the host are
+// from any rank that measured them, and the values of the jobs are added. Percentages of jobs do not add up, so they
+// are known only if a single rank has them.
 func CombineRanks(ranks [][]float64) []float64 {
 	width := 0
 	for _, values := range ranks {
@@ -33,7 +33,7 @@ func combineColumn(c collector.Column, ranks [][]float64) float64 {
 		switch v := values[c]; {
 		case math.IsNaN(out):
 			out = v
-		case !ofJob: // the host was measured
+		case !ofJob: // any rank's measurement of the host will do
 		case c.IsPercent():
 			return math.NaN()
 		default:

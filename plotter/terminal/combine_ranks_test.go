@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-func TestCombineRanks_AddsJobsAndTakesHostFromAnyRank(t *testing.T) {
+func TestCombineRanks_AddsJobsAndKeepsHost(t *testing.T) {
 	t.Parallel()
 	rank := func(values map[collector.Column]float64) []float64 {
 		out := make([]float64, collector.NumColumns)
@@ -20,14 +20,12 @@ func TestCombineRanks_AddsJobsAndTakesHostFromAnyRank(t *testing.T) {
 		return out
 	}
 	got := CombineRanks([][]float64{
-		nil, // has no sample yet
+		nil, // a rank without a sample
 		rank(map[collector.Column]float64{collector.JobCPU: 1, collector.JobMemory: 100}),
 		rank(map[collector.Column]float64{collector.JobCPU: 2.5, collector.CPUAvg: 40}),
 	})
 	for c, want := range map[collector.Column]float64{collector.JobCPU: 3.5, collector.JobMemory: 100, collector.CPUAvg: 40} {
-		if got[c] != want {
-			t.Errorf("%s is %v, want %v", c.Key(), got[c], want)
-		}
+		wantEqual(t, got[c], want, "%s", c.Key())
 	}
 	if !math.IsNaN(got[collector.MemPercent]) {
 		t.Errorf("mem_percent, which no rank measured, is %v, want NaN", got[collector.MemPercent])
@@ -42,9 +40,7 @@ func TestCombineRanks_AddsJobsAndTakesHostFromAnyRank(t *testing.T) {
 			if v := CombineRanks([][]float64{rank(one), rank(one)})[c]; !math.IsNaN(v) {
 				t.Errorf("%s of two ranks is %v, want NaN: percentages do not add up", c.Key(), v)
 			}
-			if v := CombineRanks([][]float64{rank(one), rank(nil)})[c]; v != 60 {
-				t.Errorf("%s of the only rank that has it is %v, want 60", c.Key(), v)
-			}
+			wantEqual(t, CombineRanks([][]float64{rank(one), rank(nil)})[c], 60, "%s of the only rank that has it", c.Key())
 		}
 	}
 }

@@ -11,16 +11,14 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// ofPorts returns the lines about RDMA ports: of the screen, the sparklines, the log and the summary.
+// ofPorts returns the lines about RDMA ports in the screen, the sparklines, the log and the summary.
 func ofPorts(t *testing.T, r *reporter.Report) []string {
 	t.Helper()
 	o := Options{Width: 80, Height: 60, ASCII: true, Node: "0", Live: map[string]LiveNode{"0": {State: "running", Ended: true}}}
 	lines := append(Screen(r, o), drawn(Sparklines(r.Nodes["0"], 80, true))...)
 	lines = append(lines, strings.Split(Line(r, o), ", ")...)
 	var out strings.Builder
-	if err := summary.Write(&out, r, summary.Options{Long: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, summary.Write(&out, r, summary.Options{Long: true}))
 	for _, h := range summary.Highlights(r.Nodes["0"], 4) {
 		lines = append(lines, h.Label+": "+h.Value+" "+h.Note)
 	}
@@ -46,7 +44,7 @@ func TestScreen_ShowsRDMAPorts(t *testing.T) {
 	}
 	want := []string{
 		"IB recv 100.0 MiB/s 100.0MiB/s @@@@",
-		"InfiniBand @@@@ 0 to 100.0 MiB/s received", // the other has no label
+		"InfiniBand @@@@ 0 to 100.0 MiB/s received", // the second sparkline has no label
 		"node IB recv 100.0 MiB/s",
 		"InfiniBand: 400 MiB received, 0 B sent",
 		"InfiniBand 400 MiB received",
@@ -56,7 +54,7 @@ func TestScreen_ShowsRDMAPorts(t *testing.T) {
 	}
 }
 
-func TestScreen_OmitsRDMAPortsThatNodeLacks(t *testing.T) {
+func TestScreen_OmitsMissingRDMAPorts(t *testing.T) {
 	if got := ofPorts(t, reporter.New(reportertest.JobInput(0, 20, 0, ""))); len(got) > 0 {
 		t.Errorf("lines of RDMA ports of a node without them, want none:\n%s", strings.Join(got, "\n"))
 	}

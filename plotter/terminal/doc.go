@@ -1,5 +1,5 @@
 // Package terminal draws a report as text: sparklines below a summary, and the screen of a run in progress.
 //
-// Sparklines show the greatest value of each cell, so that no peak is lost. Nothing in a report can put control
-// characters into a line.
+// Each cell of a sparkline shows the greatest value of its interval, so no peak is lost. Text from a report cannot put
+// control characters into a line.
 package terminal

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -54,35 +53,21 @@ GPU 0 mem  █████·····  40.0 GiB of 80 GiB      40.0 GiB   ██�
 GPU 1 mem              512 MiB                  512 MiB   █████████████████████
 
 NODE       vm, 2 CPUs, 23.5 GiB memory`)
-	all := strings.Join(Screen(r, o), "\n")
-	if strings.Contains(all, "GPU 1  ") || !strings.Contains(all, "GPU 1 mem") {
-		t.Errorf("only the memory of GPU 1 was measured, want only that row of it:\n%s", all)
-	}
+	wantParts(t, "screen", screenText(r, o), "GPU 1 mem")
+	wantNone(t, "screen", screenText(r, o), "GPU 1  ") // its utilization was not measured
 	line := Line(r, o)
-	for _, part := range []string{"CPU 2.00 of 4 CPUs", "memory 1.5 GiB of 2 GiB", "throttled 12 %", "GPU 0 93 %", "node CPU 25 %"} {
-		if !strings.Contains(line, part) {
-			t.Errorf("line lacks %q: %s", part, line)
-		}
-	}
+	wantParts(t, "line", line,
+		"CPU 2.00 of 4 CPUs", "memory 1.5 GiB of 2 GiB", "throttled 12 %", "GPU 0 93 %", "node CPU 25 %")
 }
 
-// If there is little room, the job's CPU and memory stay, and no line is wider than the screen.
-func TestScreen_KeepsCPUAndMemoryInLittleRoom(t *testing.T) {
+// A small screen keeps the job's CPU and memory, and no line is wider than the screen.
+func TestScreen_KeepsCPUAndMemoryIfSmall(t *testing.T) {
 	r, o := wideScreen()
 	for height := 3; height < 30; height++ {
 		for _, width := range []int{11, 24, 30, 45, 79, 200} {
 			o.Width, o.Height = width, height
-			got := Screen(r, o)
-			if len(got) > height {
-				t.Errorf("screen of %d × %d has %d lines, want at most %d", width, height, len(got), height)
-			}
-			for _, l := range got {
-				if text.Width(l) > width {
-					t.Errorf("screen of %d × %d has a line of %d cells, want at most %d: %q", width, height,
-						text.Width(l), width, l)
-				}
-			}
-			if all := strings.Join(got, "\n"); height == 10 && width >= 24 && (!strings.Contains(all, "\nCPU ") || !strings.Contains(all, "\nmemory ") || strings.Contains(all, "GPU 1 mem")) {
+			wantFits(t, Screen(r, o), width, height)
+			if all := screenText(r, o); height == 10 && width >= 24 && (!strings.Contains(all, "\nCPU ") || !strings.Contains(all, "\nmemory ") || strings.Contains(all, "GPU 1 mem")) {
 				t.Errorf("screen of %d × %d: want CPU and memory of the job, and not GPU 1 mem:\n%s", width, height,
 					all)
 			}
@@ -90,8 +75,8 @@ func TestScreen_KeepsCPUAndMemoryInLittleRoom(t *testing.T) {
 	}
 }
 
-// There may be more GPUs than columns, and invalid numbers.
-func TestScreen_HostileReportFits(t *testing.T) {
+// The report has more GPUs than there are columns, and invalid numbers.
+func TestScreen_FitsWithHostileReport(t *testing.T) {
 	r, o := wideScreen()
 	n := r.Nodes["0"]
 	n.GPUs = make([]reporter.GPU, 40)
@@ -102,10 +87,6 @@ func TestScreen_HostileReportFits(t *testing.T) {
 	}
 	for _, width := range []int{11, 24, 79} {
 		o.Width = width
-		for _, l := range Screen(r, o) {
-			if text.Width(l) > width {
-				t.Errorf("line of %d cells, want at most %d: %q", text.Width(l), width, l)
-			}
-		}
+		wantFits(t, Screen(r, o), width, o.Height)
 	}
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// line is a line of a screen. If there is no room, the lines with the highest priority number are omitted first.
+// line is a line of a screen. If there is no room, the lines with the highest priority numbers are omitted first.
 type line struct {
 	priority int
 	style    table.Style
 	text     string
-	ink      table.Style // of the bars and sparklines in text
+	ink      table.Style // style of the bars and sparklines in text
 }
 
-// render shortens the line to the screen's width and adds its style.
+// render returns the line, shortened to the screen's width, with its style.
 func (l line) render(o Options) string {
 	words := l.text
 	if o.ASCII {
 		words = text.ASCII(words)
 	}
 	words = strings.TrimRight(clip(words, o.Width), " ")
-	if o.ASCII { // replaces the ellipsis of a cut line
+	if o.ASCII { // a shortened line has an ellipsis, which is not ASCII
 		words = text.ASCII(words)
 	}
 	switch {

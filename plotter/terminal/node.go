@@ -23,7 +23,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 		lines = append(lines, line{priority: 1, style: table.Alarm, text: text.Printable(live.Problem)})
 	}
 	command := slices.Clone(r.Run.Command[:max(0, min(len(r.Run.Command), o.Width))])
-	for i, word := range command { // a long one would be joined at each refresh
+	for i, word := range command { // avoid joining all words of a long command at each refresh
 		command[i] = word[:min(len(word), 4*o.Width)]
 	}
 	if words := summary.CommandLine(command); words != "" {
@@ -66,7 +66,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 // maxPhases is the maximum number of phases on a screen.
 const maxPhases = 5
 
-// phaseLines returns a line for each of the last phases of the job, with its length.
+// phaseLines returns a line for each of the last phases of the job, with the duration of the phase.
 func phaseLines(n *reporter.Node, live LiveNode) []line {
 	var lines []line
 	phases, width := n.Phases[max(0, len(n.Phases)-maxPhases):], 0
@@ -91,7 +91,8 @@ func phaseLines(n *reporter.Node, live LiveNode) []line {
 // phaseName returns the beginning of the name of p as printable text.
 func phaseName(p *reporter.Phase) string { return text.Clip(text.Printable(p.Name), 40) }
 
-// phaseWords returns the current phase of the job and its length so far: "phase train for 5.5 s"; "" if there is none.
+// phaseWords returns the current phase of the job and its duration so far: "phase train for 5.5 s"; "" if there is
+// none.
 func phaseWords(n *reporter.Node, live LiveNode) string {
 	p := n.Phase(n.CurrentPhase())
 	if p == nil || live.Ended || len(p.Spans) == 0 {
@@ -100,8 +101,8 @@ func phaseWords(n *reporter.Node, live LiveNode) string {
 	return "phase " + phaseName(p) + " for " + text.Seconds(p.Spans[len(p.Spans)-1][1])
 }
 
-// titleText returns the name of the run, of its node if there are several, the state of the node and the current phase,
-// and the start if there is room.
+// titleText returns the title of the screen: the name of the run, the node if there are several, the state of the node,
+// the current phase and, if there is room, the start.
 func titleText(r *reporter.Report, n *reporter.Node, o Options, live LiveNode) string {
 	words := text.Clip(text.Printable(cmp.Or(r.Run.ID, text.Absent)), 40)
 	if max(len(r.Nodes), len(o.Live))+o.More+o.Ended > 1 {

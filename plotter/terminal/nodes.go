@@ -12,7 +12,7 @@ import (
 const MaxNodes = 16
 
 // ReportSparklines returns the sparklines below the summary of r: the Sparklines of a single node, or the CPU of each
-// of a few nodes on one time axis, so that a straggler is visible. More than MaxNodes nodes have none.
+// node on a common time axis, which makes stragglers visible. For more than MaxNodes nodes, it returns none.
 func ReportSparklines(r *reporter.Report, width int, ascii bool) SparklineBlocks {
 	names := r.NodeNames()
 	switch {
@@ -72,8 +72,8 @@ func nodeLabel(name string) string {
 	return text.Clip(name, sparkLabel-1)
 }
 
-// cpuByTime divides the time between from and to into equal parts, as many as cells, and returns the greatest CPU
-// percentage in each. A kept sample counts in every part that its time overlaps, so that no peak is lost.
+// cpuByTime divides the time between from and to into as many equal parts as there are cells, and returns the greatest
+// CPU percentage in each part. A kept sample counts in every part that its bucket overlaps, so no peak is lost.
 func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	out := make([]float64, cells)
 	for i := range out {
@@ -100,7 +100,8 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	return out
 }
 
-// shareOf returns the position of at between from and to, from 0 to 1. It returns 0 if at is unknown.
+// shareOf returns the position of the time at between from and to, as a number from 0 to 1. If at is unknown, it
+// returns 0.
 func shareOf(at, from, to float64) float64 {
 	if !(at > from) {
 		return 0

@@ -19,8 +19,8 @@ type operation struct {
 	perSecond        float64
 }
 
-// busiest returns the operations with the most calls per second, the busiest first. A run that has ended gets none,
-// because its report has the totals.
+// busiest returns the operations with the most calls per second, the busiest first. It returns none for a run that has
+// ended, because the report of that run has the totals.
 func busiest(n *reporter.Node, live LiveNode) []operation {
 	var ops []operation
 	for _, l := range n.Timelines() {
@@ -49,8 +49,8 @@ func newest(list []float64) float64 {
 	return list[len(list)-1]
 }
 
-// operationLines returns a line for each of the busiest operations. The name comes last, so that a narrow screen cuts
-// it and not the numbers.
+// operationLines returns a line for each of the busiest operations. The name comes last, so that a narrow screen
+// truncates the name and not the numbers.
 func operationLines(n *reporter.Node, live LiveNode) []line {
 	var lines []line
 	label := "OPERATIONS"
@@ -62,7 +62,7 @@ func operationLines(n *reporter.Node, live LiveNode) []line {
 	return lines
 }
 
-// operationWords returns the busiest operations as a part of a line.
+// operationWords returns the busiest operations as text for the line of a node.
 func operationWords(n *reporter.Node, live LiveNode) string {
 	var parts []string
 	for _, o := range busiest(n, live) {

@@ -5,18 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// busyScreen returns a run with a job of four operations, one with a hostile name, and one that has not begun.
+// busyScreen returns a run of a job with four operations. One has a hostile name, and one has not begun.
 func busyScreen() (*reporter.Report, Options) {
 	r, o := screenReport(1), screenOptions(1, 79, 30)
 	n := r.Nodes["0"]
 	line := func(key string, newest float64) {
 		b := reporter.Band{}
 		for i := range n.Samples.Len() {
-			v := 1e6 // in earlier samples
+			v := 1e6 // the value of earlier samples
 			if i == n.Samples.Len()-1 {
 				v = newest
 			}
@@ -39,7 +38,6 @@ func busyScreen() (*reporter.Report, Options) {
 
 func TestScreen_ShowsBusiestOperations(t *testing.T) {
 	r, o := busyScreen()
-	screen := strings.Join(Screen(r, o), "\n")
 	const want = `
 
 OPERATIONS  1,234.6/s   31.3 ms each  GET /\x1b[31m<b>\u202e
@@ -47,68 +45,44 @@ OPERATIONS  1,234.6/s   31.3 ms each  GET /\x1b[31m<b>\u202e
               0.001/s     1.5 s each  db.query
 
 perfagent  `
-	if !strings.Contains(screen, want) {
-		t.Errorf("screen lacks %s:\n%s", want, screen)
-	}
+	wantParts(t, "screen", screenText(r, o), want)
 	const words = `operations: GET /\x1b[31m<b>\u202e 1,234.6/s 31.3 ms each, store.get 120/s 625 µs each, db.query 0.001/s 1.5 s each`
-	if line := Line(r, o); !strings.Contains(line, words) {
-		t.Errorf("line lacks %s:\n%s", words, line)
-	}
+	wantParts(t, "line", Line(r, o), words)
 
 	n := r.Nodes["0"]
 	delete(n.Envelope, "op:db.query:per_second")
-	if screen := strings.Join(Screen(r, o), "\n"); !strings.Contains(screen, "0/s         – each  idle\n") {
-		t.Errorf("screen lacks the idle operation with 0/s and no time:\n%s", screen)
-	}
+	wantParts(t, "screen with an idle operation without a time", screenText(r, o), "0/s         – each  idle\n")
 	live := o.Live["0"]
 	live.Ended = true
 	o.Live["0"] = live
-	if all := strings.Join(Screen(r, o), "\n") + Line(r, o); strings.Contains(all, "store.get") {
-		t.Errorf("the run has ended, but screen or line show its newest operations:\n%s", all)
-	}
+	wantNone(t, "screen or line of an ended run", screenText(r, o)+Line(r, o), "store.get")
 }
 
-// A screen without operations does not mention them, and one with little room keeps the node's CPU and memory.
+// The screen of a job without operations does not mention them. A small screen keeps the node's CPU and memory.
 func TestScreen_KeepsCPUAndMemoryNextToOperations(t *testing.T) {
-	if screen := strings.Join(Screen(screenReport(1), screenOptions(1, 79, 30)), "\n"); strings.Contains(strings.ToLower(screen), "operations") {
-		t.Errorf("screen of a job without operations mentions them:\n%s", screen)
-	}
+	wantNone(t, "screen without operations", strings.ToLower(screenText(screenReport(1), screenOptions(1, 79, 30))), "operations")
 
 	r, o := busyScreen()
 	for height := 3; height < 30; height++ {
 		for _, width := range []int{11, 24, 40, 79, 200} {
 			o.Width, o.Height = width, height
-			lines := Screen(r, o)
-			if len(lines) > height {
-				t.Errorf("screen of %d × %d has %d lines, want at most %d", width, height, len(lines), height)
-			}
-			for _, l := range lines {
-				if text.Width(l) > width || strings.ContainsAny(l, "\x1b\u202e") {
-					t.Errorf("screen of %d × %d: line of %d cells %q, want at most %d without control characters",
-						width, height, text.Width(l), l, width)
-				}
-			}
-			all := strings.Join(lines, "\n")
-			if height == 10 && width == 79 && (!strings.Contains(all, "memory ") || !strings.Contains(all, "OPERATIONS  ")) {
-				t.Errorf("screen of %d × %d: want the rows memory and operations:\n%s", width, height, all)
+			wantFits(t, Screen(r, o), width, height)
+			if height == 10 && width == 79 {
+				wantParts(t, "small screen", screenText(r, o), "memory ", "OPERATIONS  ")
 			}
 		}
 	}
 }
 
-// Lists of a damaged report have any length and any number.
-func TestScreen_HostileOperationsFit(t *testing.T) {
+// The lists of a damaged report may have any length and contain any number.
+func TestScreen_FitsWithHostileOperations(t *testing.T) {
 	r, o := busyScreen()
 	n := r.Nodes["0"]
 	n.Envelope["op:store.get:time_ms"] = reporter.Band{}
 	n.Envelope["op:store.get:per_second"] = reporter.Band{Mean: reporter.Numbers{math.Inf(1)}}
 	n.Envelope["op:idle:per_second"] = reporter.Band{Mean: reporter.Numbers{-1e308}}
 	n.Envelope["op:"+strings.Repeat("日", 1<<16)+":per_second"] = reporter.Band{Mean: reporter.Numbers{1e308}}
-	for _, l := range Screen(r, o) {
-		if text.Width(l) > o.Width {
-			t.Errorf("line of %d cells, want at most %d: %q", text.Width(l), o.Width, l)
-		}
-	}
+	wantFits(t, Screen(r, o), o.Width, o.Height)
 	if line := Line(r, o); len(line) > 4000 {
 		t.Errorf("Line has %d bytes, want at most 4000", len(line))
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// otherLines returns a line for each other node, and a last one with the number of nodes that have none.
+// otherLines returns a line for each other node, and a last line with the number of nodes that have no line.
 func otherLines(r *reporter.Report, o Options) []line {
 	var lines []line
-	words := 0 // the same for all nodes, so that the sparklines share a time axis
+	words := 0 // width of the text, the same for all nodes, so that the sparklines are aligned
 	for name, live := range o.Live {
 		if name != o.Node && (live.Ended || live.Alarm) {
 			words = min(30, max(words, 2+text.Width(live.State)))
@@ -38,8 +38,8 @@ func otherLines(r *reporter.Report, o Options) []line {
 	return lines
 }
 
-// otherLine returns the line of another node: CPU with a sparkline of the given number of cells, memory, and the state
-// unless the node is running.
+// otherLine returns the line of another node: its CPU with a sparkline of the given number of cells, its memory and,
+// unless the node is running, its state.
 func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells int) string {
 	label := "node " + text.Clip(text.Printable(name), 10)
 	words := text.PadRight(label, labelWidth)
@@ -68,7 +68,8 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	return label + " …"
 }
 
-// Line returns the content of a screen of one node as a single line, for a log or a simple terminal: the job first.
+// Line returns the content of a screen of one node as a single line for a log or a simple terminal. The job comes
+// first.
 func Line(r *reporter.Report, o Options) string {
 	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
 	var words text.Parts

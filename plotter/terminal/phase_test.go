@@ -1,14 +1,13 @@
 package terminal
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The screen of a run has the current phase of the job, and its length so far.
+// The screen of a run shows the current phase of the job, and how long it has lasted.
 func TestScreen_ShowsCurrentPhase(t *testing.T) {
 	r := screenReport(1)
 	o := screenOptions(1, 100, 40)
@@ -20,18 +19,11 @@ func TestScreen_ShowsCurrentPhase(t *testing.T) {
 		{Name: "train\x1b[2J", Spans: []reporter.PhaseSpan{{now - 200, 25}, {now - 75, 75}}},
 	}
 
-	const want = `, in phase train\x1b[2J for 1 min 15 s`
-	if screen := Screen(r, o); !strings.Contains(screen[0], want) {
-		t.Errorf("title lacks %q:\n%s", want, screen[0])
-	}
-	if line := Line(r, o); !strings.Contains(line, `phase train\x1b[2J for 1 min 15 s, `) {
-		t.Errorf("line lacks the current phase and its length: %s", line)
-	}
+	wantParts(t, "title", Screen(r, o)[0], `, in phase train\x1b[2J for 1 min 15 s`)
+	wantParts(t, "line", Line(r, o), `phase train\x1b[2J for 1 min 15 s, `)
 
-	n.Phases = n.Phases[:1] // over
-	if screen := strings.Join(Screen(r, o), "\n"); strings.Contains(screen, "in phase") || strings.Contains(screen, "so far") {
-		t.Errorf("the phase has ended, but the screen shows it as the current one:\n%s", screen)
-	}
-	n.Phases = []reporter.Phase{{Name: "none"}} // of a damaged report
+	n.Phases = n.Phases[:1] // this phase has ended
+	wantNone(t, "screen after the phase", screenText(r, o), "in phase", "so far")
+	n.Phases = []reporter.Phase{{Name: "none"}} // a phase from a damaged report
 	_ = Screen(r, o)
 }

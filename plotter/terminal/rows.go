@@ -14,14 +14,15 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// row shows one column on a screen.
+// row is a row of a screen that shows one column.
 type row struct {
 	priority int
 	label    string
 	column   collector.Column
 }
 
-// jobRows lists the measured rows of the job and its GPUs from top to bottom. Rates that were always 0 have no row.
+// jobRows lists the rows of the job and its GPUs from top to bottom. Columns that were not measured, and rates that
+// were always 0, have no row.
 func jobRows(n *reporter.Node, live LiveNode) []row {
 	rows := slices.Concat([]row{
 		{1, "CPU", collector.JobCPU},
@@ -40,7 +41,7 @@ func jobRows(n *reporter.Node, live LiveNode) []row {
 	})
 }
 
-// nodeRows lists the rows of the node from top to bottom. Without rows of a job they are the most important ones.
+// nodeRows lists the rows of the node from top to bottom. If there are no rows of a job, they are the most important.
 func nodeRows(n *reporter.Node, live LiveNode, hasJob bool) []row {
 	rows := []row{{1, "CPU", collector.CPUAvg}, {1, "memory", collector.MemPercent}}
 	if hasJob {
@@ -55,7 +56,7 @@ func nodeRows(n *reporter.Node, live LiveNode, hasJob bool) []row {
 		switch counter.TrafficGroup {
 		case collector.TrafficLoopback:
 			r.priority = 10
-		case collector.TrafficNFS, collector.TrafficLustre: // the devices below them also have rows
+		case collector.TrafficNFS, collector.TrafficLustre: // the network and disk below these also have rows
 			r.priority = 9
 		}
 		rows = append(rows, r)
@@ -63,7 +64,7 @@ func nodeRows(n *reporter.Node, live LiveNode, hasJob bool) []row {
 	return append(rows, row{11, "disk used", collector.DiskPercent})
 }
 
-// isIdle reports whether c, a rate, has not been above 0.
+// isIdle reports whether the rate c has never been above 0.
 func isIdle(n *reporter.Node, live LiveNode, c collector.Column) bool {
 	now, peak := numbersOf(n, live, c)
 	return !(now != 0 && !math.IsNaN(now) || peak != 0 && !math.IsNaN(peak))
@@ -80,7 +81,7 @@ func idleWords(n *reporter.Node, live LiveNode) string {
 }
 
 // gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none. If there is no room, the
-// last ones are omitted first.
+// last rows are omitted first.
 func gpuRows(n *reporter.Node) []row {
 	gpus := n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)]
 	own := slices.ContainsFunc(gpus, func(g reporter.GPU) bool { return g.OfJob })
@@ -96,7 +97,8 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// boundOf returns the upper bound of c: of the job, or without a limit of its node; 0 = none, or unknown.
+// boundOf returns the upper bound of c: the limit of the job or, without a limit, the capacity of the node; 0 = none,
+// or unknown.
 func boundOf(n *reporter.Node, c collector.Column) float64 {
 	limits, host := cmp.Or(n.Limits, &reporter.Limits{}), cmp.Or(n.Host, &reporter.Host{})
 	device, _, isGPU := c.GPU()
@@ -113,7 +115,7 @@ func boundOf(n *reporter.Node, c collector.Column) float64 {
 	return 0
 }
 
-// The widths of the columns of a row; the sparkline gets the rest.
+// The widths of the columns of a row. The sparkline takes the remaining width.
 const (
 	barWidth  = 12
 	nowWidth  = 21
@@ -121,12 +123,12 @@ const (
 	sparkGap  = 3
 )
 
-// jobInk is the colour of the job's bars and sparklines.
+// jobInk is the color of the job's bars and sparklines.
 const jobInk table.Style = "34"
 
-// rowLines returns a heading with the given label, and rows as lines: a label, a bar of the newest value, that value,
-// the peak and a sparkline from 0 to the peak. A narrow screen has no sparkline, then no bar, then no peak, and at last
-// less room for the value.
+// rowLines returns a heading with the given label, and a line for each row: a label, a bar of the newest value, that
+// value, the peak, and a sparkline from 0 to the peak. The narrower the screen, the more is omitted: first the
+// sparkline, then the bar, then the peak. At last, the value has less room.
 func rowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []row, ink table.Style) []line {
 	room := max(1, min(nowWidth, o.Width-labelWidth))
 	cells := o.Width - labelWidth - barWidth - nowWidth - peakWidth - sparkGap
@@ -188,7 +190,7 @@ func shareUsed(n *reporter.Node, c collector.Column, v float64) float64 {
 	return math.NaN()
 }
 
-// nowText formats v, the newest value of c, with what is known of its bound, in at most room cells: "1.83 of 2 CPUs".
+// nowText formats v, the newest value of c, in at most room cells, with its bound if that is known: "1.83 of 2 CPUs".
 func nowText(n *reporter.Node, live LiveNode, c collector.Column, v float64, room int) string {
 	short, words, bound := valueText(c, v, room), "", boundOf(n, c)
 	switch {
@@ -212,7 +214,7 @@ func nowText(n *reporter.Node, live LiveNode, c collector.Column, v float64, roo
 	return words
 }
 
-// firstHead returns the heading of the first number.
+// firstHead returns the heading of the first number in a row.
 func firstHead(live LiveNode) string {
 	switch {
 	case live.Ended:

@@ -10,14 +10,14 @@ import (
 type Options struct {
 	// Width and Height are the numbers of cells and lines.
 	Width, Height int
-	ASCII, Color  bool // draw only ASCII; use colours
-	// Node is shown in full; the other nodes get a line each.
+	ASCII, Color  bool // draw only ASCII; use colors
+	// Node is the node that is shown in full. Each other node has one line.
 	Node string
-	// Live describes the nodes beyond the report.
+	// Live holds facts about nodes that the report lacks, by node.
 	Live map[string]LiveNode
-	// More is the number of running nodes that are not in the report, Ended the number of nodes that have ended.
+	// More is the number of running nodes that are not in the report. Ended is the number of nodes that have ended.
 	More, Ended int
-	// Footer is the last line: how to leave.
+	// Footer is the last line, which explains how to leave.
 	Footer string
 }
 
@@ -25,8 +25,8 @@ type Options struct {
 type LiveNode struct {
 	// State is the node's state: "running for 3 min 20 s" or, if it has Ended, "exit 0 after 12.3 s".
 	State string
-	Alarm bool // the state is bad
-	// Problem is why newer data is unavailable; "" = no problem.
+	Alarm bool // whether the state is bad
+	// Problem is the reason why newer data is unavailable; "" = no problem.
 	Problem string
 	Ended   bool
 	// Newest is the newest sample by collector.Column, NaN = not measured; nil = unknown.
@@ -37,9 +37,9 @@ type LiveNode struct {
 const labelWidth = 11
 
 // Screen draws a run in progress, as at most Height lines of at most Width cells. It shows the state of the run; the
-// resources of the job and its GPUs on one node, each with its newest value and its peak; its phases and busiest
-// operations; the node; perfagent's own cost; and a line for each other node. Nothing in the report can add control
-// characters to the colours requested.
+// resources of the job and its GPUs on one node, each with its newest value and its peak; the phases and busiest
+// operations of the job; the node; perfagent's own cost; and a line for each other node. Except for the requested
+// colors, the lines have no control characters, whatever the report contains.
 func Screen(r *reporter.Report, o Options) []string {
 	var footer []line
 	if o.Footer != "" && o.Height >= 3 {
@@ -57,7 +57,7 @@ func Screen(r *reporter.Report, o Options) []string {
 	return out
 }
 
-// fitLines omits the least important lines until the rest fits.
+// fitLines omits the least important lines until the rest fit.
 func fitLines(lines []line, room int) []line {
 	for len(lines) > max(0, room) {
 		last := 0
@@ -72,7 +72,7 @@ func fitLines(lines []line, room int) []line {
 }
 
 // limitNodeLines keeps as many lines of other nodes as fit, and counts the rest in a last line. If More or Ended is
-// positive, the last line in others is such a count already.
+// positive, the last line in others is already such a count.
 func limitNodeLines(others []line, o Options, room int) []line {
 	if len(others) <= room || room < 1 {
 		return others[:min(len(others), max(0, room))]

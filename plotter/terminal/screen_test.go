@@ -46,7 +46,7 @@ func screenRecording(samples int) *collector.Recording {
 	return rec
 }
 
-// screenReport returns a run in progress on so many nodes.
+// screenReport returns a run in progress on the given number of nodes.
 func screenReport(nodes int) *reporter.Report {
 	rec := screenRecording(90)
 	out := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py"}}, Recording: rec,
@@ -75,7 +75,7 @@ func screenOptions(nodes, width, height int) Options {
 	return o
 }
 
-// screenIs compares a screen with lines.
+// screenIs compares the lines of a screen with want.
 func screenIs(t *testing.T, what string, got []string, want string) {
 	t.Helper()
 	if d := cmp.Diff(strings.Split(strings.TrimPrefix(want, "\n"), "\n"), got); d != "" {
@@ -86,9 +86,7 @@ func screenIs(t *testing.T, what string, got []string, want string) {
 func TestScreen_Layout(t *testing.T) {
 	pod := screenReport(1)
 	pod.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
-	if lines := Screen(pod, screenOptions(1, 79, 24)); lines[3] != "worker-7, 2 CPUs, 23.5 GiB memory" {
-		t.Errorf("line of the host %q, want the name worker-7 and 2 CPUs", lines[3])
-	}
+	wantEqual(t, Screen(pod, screenOptions(1, 79, 24))[3], "worker-7, 2 CPUs, 23.5 GiB memory", "line of the host")
 	screenIs(t, "80 × 24", Screen(screenReport(1), screenOptions(1, 79, 24)), `
 trial-7, running for 1 min 30 s                     started 31 Jan 12:00:00 UTC
 python train.py
@@ -119,12 +117,11 @@ node 2     CPU    25 %  memory     3 %
 nodes      2 ended before
 q quits`)
 	o.Width = 79
-	if row := screenRowOf(Screen(screenReport(3), o), "CPU"); row != "CPU        ###.......  25 %                       100 %   ---------@-----------" {
-		t.Errorf("row in ASCII %q, want the bar and the sparkline in ASCII", row)
-	}
+	const row = "CPU        ###.......  25 %                       100 %   ---------@-----------"
+	wantEqual(t, screenRowOf(Screen(screenReport(3), o), "CPU"), row, "row in ASCII")
 }
 
-// The job and its phases come first, and the node below. An idle network is one sentence.
+// The job and its phases come first, followed by the node. An idle network is one sentence.
 func TestScreen_BeginsWithTheJob(t *testing.T) {
 	r, o := screenReport(1), screenOptions(1, 79, 24)
 	n := r.Nodes["0"]
@@ -181,11 +178,8 @@ q quits`
 	o.Color = true
 	o.Live["0"].Newest[collector.JobMemory] = 2048
 	lines := strings.Join(Screen(r, o), "\n")
-	for _, words := range []string{"\x1b[34m█████████▏\x1b[0m  1.83 of 2 CPUs", "\x1b[34m▃██\x1b[0m", "\x1b[31m██████████\x1b[0m  2.0 GiB of 2 GiB"} {
-		if !strings.Contains(lines, words) {
-			t.Errorf("coloured screen lacks %q:\n%s", words, lines)
-		}
-	}
+	wantParts(t, "screen in color", lines,
+		"\x1b[34m█████████▏\x1b[0m  1.83 of 2 CPUs", "\x1b[34m▃██\x1b[0m", "\x1b[31m██████████\x1b[0m  2.0 GiB of 2 GiB")
 }
 
 // screenHostile returns a report with texts that must not reach the terminal unescaped.
@@ -212,7 +206,7 @@ func screenHostileOptions(width, height int) Options {
 	return o
 }
 
-// For any terminal and report, no line is too wide, there are not too many lines, and no control characters.
+// For any terminal and report, the screen is not too wide or too high, and has no control characters.
 func TestScreen_FitsAnyTerminal(t *testing.T) {
 	reports := []*reporter.Report{screenReport(1), screenReport(40), screenHostile(), {}}
 	step := testenv.Rounds(1, 9)
@@ -222,18 +216,12 @@ func TestScreen_FitsAnyTerminal(t *testing.T) {
 				o := screenHostileOptions(width, height)
 				o.ASCII = (width+height)%2 == 0
 				lines := Screen(r, o)
-				if len(lines) > max(0, height) {
-					t.Fatalf("report %d, %d × %d: %d lines, want at most %d", i, width, height, len(lines), max(0,
-						height))
-				}
+				wantFits(t, lines, max(0, width), max(0, height))
 				for _, line := range append(lines, Line(r, o)) {
 					screenPrintable(t, line, o.ASCII)
 				}
-				for _, line := range lines {
-					if n := text.Width(line); n > max(0, width) {
-						t.Fatalf("report %d, %d × %d: line of %d cells, want at most %d: %q", i, width, height, n,
-							max(0, width), line)
-					}
+				if t.Failed() {
+					t.Fatalf("report %d, as reported above", i)
 				}
 			}
 		}
@@ -252,8 +240,8 @@ func screenPrintable(t *testing.T, line string, ascii bool) {
 	}
 }
 
-// The smaller the terminal, the fewer lines there are: the most important stay.
-func TestScreen_KeepsWhatMattersMost(t *testing.T) {
+// A smaller terminal has fewer lines. The most important lines stay.
+func TestScreen_KeepsMostImportantLines(t *testing.T) {
 	for height, want := range map[int][]string{
 		1: {"trial-7"},
 		2: {"trial-7", "CPU"},
@@ -269,8 +257,8 @@ func TestScreen_KeepsWhatMattersMost(t *testing.T) {
 	}
 }
 
-// Every node has a line or is counted.
-func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
+// Every node either has a line or is counted.
+func TestScreen_CountsHiddenNodes(t *testing.T) {
 	for nodes := 1; nodes < 60; nodes += 1 + nodes/8 {
 		r := screenReport(nodes)
 		for height := 8; height < 70; height += 1 + height/16 {
@@ -293,7 +281,7 @@ func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
 	}
 }
 
-// The screen shows one busy second in a day.
+// The screen shows a single busy second in a day.
 func TestScreen_KeepsEveryPeak(t *testing.T) {
 	rec := screenRecording(100)
 	var s collector.Sample
@@ -318,8 +306,8 @@ func TestScreen_KeepsEveryPeak(t *testing.T) {
 	}
 }
 
-// The screen shows the state of a node, and whether a number is the newest, the last or the mean.
-func TestScreen_ShowsStateOfNode(t *testing.T) {
+// The screen shows the state of a node, and whether a number is the newest value, the last value or the mean.
+func TestScreen_ShowsNodeState(t *testing.T) {
 	r := screenReport(2)
 	o := screenOptions(2, 100, 24)
 	o.Color = true
@@ -334,28 +322,21 @@ func TestScreen_ShowsStateOfNode(t *testing.T) {
 		{LiveNode{}, []string{"\x1b[1mtrial-7, node 0, –", "now"}},
 	} {
 		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, Ended: true}
-		said := strings.Join(Screen(r, o), "\n")
-		for _, word := range append(c.words, "\x1b[1;31mnode 1") {
-			if !strings.Contains(said, word) {
-				t.Errorf("%+v: screen lacks %q:\n%s", c.live, word, said)
-			}
-		}
+		wantParts(t, fmt.Sprintf("screen with %+v", c.live), screenText(r, o), append(c.words, "\x1b[1;31mnode 1")...)
 	}
-	o.Node = "9" // there is no such node
+	o.Node = "9" // this node does not exist
 	if lines := Screen(r, o); len(lines) < 10 {
 		t.Errorf("screen of a node that is not in the report has %d lines, want at least 10", len(lines))
 	}
 }
 
-// Numbers keep their units and a blank before them, however great they are.
-func TestScreen_GreatRatesKeepUnits(t *testing.T) {
+// However large a number is, its unit and the space before the unit stay.
+func TestScreen_LargeRatesKeepUnits(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000.0 MiB/s", 1023.4: "1023.4 MiB/s", 1024: "1.0 GiB/s", 12345.6: "12.1 GiB/s",
 		1023 * 1024: "1023 GiB/s", 1 << 20: "1.0 TiB/s", 1 << 40: "1.0 EiB/s", 1e308: "1e+308 MiB/s", -2048: "-2.0 GiB/s",
 	} {
-		if got := valueText(collector.DiskReadRate, v, 20); got != want {
-			t.Errorf("valueText of %v MiB/s is %q, want %q", v, got, want)
-		}
+		wantEqual(t, valueText(collector.DiskReadRate, v, 20), want, "valueText of %v MiB/s", v)
 		r, o := screenReport(1), screenOptions(1, 79, 24)
 		o.Live["0"].Newest[collector.DiskReadRate] = v
 		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Summary{Max: v}
@@ -368,7 +349,7 @@ func TestScreen_GreatRatesKeepUnits(t *testing.T) {
 		}
 		row, columns := screenRowOf(Screen(r, o), "disk read"), text.PadRight(want, nowWidth)+text.PadLeft(short, peakWidth)
 		if v == 0 && row != "" || v != 0 && !strings.HasPrefix(row, "disk read"+strings.Repeat(" ", 14)+columns) {
-			t.Errorf("row of %v MiB/s is %q, want %q in columns, or no row of 0", v, row, columns)
+			t.Errorf("row of %v MiB/s is %q, want %q in columns, or no row for 0", v, row, columns)
 		}
 	}
 }
@@ -382,8 +363,8 @@ func screenRowOf(lines []string, label string) string {
 	return lines[i]
 }
 
-// If there is little room, the unit is omitted before any digit, and a number that does not fit is omitted entirely.
-func TestScreen_CutsNoNumber(t *testing.T) {
+// If there is little room, the unit is omitted. A number that still does not fit is omitted entirely, not truncated.
+func TestScreen_NeverTruncatesNumbers(t *testing.T) {
 	screenIs(t, "20 × 5", Screen(screenReport(1), screenOptions(1, 19, 5)), `
 trial-7, running f…
 CPU        25 %
@@ -391,19 +372,13 @@ memory     3 %
 disk read  1.78M
 q quits`)
 	for room, want := range []string{"…", "…", "12", "12%", "12 %", "12 %", "12 %"} {
-		if got := valueText(collector.CPUAvg, 12.5, room); got != want {
-			t.Errorf("valueText of 12.5 %% in %d cells is %q, want %q", room, got, want)
-		}
+		wantEqual(t, valueText(collector.CPUAvg, 12.5, room), want, "12.5 %% in %d cells", room)
 	}
 	for room, want := range []string{"…", "…", "…", "…", "1.5G", "1.5G", "1.5G", "1.5G", "1.5GiB/s", "1.5 GiB/s"} {
-		if got := valueText(collector.DiskReadRate, 1536, room); got != want {
-			t.Errorf("valueText of 1536 MiB/s in %d cells is %q, want %q", room, got, want)
-		}
+		wantEqual(t, valueText(collector.DiskReadRate, 1536, room), want, "1536 MiB/s in %d cells", room)
 	}
-	if got := valueText(collector.DiskReadRate, 1.5, 4); got != "1.50" {
-		t.Errorf("valueText of 1.5 MiB/s in 4 cells is %q, want 1.50", got)
-	}
-	// At every width the screen has only whole numbers.
+	wantEqual(t, valueText(collector.DiskReadRate, 1.5, 4), "1.50", "1.5 MiB/s in 4 cells")
+	// At every width, all numbers on the screen are complete.
 	r := screenReport(12)
 	known := screenNumbersOf(strings.Join(Screen(r, screenOptions(12, 200, 60)), "\n"))
 	for width := range 120 {
@@ -411,7 +386,7 @@ q quits`)
 			for _, line := range Screen(r, screenOptions(12, width, height)) {
 				for n := range screenNumbersOf(line) {
 					if !known[n] {
-						t.Errorf("%d × %d: %s is not a number of the report: %q", width, height, n, line)
+						t.Errorf("%d × %d: %s is not a number in the report: %q", width, height, n, line)
 					}
 				}
 			}
@@ -431,57 +406,41 @@ func screenNumbersOf(words string) map[string]bool {
 func TestLine(t *testing.T) {
 	o := screenOptions(1, 0, 0)
 	want := "running for 1 min 30 s: CPU 25 % (peak 100 %), memory 3 %, 746 MiB, disk read 1.78 MiB/s, loop recv 20.9 MiB/s, loop sent –, disk used 71 %"
-	if got := Line(screenReport(1), o); got != want {
-		t.Errorf("line %s\nwant %s", got, want)
-	}
+	wantEqual(t, Line(screenReport(1), o), want, "line")
 	node := o.Live["0"]
 	node.Problem = "no way"
 	o.Live["0"] = node
-	if got := Line(screenReport(1), o); got != want+"; no way" {
-		t.Errorf("line with a problem %s\nwant %s; no way", got, want)
-	}
+	wantEqual(t, Line(screenReport(1), o), want+"; no way", "line with a problem")
 	o.ASCII, o.Live = true, screenOptions(1, 0, 0).Live
-	if got := Line(screenReport(1), o); got != strings.ReplaceAll(want, "–", "-") {
-		t.Errorf("line in ASCII %s\nwant %s", got, strings.ReplaceAll(want, "–", "-"))
-	}
+	wantEqual(t, Line(screenReport(1), o), strings.ReplaceAll(want, "–", "-"), "line in ASCII")
 }
 
-// The screen and the line show the job's GPUs, or all if it has none.
-func TestScreen_ShowsGPUsOfJobOrAllIfItHasNone(t *testing.T) {
+// The screen and the line show the job's GPUs, or all GPUs if the job has none.
+func TestScreen_ShowsJobGPUsOrElseAll(t *testing.T) {
 	rec := screenRecording(1)
 	for i := range 10 {
 		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i}})
 	}
 	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})
 	o := screenOptions(1, 80, 16)
-	live := LiveNode{State: "running", Newest: slices.Repeat([]float64{50}, int(collector.GPUColumn(collector.MaxGPUs, 0)))}
-	o.Live["0"] = live
-	for _, own := range [][]int{{8, 9}, nil} {
-		want := []int{0, 1}
-		for _, i := range own {
-			r.Nodes["0"].GPUs[i].OfJob = true
-			want = own
-		}
-		lines := Screen(r, o)
-		for _, i := range want {
-			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(Line(r, o), ", "+name+" 50 %") {
-				t.Errorf("job's GPUs %v: want %s on the screen and in the line:\n%s\n%s", own, name, strings.Join(lines,
-					"\n"), Line(r, o))
-			}
-		}
-		if other := "GPU 7"; own != nil && (strings.Contains(strings.Join(lines, "\n"), other) || strings.Contains(Line(r, o), other)) {
-			t.Errorf("only GPUs %v are the job's, but the screen or the line show %s", own, other)
-		}
-		for i := range r.Nodes["0"].GPUs {
-			r.Nodes["0"].GPUs[i].OfJob = false
+	o.Live["0"] = LiveNode{State: "running", Newest: slices.Repeat([]float64{50}, int(collector.GPUColumn(collector.MaxGPUs, 0)))}
+	wantGPUs := func(shown ...int) {
+		for _, i := range shown {
+			name := fmt.Sprintf("GPU %d", i)
+			wantParts(t, "screen", "\n"+screenText(r, o), "\n"+name)
+			wantParts(t, "line", Line(r, o), ", "+name+" 50 %")
 		}
 	}
+	wantGPUs(0, 1)
+	r.Nodes["0"].GPUs[8].OfJob, r.Nodes["0"].GPUs[9].OfJob = true, true
+	wantGPUs(8, 9)
+	wantNone(t, "screen and line of a job with GPUs 8 and 9", screenText(r, o)+Line(r, o), "GPU 7")
 }
 
-// A command of a megabyte costs no more than its visible part.
+// Drawing a command of a megabyte costs no more than drawing its visible part.
 func TestScreen_LongCommandIsCheap(t *testing.T) {
 	r := screenReport(1)
-	// The fewest of many: under the race detector fmt's pool drops buffers at random.
+	// Take the minimum of many runs, because fmt's pool drops buffers at random under the race detector.
 	fewest := func() float64 {
 		least := math.Inf(1)
 		for range 60 {
@@ -504,3 +463,54 @@ func BenchmarkScreen(b *testing.B) {
 		Screen(r, o)
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantEqual checks that got equals want. what and its arguments name the value.
+func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
+	}
+}
+
+// wantParts checks that text has each of the parts.
+func wantParts(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// wantNone checks that text has none of the parts.
+func wantNone(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s has %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// wantFits checks that a screen has at most height lines of at most width cells, without control characters.
+func wantFits(t testing.TB, lines []string, width, height int) {
+	t.Helper()
+	if len(lines) > height {
+		t.Errorf("screen of %d × %d has %d lines, want at most %d", width, height, len(lines), height)
+	}
+	for _, l := range lines {
+		if text.Width(l) > width || strings.ContainsAny(l, "\x1b\u202e") {
+			t.Errorf("screen of %d × %d: line of %d cells %q, want at most %d without control characters", width, height, text.Width(l), l, width)
+		}
+	}
+}
+
+// screenText returns the lines of the screen.
+func screenText(r *reporter.Report, o Options) string { return strings.Join(Screen(r, o), "\n") }

@@ -18,8 +18,8 @@ func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 // endsOf returns the time of the last sample in each kept sample's bucket.
 func endsOf(n *reporter.Node) []float64 { return valuesOf(n, collector.Timestamp) }
 
-// spanOf returns the start of the sampling, or else the time of the first sample, and the time of the last sample, in
-// seconds since 1970; NaN = unknown.
+// spanOf returns the start of the sampling and the time of the last sample, in seconds since 1970; NaN = unknown. If
+// the start is unknown, from is the time of the first sample.
 func spanOf(n *reporter.Node) (from, to float64) {
 	from, to = math.NaN(), highest(endsOf(n))
 	for _, ts := range n.Samples.Column(collector.Timestamp.Key()) {
@@ -45,7 +45,7 @@ func highest(values []float64) float64 {
 	return most
 }
 
-// busiestGPU returns, for each kept sample, the peak utilization of the busiest of the job's GPUs, or nil if there is
+// busiestGPU returns, for each kept sample, the peak utilization of the busiest of the job's GPUs, or nil if there are
 // none. If the node has no job, all its GPUs count.
 func busiestGPU(n *reporter.Node) []float64 {
 	var out []float64

@@ -10,17 +10,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The levels of a sparkline, lowest first. The lowest must be visible, because a blank means that nothing was measured.
+// The levels of a sparkline, lowest first. The lowest level must be visible, because a blank means not measured.
 const (
 	blockLevels = "▁▂▃▄▅▆▇█"
 	asciiLevels = "_.-=+*#@"
 )
 
 // Spark draws values as one line of at most width cells. A cell shows one value or, if there are more values than
-// cells, the greatest of several neighbours. So no peak is lost, and nothing is drawn between values. A cell's level is
-// the nearest of eight from lo to hi. Values beyond lo or hi get the lowest or highest level; if hi ≤ lo, all values
-// get the lowest. NaN means not measured: a cell with nothing else is blank. The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ if
-// ascii is set.
+// cells, the greatest of several neighboring values, so no peak is lost. Nothing is interpolated. The level of a cell
+// is the nearest of eight levels from lo to hi. Values below lo have the lowest level, and values above hi the highest;
+// if hi ≤ lo, all values have the lowest level. NaN means not measured: a cell with only NaN values is blank. The
+// levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ if ascii is set.
 func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	levels := []rune(blockLevels)
 	if ascii {
@@ -39,7 +39,7 @@ func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	return out.String()
 }
 
-// level returns which of the levels 0…top is nearest to v on the scale from lo to hi.
+// level returns the level from 0 to top that is nearest to v on the scale from lo to hi.
 func level(v, lo, hi float64, top int) int {
 	switch {
 	case !(hi > lo) || v <= lo:
@@ -47,7 +47,7 @@ func level(v, lo, hi float64, top int) int {
 	case v >= hi:
 		return top
 	}
-	// Halves, because the difference of two huge numbers may be infinite.
+	// The values are halved because the difference of two huge numbers may overflow.
 	share := (v/2 - lo/2) / (hi/2 - lo/2)
 	if !(share >= 0 && share <= 1) {
 		return 0
@@ -58,25 +58,26 @@ func level(v, lo, hi float64, top int) int {
 // The layout of a sparkline in the summary.
 const (
 	minSparkCells = 8  // fewer cells are useless
-	sparkLabel    = 12 // width of a label, as in the summary
-	// minRate is the minimum rate of full height, in MiB/s: otherwise an almost idle network would look busy.
+	sparkLabel    = 12 // width of a label, the same as in the summary
+	// minRate is the lowest rate, in MiB/s, that may have full height. Without it, an almost idle network would look
+	// busy.
 	minRate = 0.1
-	// minCPUs is the least number of CPUs at full height of the job's sparkline.
+	// minCPUs is the lowest number of CPUs that may have full height in the job's sparkline.
 	minCPUs = 0.1
-	// peakPerCell is the note on cells with several samples.
+	// peakPerCell is the note below sparklines with several samples per cell.
 	peakPerCell = "peak of each cell"
 )
 
-// SparklineBlocks holds the lines of sparklines: of the job and its GPUs, and of the node.
+// SparklineBlocks holds lines with sparklines: Job is about the job and its GPUs, and Node about the node.
 type SparklineBlocks struct{ Job, Node []string }
 
-// Sparklines returns the sparklines of one node for a terminal: a line each for CPU and memory of the job, for the
-// busiest of its GPUs, and for CPU, memory, disk and network of the node. A column that was always zero has no line.
-// The last line of each block is the time axis. A line has a label, the sparkline and its scale, takes at most width
-// cells and has no control characters. Sparklines show the greatest values of the envelope, so that no peak is lost
-// however few samples were kept, or the samples if a node from perf.py has no envelope. Columns that the report lacks
-// are omitted: perf.py's report has no rates. There are no sparklines if there is no room, or if there are fewer than
-// two samples.
+// Sparklines returns the sparklines of one node for a terminal. There is a line each for CPU and memory of the job, for
+// the busiest of its GPUs, and for CPU, memory, disk and network of the node. Columns that were always zero, or that
+// the report lacks, have no line. For example, perf.py's report has no rates. The last line of each block is the time
+// axis. A line has a label, the sparkline and its scale, takes at most width cells and has no control characters.
+// Sparklines show the greatest values of the envelope, so no peak is lost however few samples were kept. A node from
+// perf.py has no envelope, so its sparklines show the samples. There are no sparklines if there is no room, or if there
+// are fewer than two samples.
 func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 	if n == nil || n.Samples.Len() < 2 {
 		return SparklineBlocks{}
@@ -98,12 +99,12 @@ func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 // sparklineBlock is a block of rows with one time axis.
 type sparklineBlock struct {
 	rows    []sparkline
-	samples int  // of the longest row
-	thinned bool // a value covers several samples
+	samples int  // number of samples in the longest row
+	thinned bool // whether a value covers several samples
 	ascii   bool
 }
 
-// sparkline is one row; hi is the value of its highest level.
+// sparkline is a row of a block. hi is the value of the highest level.
 type sparkline struct {
 	label  string
 	values []float64
@@ -124,7 +125,7 @@ func (p *sparklineBlock) cells(width int) int {
 	return cells
 }
 
-// lines returns the rows, with sparklines of the given number of cells, and the axis for span seconds.
+// lines returns the rows with sparklines of the given number of cells, and the time axis for span seconds.
 func (p *sparklineBlock) lines(cells int, span float64) []string {
 	if cells == 0 || len(p.rows) == 0 {
 		return nil
@@ -143,7 +144,7 @@ func (p *sparklineBlock) lines(cells int, span float64) []string {
 	return append(lines, pictureLine("time", axis, cells, note, p.ascii))
 }
 
-// pictureLine joins label, sparkline and words. If ascii is set, it replaces each dash with one of the same width.
+// pictureLine joins the label, the sparkline and words. If ascii is set, it replaces each dash with an ASCII dash.
 func pictureLine(label, picture string, cells int, words string, ascii bool) string {
 	line := text.PadRight(text.PadRight(label, sparkLabel-1)+" "+picture, sparkLabel+cells) + "  " + words
 	if ascii {
@@ -152,8 +153,8 @@ func pictureLine(label, picture string, cells int, words string, ascii bool) str
 	return strings.TrimRight(line, " ")
 }
 
-// timeAxis returns the line under the sparklines: 0 under the first cell, and the end of the span under the last cell
-// if there is a gap between the two.
+// timeAxis returns the line below the sparklines: 0 below the first cell and, if there is room for both, the end of the
+// span below the last cell.
 func timeAxis(span float64, cells int) string {
 	words := text.Seconds(span)
 	if span < 0 || words == text.Absent {
@@ -166,7 +167,7 @@ func timeAxis(span float64, cells int) string {
 	return "0" + strings.Repeat(" ", gap) + words
 }
 
-// sparklinesOf returns the sparklines of n. For transferred bytes they show the rate.
+// sparklinesOf returns the sparklines of n. For transferred bytes, they show the rate.
 func sparklinesOf(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	add := func(label string, c collector.Column, what string) {

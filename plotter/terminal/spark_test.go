@@ -42,9 +42,7 @@ func TestSpark_ShowsEveryPeak(t *testing.T) {
 		{"no room", []float64{1}, 0, 0, 1, ""},
 		{"less than no room", []float64{1}, -3, 0, 1, ""},
 	} {
-		if got := Spark(c.values, c.width, c.lo, c.hi, false); got != c.want {
-			t.Errorf("%s: Spark = %q, want %q", c.name, got, c.want)
-		}
+		wantEqual(t, Spark(c.values, c.width, c.lo, c.hi, false), c.want, "%s: Spark", c.name)
 	}
 	if got, want := Spark([]float64{0, 1, 2, 3, 4, 5, 6, 7, nan}, 9, 0, 7, true), "_.-=+*#@ "; got != want {
 		t.Errorf("Spark in ASCII = %q, want %q", got, want)
@@ -52,7 +50,7 @@ func TestSpark_ShowsEveryPeak(t *testing.T) {
 }
 
 // Every peak is visible, for any position and number of cells.
-func TestSpark_LosesNoPeak(t *testing.T) {
+func TestSpark_KeepsPeakAtAnyPosition(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 50, 51, 99, 1000} {
 		for width := 1; width < 60; width++ {
 			for at := 0; at < n; at += 1 + n/40 {
@@ -67,7 +65,7 @@ func TestSpark_LosesNoPeak(t *testing.T) {
 	}
 }
 
-// sparkNode returns a node with the same values in every column but the time stamps.
+// sparkNode returns a node with the same values in every column except the timestamps.
 func sparkNode(values ...float64) *reporter.Node {
 	start := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 	n := &reporter.Node{Envelope: reporter.Envelope{}, Sampling: &reporter.Sampling{Start: reporter.Time{Time: start}, Stride: 1}}
@@ -93,7 +91,7 @@ func drawn(d SparklineBlocks) []string { return append(d.Job, d.Node...) }
 func TestSparklines_HaveLabelsAndScales(t *testing.T) {
 	nan := math.NaN()
 	n := sparkNode(0, 50, 100, nan, 14.3)
-	for c := collector.NetIBRecv; c < collector.NumColumns; c++ { // it has no such devices
+	for c := collector.NetIBRecv; c < collector.NumColumns; c++ { // the node has none of these devices
 		delete(n.Envelope, c.Key())
 	}
 	for _, c := range []collector.Column{collector.DiskWriteRate, collector.NetExtRecvRate} {
@@ -113,28 +111,22 @@ func TestSparklines_HaveLabelsAndScales(t *testing.T) {
 		"            ▁▅█ ▂  0 to 100.0 MiB/s sent",
 		"time        0 to 5.0 s",
 	}
-	if got := drawn(Sparklines(n, 80, false)); !slices.Equal(got, want) {
-		t.Errorf("sparklines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	wantEqual(t, drawn(Sparklines(n, 80, false)), want, "sparklines")
 	n.Envelope["net_io_lo_recv_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0, 0, 0}}
 	n.Envelope["net_io_lo_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, nan, 0, 0}}
 	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.Contains(got, "loopback") {
-		t.Errorf("nothing was sent over loopback, but it has a sparkline:\n%s", got)
+		t.Errorf("loopback has a sparkline, but nothing was sent over it:\n%s", got)
 	}
-	n.Envelope = nil // as from perf.py
+	n.Envelope = nil // like a node from perf.py
 	want = []string{"CPU         _+@ .  0 to 100 CPUs", "memory      _+@ .  0 to 100 MiB", "time        0 to 5.0 s", "CPU         _+@ .  0 to 100 %", "memory      _+@ .  0 to 100 %", "time        0 to 5.0 s"}
-	if got := drawn(Sparklines(n, 80, true)); !slices.Equal(got, want) {
-		t.Errorf("sparklines in ASCII\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	wantEqual(t, drawn(Sparklines(n, 80, true)), want, "sparklines")
 	for name, n := range map[string]*reporter.Node{"none": nil, "empty": {}, "one sample": sparkNode(5)} {
-		if got := drawn(Sparklines(n, 80, false)); got != nil {
-			t.Errorf("%s: sparklines %q, want none", name, got)
-		}
+		wantEqual(t, drawn(Sparklines(n, 80, false)), nil, "%s: sparklines", name)
 	}
 }
 
-// The burst of two seconds in a week is a full cell at its place, thanks to the envelope.
-func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
+// Thanks to the envelope, a burst of two seconds in a week is a full cell at the right time.
+func TestSparklines_ShowShortBurstInAWeek(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]
 	for _, width := range []int{60, 80} {
@@ -143,11 +135,11 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 			for _, line := range drawn(Sparklines(n, width, ascii)) {
 				picture := []rune(line)[sparkLabel:]
 				at := strings.IndexRune(string(picture), []rune(top)[0])
-				if !strings.Contains(line, "to 100") { // neither CPU nor disk
+				if !strings.Contains(line, "to 100") { // not the line of CPU or disk
 					continue
 				}
 				if strings.HasPrefix(line, "memory") == (strings.Count(line, top) == 1) {
-					t.Errorf("%d cells: want one full cell in each line but the memory's: %s", width, line)
+					t.Errorf("%d cells: want one full cell in each line except the memory line: %s", width, line)
 				}
 				if cell := utf8.RuneCountInString(string(picture)[:max(0, at)]); at >= 0 && !sparkWhere(picture, cell) {
 					t.Errorf("%d cells: the burst is in cell %d, not at its time: %s", width, cell, line)
@@ -157,7 +149,7 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 	}
 	n.Envelope = nil
 	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.ContainsRune(got, '█') || !strings.Contains(got, "▃") {
-		t.Errorf("the samples alone show the burst, so this test cannot fail:\n%s", got)
+		t.Errorf("the samples alone show the burst, so this test proves nothing:\n%s", got)
 	}
 }
 
@@ -170,7 +162,7 @@ func sparkWhere(picture []rune, cell int) bool {
 	return math.Abs(float64(cell)+0.5-float64(cells)*plottertest.BurstAt/plottertest.WeekSeconds) <= 1
 }
 
-// For any report, lines fit and consist of the expected characters.
+// For any report, the lines fit and consist of the expected characters.
 func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 5e-324, 0, -1, 100, 1e18}
@@ -207,7 +199,7 @@ func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 	}
 }
 
-// Several nodes share a time axis: one that ends early is blank from there on.
+// Several nodes share a time axis. The line of a node that ends early is blank after its end.
 func TestReportSparklines_NodesShareOneTimeAxis(t *testing.T) {
 	late := sparkNode(slices.Repeat([]float64{50}, 10)...)
 	late.Sampling.Start.Time = late.Sampling.Start.Add(10 * time.Second)
@@ -226,51 +218,40 @@ func TestReportSparklines_NodesShareOneTimeAxis(t *testing.T) {
 		"2147483647  ▁ █",
 		"time        0             20.0 s",
 	}
-	if got := drawn(ReportSparklines(r, 80, false)); !slices.Equal(got, want) {
-		t.Errorf("sparklines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	wantEqual(t, drawn(ReportSparklines(r, 80, false)), want, "sparklines")
 	for i := 3; len(r.Nodes) <= MaxNodes; i++ {
 		r.Nodes[fmt.Sprint(i)] = sparkNode(1, 2)
 	}
-	if got := drawn(ReportSparklines(r, 80, false)); got != nil {
-		t.Errorf("sparklines of %d nodes: %q, want none", len(r.Nodes), got)
-	}
+	wantEqual(t, drawn(ReportSparklines(r, 80, false)), nil, "sparklines of %d nodes", len(r.Nodes))
 	week := plottertest.Week(t)
 	week.Nodes["1"] = &reporter.Node{}
 	if got := drawn(ReportSparklines(week, 80, false)); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
 		t.Errorf("sparklines of a week: want 3 lines with the burst in 1 or 2 cells:\n%s", strings.Join(got, "\n"))
 	}
-	if got := drawn(ReportSparklines(&reporter.Report{}, 80, false)); got != nil {
-		t.Errorf("sparklines without a node: %q, want none", got)
-	}
+	wantEqual(t, drawn(ReportSparklines(&reporter.Report{}, 80, false)), nil, "sparklines without a node")
 }
 
 func BenchmarkSparklines(b *testing.B) {
 	n := plottertest.Week(b).Nodes["0"]
 	for b.Loop() {
 		if len(drawn(Sparklines(n, 80, false))) != 7 {
-			b.Fatal("no pictures")
+			b.Fatal("number of sparklines is not 7")
 		}
 	}
 }
 
-// The sparklines have a line for the GPU, and none for an idle network.
+// There is a line for the GPU, and none for an idle network.
 func TestSparklines_HaveLineForGPU(t *testing.T) {
 	r := reportertest.Container(0, 60, 2)
-	lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n")
-	if !strings.Contains(lines, "\nGPU         ") || !strings.Contains(lines, "\nnetwork ") {
-		t.Errorf("want lines for the GPU and the network:\n%s", lines)
-	}
+	lines := func() string { return strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n") }
+	wantParts(t, "sparklines", lines(), "\nGPU         ", "\nnetwork ")
 	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
 		clear(r.Nodes["0"].Envelope[c.Key()].Max)
 	}
-	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "network") || !strings.Contains(lines, "\nGPU         ") {
-		t.Errorf("want a line for the GPU, and none for the idle network:\n%s", lines)
-	}
+	wantParts(t, "sparklines of an idle network", lines(), "\nGPU         ")
+	wantNone(t, "sparklines of an idle network", lines(), "network")
 	for i := range r.Nodes["0"].GPUs {
 		r.Nodes["0"].GPUs[i].OfJob = false
 	}
-	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "GPU") {
-		t.Errorf("want no line for the GPU:\n%s", lines)
-	}
+	wantNone(t, "sparklines of a job without GPUs", lines(), "GPU")
 }

@@ -18,7 +18,7 @@ func valueText(c collector.Column, v float64, room int) string {
 	return "…"
 }
 
-// valueForms formats v, a value of c, in ever shorter forms.
+// valueForms formats v, a value of c, in several forms, from longest to shortest.
 func valueForms(c collector.Column, v float64) []string {
 	q := text.Speed(v)
 	if v == 0 {

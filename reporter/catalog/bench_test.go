@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// BenchmarkList finds a thousand runs of one node each.
+// BenchmarkList lists a thousand runs with one node each.
 func BenchmarkList(b *testing.B) {
 	out := b.TempDir()
 	data, err := reporter.Encode(reportertest.Large(0, 1, 500))

@@ -15,12 +15,12 @@ import (
 type Run struct {
 	Name  string
 	Dir   string
-	Start time.Time // of the last launch
+	Start time.Time // start of the last launch
 
-	Launches []Launch // by start, at least one
+	Launches []Launch // sorted by start; there is at least one
 
-	// Unreadable are journals without a readable line: their perfagents were killed, or their hosts lost, before the
-	// first line was on disk. They are in no launch. Unreadable is nil if there are no other recordings.
+	// Unreadable holds the journals without a readable line: the perfagent was killed, or the host was lost, before the
+	// first line was on disk. These journals are in no launch. Unreadable is nil if the run has no other recordings.
 	Unreadable []*Entry
 
 	entries []*Entry
@@ -29,8 +29,8 @@ type Run struct {
 // Latest returns the launch that started last.
 func (r *Run) Latest() *Launch { return &r.Launches[len(r.Launches)-1] }
 
-// List returns the runs directly below out, newest start first. out itself is also a run if it has recordings. A
-// missing directory has no runs.
+// List returns the runs directly below out, newest start first. If out itself has recordings, it is also a run. If out
+// does not exist, List returns no runs and no error.
 func List(out string) ([]Run, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,10 +44,10 @@ func List(out string) ([]Run, error) {
 
 	var runs []Run
 	for _, dir := range dirs {
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() { // follows a link to a directory
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() { // Stat follows a link to a directory
 			continue
 		}
-		if r, err := ReadRun(dir); err == nil && r != nil { // else it is not readable
+		if r, err := ReadRun(dir); err == nil && r != nil { // skip unreadable directories
 			runs = append(runs, *r)
 		}
 	}
@@ -79,8 +79,7 @@ func Launches(runs []Run) []*Launch {
 	return out
 }
 
-// ListRecursive returns all runs in dir or anywhere below it, newest start first. It omits directories that cannot be
-// read.
+// ListRecursive returns all runs in dir and anywhere below it, newest start first. It omits unreadable directories.
 func ListRecursive(dir string) ([]Run, error) {
 	var runs []Run
 	// The separator makes WalkDir follow a directory that is a symbolic link.
@@ -140,7 +139,7 @@ func readRunExcept(dir string, files []string) (*Run, error) {
 
 // NameOf returns the name of the run in a directory.
 func NameOf(dir string) string {
-	if whole, err := filepath.Abs(dir); err == nil { // . also has a name
+	if whole, err := filepath.Abs(dir); err == nil { // even "." has a name
 		dir = whole
 	}
 	return filepath.Base(dir)

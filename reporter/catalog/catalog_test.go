@@ -18,7 +18,7 @@ import (
 // began is the start of the first run of a test.
 var began = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 
-// report writes a report of a node that ended with the exit code, the given minutes after began.
+// report writes the report of a node that ended with the given exit code, the given number of minutes after began.
 func report(t *testing.T, path string, minutes, code int, push string) {
 	t.Helper()
 	start := reporter.Time{Time: began.Add(time.Duration(minutes) * time.Minute)}
@@ -52,7 +52,7 @@ func write(t *testing.T, path, data string) {
 	}
 }
 
-// threeRuns writes the runs c (the newest, with two nodes; node 1 failed), a, and b (the oldest).
+// threeRuns writes three runs. From newest to oldest, they are c, a and b. Run c has two nodes, and its node 1 failed.
 func threeRuns(t *testing.T) (out string) {
 	t.Helper()
 	out = t.TempDir()
@@ -81,23 +81,23 @@ func TestList_NewestFirst(t *testing.T) {
 		t.Errorf("runs %q, want c, a, b", names)
 	}
 	if runs, err := catalog.List(filepath.Join(out, "nowhere")); err != nil || len(runs) != 0 {
-		t.Errorf("a missing directory: runs %v, want none; error %v", runs, err)
+		t.Errorf("missing directory: runs %v, want none; error %v", runs, err)
 	}
 	if runs, err := catalog.List(filepath.Join(out, "c")); err != nil || len(runs) != 1 || runs[0].Name != "c" {
-		t.Errorf("the directory of a run: runs %v, want only c; error %v", runs, err)
+		t.Errorf("directory of a run: runs %v, want only c; error %v", runs, err)
 	}
 }
 
 func TestFind(t *testing.T) {
 	out := threeRuns(t)
 	t.Chdir(t.TempDir())
-	report(t, "b/node-0.json", 0, 0, reporter.PushOff) // a directory with reports takes precedence
+	report(t, "b/node-0.json", 0, 0, reporter.PushOff) // a directory with reports takes precedence over a RUN-ID
 	write(t, "a/notes.txt", "a directory without reports does not")
 	write(t, "c", "a program with the name of its run")
 	write(t, "d", "any other file")
 	report(t, filepath.Join(out, "e/node-0.json"), -1, 0, reporter.PushOff)
 	report(t, "node-0.json", 0, 0, reporter.PushOff)
-	if err := os.Rename("node-0.json", "e"); err != nil { // a report takes precedence
+	if err := os.Rename("node-0.json", "e"); err != nil { // a report takes precedence over a RUN-ID
 		t.Fatal(err)
 	}
 
@@ -112,7 +112,7 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			t.Errorf("Find(%q): error %v, want none", name, err)
 		} else if got := found.Paths()[0]; got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("Find(%q) = %s, want %s", name, got, want)
 		}
 	}
 
@@ -121,16 +121,16 @@ func TestFind(t *testing.T) {
 		"@-0": "is not @latest", "@-x": "is not @latest", "@": "is not @latest", "": `no run or file ""`, "../b": "no run or file", "x\x1b": `"x\x1b"`,
 	} {
 		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want %q in it", name, err, want)
+			t.Errorf("Find(%q): error %v, want one containing %q", name, err, want)
 		}
 	}
 	if _, err := catalog.Find(filepath.Join(out, "empty"), "@latest"); err == nil || !strings.Contains(err.Error(), "no report under") {
-		t.Errorf("a directory without runs: error %v, want \"no report under\" in it", err)
+		t.Errorf("directory without runs: error %v, want one containing \"no report under\"", err)
 	}
 }
 
-// The later of two recordings of a node counts, in any order of their file names.
-func TestFind_LatestOfRepeatedRecordingsCounts(t *testing.T) {
+// The latest recording of a node is used, whatever the order of the file names.
+func TestFind_UsesLatestOfRepeatedRecordings(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for nth, name := range []string{"r/node-0.json", "r/node-0.2.json", "r/node-0.10.json"} {
@@ -142,14 +142,14 @@ func TestFind_LatestOfRepeatedRecordingsCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := found.Paths(); len(got) != 2 || filepath.Base(got[0]) != "node-0.10.json" || len(found.Run.Launches) != 3 {
-		t.Errorf("files %v, want node-0.10.json and node 1's; launches %v, want 3", got, found.Run.Launches)
+		t.Errorf("files %v, want node-0.10.json and the file of node 1; launches %v, want 3", got, found.Run.Launches)
 	}
 	if o := found.Launch.Summary(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
 		t.Errorf("summary %+v, want exit code 2, with node 0 failed", o)
 	}
 }
 
-func TestLaunch_SummaryNamesTheFailedNode(t *testing.T) {
+func TestLaunch_SummaryNamesFailedNode(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	runs, err := catalog.List(out)
@@ -161,18 +161,18 @@ func TestLaunch_SummaryNamesTheFailedNode(t *testing.T) {
 		t.Errorf("summary %+v, want run c: ended, exit code 5, 2 nodes, node 1 failed", o)
 	}
 	if o.Report != filepath.Join(out, "c/node-1.json") || o.Page != filepath.Join(out, "c/node-1.html") {
-		t.Errorf("report %s, page %s, want node 1's", o.Report, o.Page)
+		t.Errorf("report %s, page %s, want the files of node 1", o.Report, o.Page)
 	}
 
 	write(t, filepath.Join(out, "b/node-0.json"), "{")
 	o = runs[2].Latest().Summary()
 	if o.State != summary.StateIncomplete || !strings.Contains(o.Verdict, "node-0.json") {
-		t.Errorf("a damaged report: summary %+v, want it incomplete, with node-0.json in the verdict", o)
+		t.Errorf("damaged report: summary %+v, want the state incomplete, and node-0.json in the verdict", o)
 	}
 }
 
-// A journal that an agent has locked is an active run; an unlocked one is incomplete.
-func TestLaunch_SummaryOfALockedJournalIsRunning(t *testing.T) {
+// A run with a journal that an agent has locked is active. If the journal is unlocked, the run is incomplete.
+func TestLaunch_SummaryIsRunningWhileJournalIsLocked(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -188,10 +188,10 @@ func TestLaunch_SummaryOfALockedJournalIsRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := found.Launch.Summary(); o.State != summary.StateRunning {
-		t.Errorf("while the journal is written: summary %+v, want the state %s", o, summary.StateRunning)
+		t.Errorf("summary %+v while the journal is being written, want the state %s", o, summary.StateRunning)
 	}
 
-	// A copy has no writer.
+	// A copy of the journal has no writer.
 	data, err := os.ReadFile(j.Path())
 	if err != nil {
 		t.Fatal(err)
@@ -206,15 +206,15 @@ func TestLaunch_SummaryOfALockedJournalIsRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := found.Launch.Summary(); o.State != summary.StateIncomplete {
-		t.Errorf("without a writer: summary %+v, want the state %s", o, summary.StateIncomplete)
+		t.Errorf("summary %+v of a journal without a writer, want the state %s", o, summary.StateIncomplete)
 	}
 	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A batch job and its step have one RUN-ID. The step is the newer recording, and ends first.
-func TestLaunch_SummaryIsRunningWithAnActiveOlderEntry(t *testing.T) {
+// A batch job and its step have the same RUN-ID. The step is the newer recording, and ends first.
+func TestLaunch_SummaryIsRunningWhileOlderEntryIsActive(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -235,18 +235,18 @@ func TestLaunch_SummaryIsRunningWithAnActiveOlderEntry(t *testing.T) {
 		return found.Launch.Summary().State
 	}
 	if got := state(); got != summary.StateRunning {
-		t.Errorf("while the older journal is written: state %s, want %s", got, summary.StateRunning)
+		t.Errorf("state while the older journal is being written = %s, want %s", got, summary.StateRunning)
 	}
 	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
 		t.Fatal(err)
 	}
 	if got := state(); got != summary.StateEnded {
-		t.Errorf("after the end of the older journal: state %s, want %s", got, summary.StateEnded)
+		t.Errorf("state after the end of the older journal = %s, want %s", got, summary.StateEnded)
 	}
 }
 
-// Between listing and removal a terminal waits for an answer.
-func TestRun_RemoveRefusesIfRecordedMeanwhile(t *testing.T) {
+// A new recording may start while the user is asked to confirm the removal.
+func TestRun_RemoveRefusesNewRecordings(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	found, err := catalog.Find(out, "b")
@@ -256,7 +256,7 @@ func TestRun_RemoveRefusesIfRecordedMeanwhile(t *testing.T) {
 	write(t, filepath.Join(out, "b/node-0.2.jsonl"), "")
 
 	if err := found.Run.Remove(); err == nil || !strings.Contains(err.Error(), "node-0.2.jsonl was recorded meanwhile") {
-		t.Errorf("error %v, want \"node-0.2.jsonl was recorded meanwhile\" in it", err)
+		t.Errorf("error %v, want one containing \"node-0.2.jsonl was recorded meanwhile\"", err)
 	}
 	for _, name := range []string{"b/node-0.json", "b/node-0.2.jsonl"} {
 		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
@@ -265,8 +265,8 @@ func TestRun_RemoveRefusesIfRecordedMeanwhile(t *testing.T) {
 	}
 }
 
-// A link remains if its target does.
-func TestRun_RemoveKeepsALinkToADirectoryWithOtherFiles(t *testing.T) {
+// A link to a directory remains if the directory does.
+func TestRun_RemoveKeepsLinkToDirectoryWithOtherFiles(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	write(t, filepath.Join(out, "b/notes.txt"), "mine")
@@ -287,7 +287,7 @@ func TestRun_RemoveKeepsALinkToADirectoryWithOtherFiles(t *testing.T) {
 	}
 }
 
-func TestRun_RemoveTouchesOnlyOwnFiles(t *testing.T) {
+func TestRun_RemoveDeletesOnlyOwnFiles(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	for _, name := range []string{"a/node-0.html", "a/node-0.jsonl", "a/.node-0.json.12.0.tmp", "a/node-0.marks"} {
@@ -310,11 +310,11 @@ func TestRun_RemoveTouchesOnlyOwnFiles(t *testing.T) {
 	}
 
 	if _, err := os.Stat(filepath.Join(out, "a")); !os.IsNotExist(err) {
-		t.Errorf("run a was not removed: Stat returns %v, want that it does not exist", err)
+		t.Errorf("run a was not removed: Stat returned %v, want an error that it does not exist", err)
 	}
 	left, err := os.ReadDir(filepath.Join(out, "c"))
 	if err != nil || len(left) != 4 {
-		t.Errorf("left of run c: %v, want 4 entries (error %v)", left, err)
+		t.Errorf("files left in run c: %v, want 4 (error %v)", left, err)
 	}
 }
 

@@ -12,19 +12,19 @@ const (
 	// clockTolerance is the tolerated difference between the clocks of a node and of the file system.
 	clockTolerance = time.Second
 
-	// journalDelay is the longest time until a line of a journal is on disk.
+	// journalDelay is the maximum time before a line of a journal is on disk.
 	journalDelay = 5 * time.Second
 
-	// copyDelay is the longest time between the last change of a file's content and its renaming. If the inode changed
-	// later than that, the file was copied or unpacked, and its modification time is not the recording's.
+	// copyDelay is the maximum time between the last write to a file and its renaming. If the inode changed later, the
+	// file was copied or unpacked, and its modification time is unrelated to the recording.
 	copyDelay = time.Minute
 )
 
 // ClockWarnings returns warnings for nodes with a clock that differs from the file system's.
 //
 // A file's modification time should be later than the newest time in the file. If it is earlier, the node's clock is
-// ahead. A clock that is behind is only noticed while a journal is written, because a copy or a push makes any file
-// look late.
+// ahead. A clock that is behind can be detected only while a journal is being written, because a later copy or push
+// gives the file a later modification time.
 func (l *Launch) ClockWarnings() []string {
 	var out []string
 	for i := range l.Nodes {
@@ -48,8 +48,8 @@ func (l *Launch) ClockWarnings() []string {
 	return out
 }
 
-// clockOffset returns by how much, at least, the clock of the recording's node is ahead; it is negative if the clock is
-// behind, and 0 if the clock is right or this is unknown.
+// clockOffset returns a lower bound of how far the clock of the recording's node is ahead. It is negative if the clock
+// is behind, and 0 if the clock is right or the offset is unknown.
 func (r *Entry) clockOffset() time.Duration {
 	if r.Report == "" {
 		return r.journalClockOffset()
@@ -67,7 +67,7 @@ func (r *Entry) clockOffset() time.Duration {
 	return 0
 }
 
-// journalClockOffset is clockOffset for a recording that has only a journal.
+// journalClockOffset returns the clockOffset of a recording that has only a journal.
 func (r *Entry) journalClockOffset() time.Duration {
 	newest, written, ok := journal.NewestTimes(r.Journal)
 	if !ok || wasCopied(r.Journal) {

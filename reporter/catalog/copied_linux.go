@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// wasCopied reports whether a file was copied or unpacked, because its inode changed more than copyDelay after its
-// modification time. It also returns true if the file cannot be examined.
+// wasCopied reports whether a file seems to have been copied or unpacked: whether its inode changed more than copyDelay
+// after its modification time. It also returns true if the file cannot be examined.
 func wasCopied(path string) bool {
 	st, err := os.Stat(path)
 	if err != nil {

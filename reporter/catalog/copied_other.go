@@ -2,5 +2,5 @@
 
 package catalog
 
-// wasCopied returns true, because on this system it is unknown whether a file was copied.
+// wasCopied returns true, because it is unknown on this system whether a file was copied.
 func wasCopied(string) bool { return true }

@@ -1,3 +1,2 @@
-// Package catalog finds the runs below a directory: their names, files and states. It can also
-// remove a run.
+// Package catalog finds the runs below a directory, with their names, files and states. It can also remove runs.
 package catalog

@@ -14,13 +14,13 @@ import (
 
 // The bounds of the search for earlier runs.
 const (
-	maxEarlier      = 5  // runs in the summary
-	maxEarlierHeads = 20 // reports that are looked at
+	maxEarlier      = 5  // maximum number of runs in the summary
+	maxEarlierHeads = 20 // maximum number of reports to read
 )
 
-// Earlier returns what the newest runs of command below out used on a node: the runs with the exit code 0. node is the
-// name of the node's report without its extension. Earlier returns nil if there are no such runs, or if it has not read
-// them before the deadline, because the end of a job must not wait for a slow directory.
+// Earlier returns the usage of the newest successful runs of command below out on a node. A run is successful if its
+// exit code is 0. node is the name of the node's report without its extension. Earlier returns nil if there are no such
+// runs, or if it could not read them before the deadline: the end of a job must not wait for a slow directory.
 func Earlier(out, node string, command []string, deadline time.Time) *reporter.Earlier {
 	var heads []*reporter.Head
 	for _, path := range newestReports(out, node, deadline) {
@@ -37,15 +37,15 @@ func Earlier(out, node string, command []string, deadline time.Time) *reporter.E
 	return reporter.NewEarlier(heads)
 }
 
-// isComparable reports whether the recording is of command, and ended with exit code 0.
+// isComparable reports whether h is the head of a complete run of command with exit code 0.
 func isComparable(h *reporter.Head, command []string) bool {
 	run := &h.Run
 	return run.ExitCode != nil && *run.ExitCode == 0 && run.Incomplete == "" && run.WallSeconds > 0 &&
 		slices.Equal(run.Command, command)
 }
 
-// newestReports returns the paths of the newest reports of a node below out, the newest run first; nil after the
-// deadline. A run counts as new as the last change of its directory.
+// newestReports returns the paths of the newest reports of a node below out, the newest run first. It sorts runs by the
+// modification times of their directories. It returns nil if the deadline passes before all directories are listed.
 func newestReports(out, node string, deadline time.Time) []string {
 	entries, err := os.ReadDir(out)
 	if err != nil {
@@ -77,7 +77,7 @@ func newestReports(out, node string, deadline time.Time) []string {
 // reportsOf returns the paths of the reports of a node in dir, the newest launch first.
 func reportsOf(dir, node string) []string {
 	want, _ := ParseFileName(node + reportExt)
-	entries, _ := os.ReadDir(dir) // an unreadable directory has none
+	entries, _ := os.ReadDir(dir) // treat an unreadable directory as empty
 	type report struct {
 		path string
 		nth  int

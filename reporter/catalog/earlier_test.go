@@ -84,7 +84,7 @@ func TestEarlier(t *testing.T) {
 			t.Errorf("%s: (-want +got):\n%s", name, d)
 		}
 		if got := catalog.Earlier(out, "node-0", same, time.Now()); got != nil {
-			t.Errorf("%s, without time: %v, want nil", name, got)
+			t.Errorf("%s: result after the deadline = %v, want nil", name, got)
 		}
 	}
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// An Entry is the recording of one perfagent, of a node or of one of its ranks: a report, a journal, or both while the
-// report of a sidecar is refreshed. The combined report of a node's ranks is also one.
+// An Entry is the recording of a node or of one of its ranks by one perfagent: a report or a journal. While the report
+// of a sidecar is refreshed, the Entry has both. The combined report of a node's ranks is also an Entry.
 type Entry struct {
 	FileName
 
 	Report, Journal string // paths; "" = none
 
 	head     reporter.Head // zero if it is unknown
-	damaged  error         // the error of reading the head
-	start    time.Time     // the modification time if the file has none
-	end      time.Time     // zero while it is active
+	damaged  error         // the error from reading the head
+	start    time.Time     // the modification time if the file lacks the start
+	end      time.Time     // zero while the recording is active
 	modified time.Time     // modification time of the file
 }
 
-// Path returns the file to read: the report, or else the journal.
+// Path returns the file to read: the report if there is one, and otherwise the journal.
 func (r *Entry) Path() string {
 	if r.Report != "" {
 		return r.Report
@@ -40,7 +40,7 @@ func (r *Entry) Path() string {
 	return r.Journal
 }
 
-// Run returns the run from the file; zero if it is unknown.
+// Run returns the run from the file. It is zero if the run is unknown.
 func (r *Entry) Run() *reporter.Run { return &r.head.Run }
 
 // base returns the path without its extension.
@@ -68,7 +68,7 @@ func (r *Entry) readHead() {
 	switch {
 	case err == nil:
 		r.head = *head
-	case !errors.Is(err, reporter.ErrForeign): // perf.py's JSON has no head
+	case !errors.Is(err, reporter.ErrForeign): // perf.py's JSON has no head, which is not damage
 		r.damaged = err
 	}
 
@@ -88,8 +88,8 @@ func (r *Entry) readHead() {
 	}
 }
 
-// isActive reports whether a perfagent seems to be writing the journal. node is the node from the journal, or nil if
-// unknown.
+// isActive reports whether a perfagent seems to be writing the journal. node is the node in the journal, or nil if it
+// is unknown.
 func (r *Entry) isActive(node *reporter.Node) bool {
 	if r.Journal == "" {
 		return false
@@ -102,23 +102,23 @@ func (r *Entry) isActive(node *reporter.Node) bool {
 	return err == nil && journal.ReadWriterState(r.Journal).IsActive(node, host.BootID(), time.Since(st.ModTime()))
 }
 
-// isGone reports whether the file was missing when its head was read.
+// isGone reports whether the file no longer existed when its head was to be read.
 func (r *Entry) isGone() bool { return errors.Is(r.damaged, fs.ErrNotExist) }
 
 // isUnreadable reports whether the recording is a journal without a readable head.
 func (r *Entry) isUnreadable() bool { return r.Report == "" && r.damaged != nil }
 
-// Damaged returns the error of reading the head; nil if it was read, or for a file of perf.py.
+// Damaged returns the error from reading the head. It is nil if the head was read, and for perf.py's files.
 func (r *Entry) Damaged() error { return r.damaged }
 
-// hasRanks reports whether the recording is one of several ranks, or the combined report of a node's ranks.
+// hasRanks reports whether the recording is of one of several ranks, or is the combined report of a node's ranks.
 func (r *Entry) hasRanks() bool { return r.head.Ranked || r.head.Rank != "" || r.Rank >= 0 }
 
 // isCombined reports whether the recording combines a node's ranks.
 func (r *Entry) isCombined() bool { return r.head.Ranked && r.Rank < 0 }
 
-// mayBeRank reports whether the recording has no rank but may be a rank's: its perfagent seemed to be the only one on
-// the node at its start, and there is no report yet.
+// mayBeRank reports whether a recording without a rank may still be of a rank: its perfagent seemed to be the only one
+// on the node when it started, and there is no report yet.
 func (r *Entry) mayBeRank() bool {
 	return r.Report == "" && r.damaged == nil && !r.hasRanks() && len(r.head.Run.Command) > 0
 }
@@ -128,8 +128,8 @@ func (r *Entry) overlaps(o *Entry) bool {
 	return (r.end.IsZero() || !o.start.After(r.end)) && (o.end.IsZero() || !r.start.After(o.end))
 }
 
-// newEntries returns the recordings in the files at paths, in the order of their starts. A report and a journal with
-// the same name are one recording. Files of other programs are omitted.
+// newEntries returns the recordings in the files at paths, sorted by start. A report and a journal with the same name
+// are one recording. newEntries omits files of other programs.
 func newEntries(paths []string) []*Entry {
 	found := make(map[string]*Entry)
 	for _, path := range paths {
@@ -159,8 +159,8 @@ func newEntries(paths []string) []*Entry {
 	return sortByStart(withoutPartial(slices.Collect(maps.Values(found))))
 }
 
-// withoutPartial removes the partial reports of nodes with a final report. It compares node keys, because hosts without
-// an index may have equal names.
+// withoutPartial removes the partial reports of nodes that have a final report. It compares node keys, because hosts
+// without an index may have equal names.
 func withoutPartial(list []*Entry) []*Entry {
 	type node struct {
 		index int
@@ -188,8 +188,8 @@ func sortByStart(list []*Entry) []*Entry {
 	return list
 }
 
-// readEntries lists the recordings directly in dir, in the order of their starts. It reads dir again if a file
-// disappeared before its head was read, because another file has then replaced it.
+// readEntries lists the recordings directly in dir, sorted by start. If a file disappears before its head is read,
+// readEntries reads dir again, because another file has replaced it.
 func readEntries(dir string) (list []*Entry, err error) {
 	for range rereads {
 		entries, err := os.ReadDir(dir)

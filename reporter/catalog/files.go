@@ -9,8 +9,9 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// NodesOf returns the nodes in the given files. Files with ranks of the same node of one launch are grouped into one
-// Node. Every other file is a Node, even if several are of the same node: the caller has to combine these.
+// NodesOf returns the nodes in the given files. It groups the files of ranks that belong to the same node and launch
+// into one Node. Every other file becomes a separate Node. If several of these are of the same node, the caller has to
+// combine them.
 func NodesOf(paths []string) []Node {
 	var launches []*Launch
 	for _, r := range entriesOf(paths) {
@@ -39,8 +40,8 @@ func NodesOf(paths []string) []Node {
 	return out
 }
 
-// entriesOf returns the recordings in files of any name, in the order of their starts. A file that is given
-// twice is listed twice.
+// entriesOf returns the recordings in the files at paths, sorted by start. The files may have any name. A path that is
+// given twice is listed twice.
 func entriesOf(paths []string) []*Entry {
 	out := make([]*Entry, len(paths))
 	for i, path := range paths {
@@ -61,7 +62,8 @@ func entriesOf(paths []string) []*Entry {
 	return sortByStart(out)
 }
 
-// mergedNodeKeys returns the keys of the nodes in files that contain several nodes. Their indexes must not change.
+// mergedNodeKeys returns the keys of the nodes in files that contain several nodes. The indexes of these nodes must not
+// change.
 func mergedNodeKeys(nodes []Node) []nodeKey {
 	if len(nodes) < 2 || !slices.ContainsFunc(nodes, func(n Node) bool { return !n.hasIndex }) {
 		return nil

@@ -18,7 +18,7 @@ import (
 // Latest is the name of the run that started last.
 const Latest = "@latest"
 
-// namedRuns is the number of runs that an error lists.
+// namedRuns is the maximum number of runs that an error lists.
 const namedRuns = 5
 
 // A Match is the file or the launch that a name refers to.
@@ -27,10 +27,10 @@ type Match struct {
 
 	Run      *Run // nil for a file
 	Launch   *Launch
-	wholeRun bool // the name refers to the whole run, not to one launch
+	wholeRun bool // whether the name refers to the whole run, not to one launch
 }
 
-// newMatch returns the match for the k-th launch of r or, if k is 0, for all of r.
+// newMatch returns the match for the k-th launch of r, counted from 1. If k is 0, the match is for all of r.
 func newMatch(r *Run, k int) *Match {
 	if k == 0 {
 		return &Match{Run: r, Launch: r.Latest(), wholeRun: true}
@@ -38,7 +38,8 @@ func newMatch(r *Run, k int) *Match {
 	return &Match{Run: r, Launch: &r.Launches[k-1]}
 }
 
-// Launches returns the launches that the name refers to: all launches of a run, newest first, or one.
+// Launches returns the launches that the name refers to: either all launches of a run, newest first, or a single
+// launch.
 func (f *Match) Launches() []*Launch {
 	switch {
 	case f.Run == nil:
@@ -49,7 +50,7 @@ func (f *Match) Launches() []*Launch {
 	return []*Launch{f.Launch}
 }
 
-// Name returns a base name for files made from the match: the RUN-ID, or the file's name if it has none.
+// Name returns a base name for files made from the match: the RUN-ID or, for a file without one, the name of the file.
 func (f *Match) Name() string {
 	if f.Run != nil {
 		return f.String()
@@ -88,9 +89,9 @@ func (f *Match) Nodes() []Node {
 	return NodesOf([]string{f.File})
 }
 
-// Find returns the match of a name: a report or a directory with recordings, else a run below out: its
-// RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. Any other name is of a file, or of
-// a directory, which refers to the newest run below it. Errors list the existing runs.
+// Find returns the match of a name. It tries, in this order: a report, or a directory with recordings; a run below out,
+// named by RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch; and any other file or
+// directory. A directory without recordings stands for the newest run below it. Errors list the existing runs.
 func Find(out, name string) (*Match, error) {
 	if strings.HasPrefix(name, "@") {
 		return findNewest(out, name)
@@ -120,7 +121,8 @@ func Find(out, name string) (*Match, error) {
 	return nil, notFoundError(out, fmt.Sprintf("no run or file %q", name))
 }
 
-// isReport reports whether the file at path is a report of any kind, and not a program with the name of its run.
+// isReport reports whether the file at path is a report of any kind. Otherwise it may be a program with the same name
+// as its run.
 func isReport(path string) bool {
 	_, err := reportfile.ReadHead(path)
 	if err != nil {
@@ -129,8 +131,8 @@ func isReport(path string) bool {
 	return err == nil
 }
 
-// FindRun returns the run below out with the RUN-ID name, or its K-th launch for RUN-ID@K, ignoring the files in
-// without.
+// FindRun returns the run below out with the RUN-ID name. If name is RUN-ID@K, FindRun returns the K-th launch of the
+// run. It ignores the files in without.
 func FindRun(out, name string, without ...string) (*Match, error) {
 	found, err := findNamed(out, name, without)
 	if err == nil && found == nil {
@@ -154,7 +156,7 @@ func findNamed(out, name string, without []string) (*Match, error) {
 
 	r, errRead := readRunExcept(filepath.Join(out, id), without)
 	switch {
-	case errRead != nil || r == nil: // it is unreadable, or has no recordings
+	case errRead != nil || r == nil: // the directory is unreadable, or has no recordings
 		return nil, nil
 	case k > len(r.Launches):
 		return nil, fmt.Errorf("no launch %s: run %s has %s", name, id, text.Count(len(r.Launches), "launch", "launches"))
@@ -163,7 +165,7 @@ func findNamed(out, name string, without []string) (*Match, error) {
 	return newMatch(r, k), nil
 }
 
-// findNewest finds @latest and @-K.
+// findNewest returns the match for @latest or @-K.
 func findNewest(out, name string) (*Match, error) {
 	back := 1
 	if name != Latest {
@@ -193,7 +195,7 @@ func findNewest(out, name string) (*Match, error) {
 	return newMatch(&runs[i], l.Nth), nil
 }
 
-// findNewestBelow finds the newest run anywhere below dir.
+// findNewestBelow returns the newest run anywhere below dir.
 func findNewestBelow(dir string) (*Match, error) {
 	runs, err := ListRecursive(dir)
 	switch {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// assignIndexes gives the lowest free indexes to nodes without one, in the order of their lowest rank, host name and
-// start, and sorts all nodes by index. Nodes with matching keys get the same index. merged are the keys of nodes that
-// already have their indexes.
+// assignIndexes assigns the lowest free indexes to the nodes without an index, in the order of their lowest rank, host
+// name and start. It then sorts all nodes by index. Nodes with matching keys get the same index. The indexes of nodes
+// with keys in merged do not change.
 func assignIndexes(nodes []Node, merged []nodeKey) {
 	taken := make(map[int]bool)
 	for _, p := range merged {
@@ -46,8 +46,8 @@ func assignIndexes(nodes []Node, merged []nodeKey) {
 	slices.SortStableFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// keepsIndex reports whether the node has the index that is in its file: because it was given, because the file
-// has several nodes, or because another program wrote it.
+// keepsIndex reports whether the node keeps the index from its file. This is the case if the index was given, if the
+// file has several nodes, or if another program wrote the file.
 func (n *Node) keepsIndex() bool { return n.hasIndex || n.merged || n.Entries[0].head.Node == "" }
 
 // sortUnindexed sorts nodes by their lowest rank, host name and start.

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// A Launch is a part of a run: a step, an mpirun, a repetition of the run. Most runs have one.
+// A Launch is a part of a run: a step, an mpirun, or a repetition of the run. Most runs have one Launch.
 type Launch struct {
 	RunID string
 	Dir   string
-	Start time.Time // the earliest of its nodes; for files without a start, their modification time
+	Start time.Time // earliest start of the nodes; the modification time is used for files without a start
 
 	// Nth is the number of the launch among the Total launches of the run, counted from 1 in the order of starts.
 	Nth, Total int
 
-	Nodes []Node // by index
-	// OlderEntries are recordings of a node or rank that was recorded again in the same launch. They do not count.
+	Nodes []Node // sorted by index
+	// OlderEntries holds recordings that newer recordings of the same node or rank in the launch have replaced.
 	OlderEntries []*Entry
 
 	key    launchKey
-	hasKey bool      // key is known
-	inside bool      // recorded inside a rank of another launch, before which it is sorted
+	hasKey bool      // whether key is known
+	inside bool      // whether it was recorded inside a rank of another launch, before which it is then sorted
 	order  time.Time // the sort key: Start, or the start of the surrounding launch
 }
 
@@ -42,11 +42,11 @@ func (l *Launch) Paths() []string {
 	return out
 }
 
-// A launchKey is the key that all recordings of one launch have in common.
+// A launchKey is the key that all recordings of a launch have in common.
 type launchKey struct {
 	run     string
 	restart int
-	launch  string // "" if launches have no key; then time separates them
+	launch  string // "" if launches have no key and only time separates them
 }
 
 // keyOf returns the launch key of r. ok is false if the file has none.
@@ -58,8 +58,8 @@ func keyOf(r *Entry) (k launchKey, ok bool) {
 	return k, r.head.Node != ""
 }
 
-// launchesOf groups recordings, which must be sorted by start, into launches. Until resolveNodes is called, Entries
-// also has recordings that do not count.
+// launchesOf groups recordings into launches. The recordings must be sorted by start. Until resolveNodes is called, the
+// Entries of a node include replaced recordings.
 func launchesOf(list []*Entry) []*Launch {
 	var all []*Launch
 	for _, r := range list {
@@ -76,8 +76,9 @@ func launchesOf(list []*Entry) []*Launch {
 	return all
 }
 
-// choose returns the launch that r belongs to; nil if r starts a new one. Among several launches it prefers one with
-// the same command, because r may be recorded inside a rank of the other ones, and then the newest.
+// choose returns the launch that r belongs to, or nil if r starts a new launch. Among several candidates it prefers
+// launches with the same command, because r may have been recorded inside a rank of another launch. Among these it
+// prefers the newest.
 func choose(all []*Launch, r *Entry) *Launch {
 	var best *Launch
 	high := 0
@@ -91,7 +92,7 @@ func choose(all []*Launch, r *Entry) *Launch {
 				fit = 3
 			}
 		case i == len(all)-1 && nodeKeyOf(r).hasIndex && l.nodeAt(nodeKeyOf(r)) == nil:
-			fit = 1 // nodes that ran one after the other
+			fit = 1 // nodes that ran one after another
 		}
 		if fit > high {
 			best, high = l, fit
@@ -101,7 +102,7 @@ func choose(all []*Launch, r *Entry) *Launch {
 	return best
 }
 
-// admits reports whether r may belong to the launch, apart from its time.
+// admits reports whether r may belong to the launch. It does not consider the time of r, except for restarted pods.
 func (l *Launch) admits(r *Entry) bool {
 	if key, known := keyOf(r); known && l.hasKey && key != l.key {
 		return false
@@ -115,11 +116,11 @@ func (l *Launch) admits(r *Entry) bool {
 		return false
 	}
 
-	// The node is a pod that was restarted while other pods were running.
+	// The node may be a pod that was restarted while other pods were running.
 	return l.key.launch == "" && !slices.ContainsFunc(n.Entries, r.overlaps) && l.overlaps(r)
 }
 
-// takesRank reports whether r has ranks, and may be added to the node as one of its ranks.
+// takesRank reports whether r can be added to the node as the recording of a rank.
 func (n *Node) takesRank(r *Entry) bool {
 	other := func(o *Entry) bool { return !o.hasRanks() && !o.mayBeRank() }
 	return r.hasRanks() && !slices.ContainsFunc(n.Entries, other)
@@ -139,7 +140,7 @@ func (l *Launch) nodeAt(p nodeKey) *Node {
 	return &l.Nodes[i]
 }
 
-// add adds r to its node, which it creates if necessary.
+// add adds r to its node, and creates the node if necessary.
 func (l *Launch) add(r *Entry) {
 	p := nodeKeyOf(r)
 	n := l.nodeAt(p)
@@ -163,7 +164,7 @@ func (l *Launch) hasRanks() bool {
 	})
 }
 
-// sortLaunches sorts launches by start. The recording of a perfagent inside a rank comes before the ranks, because it
+// sortLaunches sorts launches by start. A recording made inside a rank comes before the launch of that rank, because it
 // is not a separate launch, and must not represent the run.
 func sortLaunches(all []*Launch) {
 	for _, l := range all {
@@ -186,15 +187,15 @@ func sortLaunches(all []*Launch) {
 	})
 }
 
-// isConcurrentWith reports whether l and o, which have the same key, belong together: because the key identifies one
-// launch, or because they overlap.
+// isConcurrentWith reports whether l and o, which must have the same key, belong together: because the key identifies
+// a launch, or because they overlap.
 func (l *Launch) isConcurrentWith(o *Launch) bool {
 	return l.key.launch != "" || slices.ContainsFunc(o.Nodes, func(n Node) bool {
 		return slices.ContainsFunc(n.Entries, l.overlaps)
 	})
 }
 
-// resolveNodes keeps the entries that count in the nodes, and moves all other entries to OlderEntries.
+// resolveNodes moves replaced entries from the nodes to OlderEntries.
 func (l *Launch) resolveNodes() {
 	for i := range l.Nodes {
 		current, older := l.Nodes[i].resolve()

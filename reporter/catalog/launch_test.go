@@ -21,24 +21,24 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// A made is a recording for a test: a report, or a journal without a writer.
+// A made describes a recording that a test writes: a report, or a journal without a writer.
 type made struct {
-	name     string  // of the file
-	from, to float64 // in seconds after a day ago
+	name     string  // name of the file
+	from, to float64 // in seconds since yesterday
 	command  string
 
 	run, launch string
 	restart     int
-	hasIndex    bool // with an index from the environment
+	hasIndex    bool // whether the environment provides the index
 	host, boot  string
-	ranks       []int // of a report: one for a rank part, several for a combined node
-	rank        *int  // in the identity
+	ranks       []int // ranks in a report: one in the report of a rank, several in a combined report
+	rank        *int  // rank in the identity
 }
 
-// yesterday is the start of the recordings of a test. Their journals have been silent for a long time.
+// yesterday is the start of a test's recordings. It is so long ago that their journals are not active.
 var yesterday = time.Now().Add(-24 * time.Hour).Truncate(time.Second)
 
-// at returns a time of a test.
+// at returns the time that is the given number of seconds after yesterday.
 func at(seconds float64) reporter.Time {
 	return reporter.Time{Time: yesterday.Add(time.Duration(seconds * float64(time.Second)))}
 }
@@ -131,7 +131,7 @@ func (m made) writeJournal(t *testing.T, dir string, name catalog.FileName, run 
 	}
 }
 
-// described describes a run: "r@1: 0=node-0, 1=node-1.rank-4+node-1.rank-5; not node-0.2".
+// described returns a description of a run: "r@1: 0=0, 1=1.rank-4+1.rank-5; not 0.2".
 func described(r *catalog.Run) string {
 	bases := func(list []*catalog.Entry) []string {
 		var out []string
@@ -170,56 +170,56 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 			{name: "node-1.rank-2.jsonl", to: 5, hasIndex: true, launch: "s"},
 			{name: "node-0.rank-0.json", to: 5, hasIndex: true, launch: "s", ranks: []int{0}},
 		}, "r: 0=0.rank-0+0.rank-1, 1=1.rank-2.jsonl+1.rank-3"},
-		"three ranks and one": {[]made{
+		"three ranks on a node, one rank on another": {[]made{
 			{name: "node-0.json", to: 5, hasIndex: true, launch: "s", ranks: []int{0, 1, 2}},
 			{name: "node-1.json", to: 5, hasIndex: true, launch: "s", rank: new(3)},
 		}, "r: 0=0, 1=1"},
-		"two steps, one after the other": {[]made{
+		"consecutive steps": {[]made{
 			{name: "node-0.json", to: 5, hasIndex: true, launch: "step-0"},
 			{name: "node-1.json", to: 5, hasIndex: true, launch: "step-0"},
 			{name: "node-0.2.json", from: 6, to: 9, hasIndex: true, launch: "step-1"},
 		}, "r@1: 0=0, 1=1 | r@2: 0=0.2"},
-		"two steps, side by side": {[]made{
+		"concurrent steps": {[]made{
 			{name: "node-0.rank-0.json", from: 1, to: 5, hasIndex: true, launch: "step-0", ranks: []int{0}},
 			{name: "node-0.rank-0.2.json", from: 2, to: 5, hasIndex: true, launch: "step-1", ranks: []int{0}},
 			{name: "node-0.rank-1.json", from: 3, to: 5, hasIndex: true, launch: "step-0", ranks: []int{1}},
 		}, "r@1: 0=0.rank-0+0.rank-1 | r@2: 0=0.rank-0.2"},
-		"a requeued job": {[]made{
+		"requeued job": {[]made{
 			{name: "node-0.json", to: 5, hasIndex: true, launch: "step-0"},
 			{name: "node-0.2.json", from: 1, to: 9, hasIndex: true, launch: "step-0", restart: 1},
 		}, "r@1: 0=0 | r@2: 0=0.2"},
-		"a wrapped batch script and its step": {[]made{
+		"wrapped batch script and its step": {[]made{
 			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"},
 			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true, launch: "step-0"},
 			{name: "node-1.json", from: 1, to: 5, hasIndex: true, launch: "step-0"},
 		}, "r@1: 0=0 | r@2: 0=0.2, 1=1"},
-		"a wrapped batch script and what it starts over ssh": {[]made{
+		"wrapped batch script and its ssh commands": {[]made{
 			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"},
 			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true},
 			{name: "node-1.json", from: 1.1, to: 5, hasIndex: true},
 			{name: "node-2.json", from: 1.2, to: 5, hasIndex: true},
 		}, "r@1: 0=0 | r@2: 0=0.2, 1=1, 2=2"},
-		"a perfagent inside of another on each node": {[]made{
+		"nested perfagents on each node": {[]made{
 			{name: "node-0.json", from: 0, to: 9, hasIndex: true, command: "perfagent"},
 			{name: "node-0.2.json", from: 0.5, to: 8, hasIndex: true},
 			{name: "node-1.json", from: 1, to: 9, hasIndex: true, command: "perfagent"},
 			{name: "node-1.2.json", from: 1.5, to: 8, hasIndex: true},
 		}, "r@1: 0=0, 1=1 | r@2: 0=0.2, 1=1.2"},
-		"a perfagent inside of a rank does not stand for the run": {[]made{
+		"perfagent nested in a rank": {[]made{
 			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
 			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true, launch: "s", rank: new(1), command: "inner"},
 		}, "r@1: 0=0.2 | r@2: 0=0"},
-		"a repeated run": {[]made{
+		"repeated run": {[]made{
 			{name: "node-0.json", to: 5}, {name: "node-0.2.json", from: 6, to: 9}, {name: "node-0.10.json", from: 10, to: 12},
 		}, "r@1: 0=0 | r@2: 0=0.2 | r@3: 0=0.10"},
-		"one node after the other": {[]made{
+		"nodes that ran one after another": {[]made{
 			{name: "node-0.json", to: 5, hasIndex: true}, {name: "node-1.json", from: 6, to: 9, hasIndex: true},
 		}, "r: 0=0, 1=1"},
-		"a pod that was started again": {[]made{
+		"restarted pod": {[]made{
 			{name: "node-0.json", to: 9, hasIndex: true}, {name: "node-1.json", to: 2, hasIndex: true, host: "pod-a"},
 			{name: "node-1.2.json", from: 3, to: 9, hasIndex: true, host: "pod-b"},
 		}, "r: 0=0, 1=1.2; not 1"},
-		"a sidecar beside runs": {[]made{
+		"sidecar concurrent with runs": {[]made{
 			{name: "node-0.json", to: 99, command: "-"}, {name: "node-0.2.json", from: 1, to: 5},
 			{name: "node-0.3.json", from: 6, to: 9},
 		}, "r@1: 0=0 | r@2: 0=0.2 | r@3: 0=0.3"},
@@ -230,7 +230,7 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 			{name: "node-gpu9.json", to: 5, launch: "m", host: "gpu9", ranks: []int{0, 3}},
 			{name: "node-gpu11.rank-4.jsonl", to: 5, launch: "m", host: "gpu11"},
 		}, "r: 0=gpu9, 1=gpu10.rank-2+gpu10.rank-5, 2=gpu11.rank-4.jsonl"},
-		"the ranks order hosts, then their names": {[]made{
+		"hosts sorted by rank, then by name": {[]made{
 			{name: "node-a1.json", to: 5, launch: "m", host: "a1", ranks: []int{2, 10}},
 			{name: "node-a2.json", to: 5, launch: "m", host: "a2", ranks: []int{1, 9}},
 			{name: "node-b10.json", to: 5, launch: "m", host: "b10"}, {name: "node-b9.json", to: 5, launch: "m", host: "b9"},
@@ -238,52 +238,52 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 		"two hosts without a launcher": {[]made{
 			{name: "node-0.json", to: 5, host: "b"}, {name: "node-0.2.json", from: 1, to: 5, host: "a"},
 		}, "r: 0=0.2, 1=0"},
-		"two hosts of one name": {[]made{
+		"two hosts with the same name": {[]made{
 			{name: "node-0.json", to: 5, boot: "x"}, {name: "node-0.2.json", from: 1, to: 5, boot: "y"},
 		}, "r: 0=0, 1=0.2"},
-		"the index of another counts": {[]made{
+		"index already given to another node": {[]made{
 			{name: "node-0.json", to: 5, hasIndex: true, launch: "m"}, {name: "node-z.json", to: 5, launch: "m", host: "z"},
 		}, "r: 0=0, 1=z"},
 
-		"a crash while the node was closed": {[]made{
+		"crash while ranks were combined": {[]made{
 			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1, 2}},
 			{name: "node-0.rank-1.json", to: 5, hasIndex: true, launch: "s", ranks: []int{1}},
 			{name: "node-0.rank-2.jsonl", to: 5, hasIndex: true, launch: "s"},
 		}, "r: 0=0"},
-		"pieces of ranks that ran beside those that were put together": {[]made{
+		"rank files that overlap the combined report": {[]made{
 			{name: "node-0.json", from: 2, to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
 			{name: "node-0.rank-0.jsonl", from: 1, to: 5, hasIndex: true, launch: "s"},
 			{name: "node-0.rank-1.json", from: 3, to: 12, hasIndex: true, launch: "s", ranks: []int{1}},
 		}, "r: 0=0; not 0.rank-0.jsonl+0.rank-1"},
-		"a rank that came when the node was closed": {[]made{
+		"rank that started while ranks were combined": {[]made{
 			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
 			{name: "node-0.rank-2.json", from: 8, to: 15, hasIndex: true, launch: "s", ranks: []int{2}},
 		}, "r: 0=0+0.rank-2"},
-		"ranks that torchrun started again": {[]made{
+		"ranks restarted by torchrun": {[]made{
 			{name: "node-0.json", to: 5, hasIndex: true, launch: "t", ranks: []int{0, 1}},
 			{name: "node-0.rank-0.json", from: 6, to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
 			{name: "node-0.rank-1.jsonl", from: 6, to: 9, hasIndex: true, launch: "t"},
 		}, "r: 0=0.rank-0+0.rank-1.jsonl; not 0"},
-		"a rank that was started again": {[]made{
+		"restarted rank": {[]made{
 			{name: "node-0.rank-0.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
 			{name: "node-0.rank-1.json", to: 2, hasIndex: true, launch: "t", ranks: []int{1}},
 			{name: "node-0.rank-1.2.jsonl", from: 3, to: 9, hasIndex: true, launch: "t"},
 		}, "r: 0=0.rank-0+0.rank-1.2.jsonl; not 0.rank-1"},
-		"a report and the journal of a rank": {[]made{
+		"report and journal of a rank": {[]made{
 			{name: "node-0.rank-0.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
 			{name: "node-0.rank-0.jsonl", to: 9, hasIndex: true, launch: "t"},
 		}, "r: 0=0.rank-0"},
-		"a rank that is there twice": {[]made{
+		"several recordings of one rank": {[]made{
 			{name: "node-0.rank-0.jsonl", to: 9, hasIndex: true, launch: "t"},
 			{name: "node-0.rank-0.2.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
 			{name: "node-0.rank-0.3.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
 		}, "r: 0=0.rank-0.2"},
-		"a journal of a rank that believed itself alone": {[]made{
+		"rank journal without a rank in its name": {[]made{
 			{name: "node-0.jsonl", to: 9, hasIndex: true, launch: "t"},
 			{name: "node-0.rank-1.json", from: 1, to: 9, hasIndex: true, launch: "t", ranks: []int{1}},
 		}, "r: 0=0.jsonl+0.rank-1"},
 
-		"other run ids": {[]made{{name: "node-0.json", to: 5, hasIndex: true, run: "a"}, {name: "node-1.json", from: 1, to: 5, hasIndex: true, run: "b"}},
+		"different run IDs": {[]made{{name: "node-0.json", to: 5, hasIndex: true, run: "a"}, {name: "node-1.json", from: 1, to: 5, hasIndex: true, run: "b"}},
 			"r@1: 0=0 | r@2: 1=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 	}
 }
 
-// A file name with a host but without a rank may belong to another program. The content decides.
+// A file with a host but no rank in its name may be from another program. The content of the file decides.
 func TestReadRun_IgnoresFilesOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -315,7 +315,7 @@ func TestReadRun_IgnoresFilesOfOtherPrograms(t *testing.T) {
 		write(t, filepath.Join(dir, name), data)
 	}
 	if run, err := catalog.ReadRun(dir); err != nil || run != nil {
-		t.Errorf("files of other programs: run %v, want none; error %v", run, err)
+		t.Errorf("directory with files of other programs: run %v, want none; error %v", run, err)
 	}
 
 	made{name: "node-gpu7.json", to: 5, launch: "m", host: "gpu7", ranks: []int{0, 1}}.write(t, dir)
@@ -332,17 +332,17 @@ func TestReadRun_IgnoresFilesOfOtherPrograms(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 7 {
-		t.Errorf("left: %v, want 7 files of other programs (error %v)", left, err)
+		t.Errorf("files left: %v, want 7 of other programs (error %v)", left, err)
 	}
 	for _, e := range left {
 		if e.Name() != "node-gpu8.html" && !strings.Contains(e.Name(), "modules") && !strings.HasPrefix(e.Name(), "node-list") &&
 			!strings.HasPrefix(e.Name(), "node-empty") && !strings.HasPrefix(e.Name(), "node-cut") {
-			t.Errorf("%s is left, want it removed", e.Name())
+			t.Errorf("%s still exists, want it removed", e.Name())
 		}
 	}
 }
 
-// Rank parts given by path are one node; other files of one node are not.
+// Reports of ranks that are given by path are combined into one node. Other files of the same node are not.
 func TestNodesOf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -377,8 +377,8 @@ func TestNodesOf(t *testing.T) {
 	}
 }
 
-// A merged report keeps the indexes of its nodes, including those that were assigned.
-func TestNodesOf_MergedReportKeepsItsIndexes(t *testing.T) {
+// A merged report keeps the indexes of its nodes, including assigned indexes.
+func TestNodesOf_KeepsIndexesOfMergedReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, f := range []made{
@@ -423,8 +423,8 @@ func TestNodesOf_MergedReportKeepsItsIndexes(t *testing.T) {
 	}
 }
 
-// The name of a launch finds it; the error for a wrong one lists the existing ones.
-func TestFind_ByLaunchName(t *testing.T) {
+// Find finds a launch by its name. The error for an unknown name lists the existing launches.
+func TestFind_AcceptsLaunchNames(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for i, launch := range []string{"step-0", "step-1", "step-2"} {
@@ -441,7 +441,7 @@ func TestFind_ByLaunchName(t *testing.T) {
 		if err != nil {
 			t.Errorf("Find(%q): error %v, want none", name, err)
 		} else if got := found.Paths(); len(got) != 1 || !strings.HasSuffix(got[0], want) {
-			t.Errorf("%s: %q, want %s", name, got, want)
+			t.Errorf("Find(%q) = %q, want %s", name, got, want)
 		}
 	}
 	for name, want := range map[string]string{
@@ -449,7 +449,7 @@ func TestFind_ByLaunchName(t *testing.T) {
 		"@-5": "no run @-5", "../r@1": "no run or file",
 	} {
 		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want %q in it", name, err, want)
+			t.Errorf("Find(%q): error %v, want one containing %q", name, err, want)
 		}
 	}
 
@@ -478,15 +478,15 @@ func TestFind_ByLaunchName(t *testing.T) {
 	}
 }
 
-// A clock that is ahead is reported; one that is right or unknown is not.
-func TestLaunch_ClockWarningsNameClocksThatAreAhead(t *testing.T) {
+// Only a clock that is ahead is reported. A clock that is right, or of unknown offset, is not.
+func TestLaunch_ClockWarningsReportFastClocks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	ahead := time.Since(yesterday).Seconds() + 30
 	made{name: "node-0.json", to: time.Since(yesterday).Seconds() - 1, hasIndex: true}.write(t, dir)
 	made{name: "node-1.json", to: ahead, hasIndex: true, host: "fast"}.write(t, dir)
 	made{name: "node-2.json", to: ahead, hasIndex: true}.write(t, dir)
-	old := time.Now().Add(-time.Hour) // like a copy that preserves times
+	old := time.Now().Add(-time.Hour) // simulates a copy that preserves times
 	if err := os.Chtimes(filepath.Join(dir, "node-2.json"), old, old); err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +496,7 @@ func TestLaunch_ClockWarningsNameClocksThatAreAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	clocks := run.Latest().ClockWarnings()
-	if runtime.GOOS != "linux" { // the change time is not available there
+	if runtime.GOOS != "linux" { // the change time is available only on Linux
 		if len(clocks) != 0 {
 			t.Errorf("warnings %q, want none on this system", clocks)
 		}
@@ -508,11 +508,11 @@ func TestLaunch_ClockWarningsNameClocksThatAreAhead(t *testing.T) {
 	rest, ok := strings.CutPrefix(clocks[0], "the clock of node 1 (fast) is at least ")
 	by, _, words := strings.Cut(rest, " s ahead of that of the file system")
 	if seconds, err := strconv.ParseFloat(by, 64); err != nil || !ok || !words || seconds < 25 || seconds > 31 {
-		t.Errorf("warnings %q, want that node 1 (fast) is 25 to 31 s ahead", clocks)
+		t.Errorf("warnings %q, want one that node 1 (fast) is 25 to 31 s ahead", clocks)
 	}
 }
 
-// Names that perfagent gives to files are parsed again for any host name.
+// For any host name, ParseFileName parses the file names that perfagent chooses.
 func TestParseFileName_ParsesNamesWithAnyHost(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"gpu7", "10.0.0.1", "4711", "node-1", "_x", ".", "", "a.example.org", "日本", "c-2.3", strings.Repeat("x", 300)} {
@@ -521,10 +521,10 @@ func TestParseFileName_ParsesNamesWithAnyHost(t *testing.T) {
 			name := journal.BaseName(0, safe, rank) + ".json"
 			n, ok := catalog.ParseFileName(name)
 			if !ok || n.Host == "" || (n.Rank >= 0) != (rank != "") || len(name) > 255 {
-				t.Errorf("host %q: %s is %+v, %v, want a host, and a rank as in the name", host, name, n, ok)
+				t.Errorf("host %q: ParseFileName(%q) = %+v, %v, want a host, and the rank in the name", host, name, n, ok)
 			}
 			if rank != "" && (n.Host != safe || strconv.Itoa(n.Rank) != rank) {
-				t.Errorf("host %q: %s is %+v, want host %q and rank %s", host, name, n, safe, rank)
+				t.Errorf("host %q: ParseFileName(%q) = %+v, want host %q and rank %s", host, name, n, safe, rank)
 			}
 		}
 	}
@@ -551,7 +551,7 @@ func FuzzParseName(f *testing.F) {
 			again += fmt.Sprintf(".%d", n.Nth)
 		}
 		if back, ok := catalog.ParseFileName(again + n.Ext); !ok || back != n {
-			t.Errorf("ParseFileName(%q) = %+v, but of %q, which it stands for, %+v, %v", name, n, again+n.Ext, back, ok)
+			t.Errorf("ParseFileName(%q) = %+v, but ParseFileName(%q) = %+v, %v", name, n, again+n.Ext, back, ok)
 		}
 		if strings.Trim(n.Host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" || n.Nth < 0 {
 			t.Errorf("ParseFileName(%q) = %+v, want a host of safe characters and no negative number", name, n)

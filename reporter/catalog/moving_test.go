@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// twoRanks writes the rank parts of a node: the report of rank 0, and the journal of rank 1.
+// twoRanks writes the files of a node with two ranks: the report of rank 0, and the journal of rank 1.
 func twoRanks(t *testing.T, launch string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "r")
@@ -21,9 +21,9 @@ func twoRanks(t *testing.T, launch string) (dir string) {
 	return dir
 }
 
-// A node can be read although its files were replaced after they were found: its ranks' files by the node's.
-// This does not apply to files given by path.
-func TestNode_ReadsFilesThatReplacedItsFiles(t *testing.T) {
+// A node can be read even if its combined report has replaced the files of its ranks since they were found. This does
+// not apply to files given by path.
+func TestNode_ReadsReplacedFiles(t *testing.T) {
 	t.Parallel()
 	for _, launch := range []string{"", "mpi-1"} {
 		reads := map[string]func(*catalog.Node) (*reporter.Report, error){
@@ -58,13 +58,13 @@ func TestNode_ReadsFilesThatReplacedItsFiles(t *testing.T) {
 				t.Errorf("%s, launch %q: report %+v, want 2 ranks; error %v", name, launch, r, err)
 			}
 			if _, err := read(&named[0]); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s of files given by path: error %v, want fs.ErrNotExist", name, err)
+				t.Errorf("%s with files given by path: error %v, want fs.ErrNotExist", name, err)
 			}
 		}
 	}
 }
 
-// Files of another node, or of a later launch, are not taken for missing ones.
+// Files of another node, or of a later launch, do not replace missing files.
 func TestNode_DoesNotReadFilesOfOtherLaunches(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -83,7 +83,7 @@ func TestNode_DoesNotReadFilesOfOtherLaunches(t *testing.T) {
 	}
 }
 
-// While recordings appear and disappear, each list has the heads of all.
+// ReadRun returns all recordings with readable heads, even while files appear and disappear.
 func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 	t.Parallel()
 	dir, spare := twoRanks(t, "mpi-1"), t.TempDir()
@@ -94,7 +94,7 @@ func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 	}
 
 	done, moved := make(chan struct{}), make(chan error, 1)
-	go func() { // like ranks that end and start repeatedly
+	go func() { // replaces files like ranks that end and start repeatedly
 		for {
 			for _, move := range [][2]string{{journal, report}, {report, journal}} {
 				in, out := move[0], move[1]
@@ -128,15 +128,15 @@ func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 		for _, n := range run.Latest().Nodes {
 			for _, r := range n.Entries {
 				if len(run.Launches) > 1 || r.Damaged() != nil {
-					t.Fatalf("run %s, want one launch; error of a head %v, want none", described(run), r.Damaged())
+					t.Fatalf("run %s, want one launch; error from reading a head: %v, want none", described(run), r.Damaged())
 				}
 			}
 		}
 	}
 }
 
-// A journal that is empty, or has lost its beginning, hides no other recording of its run.
-func TestReadRun_UnreadableJournalsHideNoRecordings(t *testing.T) {
+// A journal that is empty, or lacks its beginning, does not hide other recordings of the run.
+func TestReadRun_FindsRecordingsNextToUnreadableJournals(t *testing.T) {
 	t.Parallel()
 	dir := twoRanks(t, "mpi-1")
 	blank := []string{"node-0.rank-2.jsonl", "node-3.rank-9.jsonl"}
@@ -164,11 +164,11 @@ func TestReadRun_UnreadableJournalsHideNoRecordings(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the run's directory was not removed: Stat returns %v, want fs.ErrNotExist", err)
+		t.Errorf("the run's directory was not removed: Stat returned %v, want fs.ErrNotExist", err)
 	}
 
-	write(t, filepath.Join(dir, blank[0]), "") // the only file
+	write(t, filepath.Join(dir, blank[0]), "") // now the only file
 	if run, err = catalog.ReadRun(dir); err != nil || len(run.Unreadable) > 0 || len(run.Latest().Nodes) != 1 {
-		t.Errorf("an unreadable journal alone: run %+v, want one node; error %v", run, err)
+		t.Errorf("single unreadable journal: run %+v, want one node; error %v", run, err)
 	}
 }

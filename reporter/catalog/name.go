@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A FileName has the parts of the name of a recording's file.
+// A FileName holds the parts of the name of a recording's file.
 type FileName struct {
-	// Node is the index of the node. If it has no index, Host is its host name instead.
+	// Node is the index of the node. If the node has no index, Host is its host name.
 	Node int
 	Host string
 
@@ -16,7 +16,7 @@ type FileName struct {
 	Nth  int // 1 for node-N, 2 for node-N.2: a second recording of the same node or rank
 	Ext  string
 
-	// Partial reports a report in a store that was written while the node ran: node-N.partial.
+	// Partial reports whether the file is a report in a store that was written while the node ran: node-N.partial.
 	Partial bool
 }
 
@@ -28,8 +28,9 @@ const (
 )
 
 // ParseFileName parses the name of a recording's file without its directory: node-N.json, node-N.2.json,
-// node-N.rank-R.json, node-N.rank-R.2.json, the same with .partial at the end, and with .jsonl for journals. N is the
-// index of a node or the name of a host. The name of a host begins with a letter or a digit and has a letter.
+// node-N.rank-R.json, or node-N.rank-R.2.json. The part before the extension may end with .partial. The extension of
+// journals is .jsonl. N is the index of a node or the name of a host. The name of a host begins with a letter or digit,
+// and has at least one letter.
 func ParseFileName(name string) (FileName, bool) {
 	ext := filepath.Ext(name)
 	if ext != reportExt && ext != journalExt {
@@ -65,7 +66,7 @@ func parseBase(base, ext string) (FileName, bool) {
 	return n, ok || isHost(node)
 }
 
-// cutLast cuts s around the last sep.
+// cutLast cuts s around the last instance of sep, like strings.Cut.
 func cutLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -74,7 +75,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// isHost reports whether s is valid as a host in the name of a file.
+// isHost reports whether s is valid as a host name in the name of a file.
 func isHost(s string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	const digits = "0123456789"
@@ -83,8 +84,8 @@ func isHost(s string) bool {
 		strings.Trim(s, letters+digits+"._-") == "" && strings.ContainsAny(s, letters)
 }
 
-// IsUnambiguous reports whether the name alone proves that perfagent wrote the file. With a host name
-// and no rank, it may belong to another program: node-modules.json.
+// IsUnambiguous reports whether the name alone proves that perfagent wrote the file. A name with a host and without a
+// rank, such as node-modules.json, may be from another program.
 func (n FileName) IsUnambiguous() bool { return n.Host == "" || n.Rank >= 0 }
 
 // parseNumber parses a number without a sign.

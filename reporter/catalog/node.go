@@ -16,23 +16,24 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A Node has the recordings of a node in one launch: one recording, or one per rank if the ranks were not combined yet.
+// A Node holds the recordings of a node in one launch: one recording or, if the ranks are not combined yet, one for
+// each rank.
 type Node struct {
-	Index   int // in the launch; may differ from that in the file
+	Index   int // in the launch; may differ from the index in the file
 	Entries []*Entry
 
 	nodeKey
-	merged bool   // the file has several nodes; this is the first
-	dir    string // of the run; "" for files given by name
+	merged bool   // whether the file has several nodes; this is the first of them
+	dir    string // directory of the run; "" for files given by path
 }
 
 // Name returns the name of the node in a report of the launch: its index.
 func (n *Node) Name() string { return n.nameOf(n.NameInFile()) }
 
-// NameInFile returns the name of the node in its files.
+// NameInFile returns the name that the node has in its files.
 func (n *Node) NameInFile() string { return strconv.Itoa(n.index) }
 
-// IsActive reports whether any perfagent on this machine is recording any part of the node.
+// IsActive reports whether a perfagent on this machine is recording any part of the node.
 func (n *Node) IsActive() bool {
 	return slices.ContainsFunc(n.Entries, func(r *Entry) bool { return r.Journal != "" && journal.IsLocked(r.Journal) })
 }
@@ -46,7 +47,8 @@ func (n *Node) Paths() []string {
 	return out
 }
 
-// Path returns the file of the node or, for several rank parts, the file that their combined report would have.
+// Path returns the file of the node. If the ranks are not combined yet, it returns the path of their future combined
+// report.
 func (n *Node) Path() string {
 	first := n.Entries[0]
 	if len(n.Entries) == 1 {
@@ -60,12 +62,12 @@ func (n *Node) Path() string {
 	return filepath.Join(filepath.Dir(first.Path()), "node-"+name+reportExt)
 }
 
-// rereads is the maximum number of repeated attempts after a file disappeared before it was read.
+// rereads is the maximum number of further attempts after a file disappeared before it was read.
 const rereads = 5
 
-// Retry calls read, which reads the files of the node. While read finds one of them missing, Retry calls it again with
-// the files that exist by then. Files disappear because a rank that ends replaces its journal with a report, and the
-// last rank to end replaces the reports of all ranks with the node's.
+// Retry calls read, which reads the files of the node. If a file is missing, Retry updates the node with the files that
+// exist now, and calls read again, a few times at most. Files disappear because a rank that ends replaces its journal
+// with a report, and the last rank to end replaces the reports of all ranks with one report of the node.
 func (n *Node) Retry(read func() error) error {
 	err := read()
 	for i := 0; i < rereads && errors.Is(err, fs.ErrNotExist) && n.refresh(); i++ {
@@ -74,7 +76,7 @@ func (n *Node) Retry(read func() error) error {
 	return err
 }
 
-// refresh finds the recordings of the node again, and reports whether there are any.
+// refresh updates the recordings of the node, and reports whether it found any.
 func (n *Node) refresh() bool {
 	if n.dir == "" {
 		return false
@@ -95,7 +97,7 @@ func (n *Node) refresh() bool {
 	return false
 }
 
-// isSameAs reports whether now, which was found later, is the same node of the same launch.
+// isSameAs reports whether now, which was read later than n, is the same node of the same launch.
 func (n *Node) isSameAs(now *Node) bool {
 	was, knownBefore := keyOf(n.Entries[0])
 	is, known := keyOf(now.Entries[0])
@@ -105,7 +107,7 @@ func (n *Node) isSameAs(now *Node) bool {
 		}))
 }
 
-// Read returns the report of the node, with its ranks combined. cpus is as for reportfile.Read.
+// Read returns the report of the node, with its ranks combined. cpus has the same meaning as in reportfile.Read.
 func (n *Node) Read(cpus int) (*reporter.Report, error) {
 	return n.readEach(func(path string) (*reporter.Report, error) { return reportfile.Read(path, cpus) })
 }
@@ -164,8 +166,8 @@ func (n *Node) Combine(sources []reporter.SourceReport) (*reporter.Report, error
 	return out, nil
 }
 
-// Scan calls take with the node, like reportfile.Scan. It reads ranks that were not combined yet into memory as a
-// whole.
+// Scan calls take with the node, like reportfile.Scan. If the ranks are not combined yet, Scan reads all their reports
+// into memory.
 func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFunc) (run *reporter.Run, err error) {
 	var failed error
 	begun := false
@@ -174,7 +176,7 @@ func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFu
 			begun = true
 			return take(run, name, node)
 		})
-		if begun { // take is not called again
+		if begun { // take must not be called twice
 			failed, err = err, nil
 		}
 		return err
@@ -194,7 +196,7 @@ func (n *Node) scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFu
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range report.NodeNames() { // one
+	for _, name := range report.NodeNames() { // a single node
 		if err := take(&report.Run, name, report.Nodes[name]); err != nil {
 			return nil, err
 		}
@@ -203,8 +205,8 @@ func (n *Node) scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFu
 	return &report.Run, nil
 }
 
-// nameOf returns the name in the launch of the node that has the name inFile in its file. The nodes of a file with
-// several nodes keep their names.
+// nameOf returns the name in the launch for the node that is named inFile in its file. The nodes of a file with several
+// nodes keep their names.
 func (n *Node) nameOf(inFile string) string {
 	if n.keepsIndex() || inFile != n.NameInFile() {
 		return inFile
@@ -212,15 +214,15 @@ func (n *Node) nameOf(inFile string) string {
 	return strconv.Itoa(n.Index)
 }
 
-// resolve returns the recordings of the node that count, and the older ones that newer recordings have replaced. A
-// report with combined ranks takes precedence over remaining rank parts.
+// resolve returns the current recordings of the node, and the older recordings that newer ones have replaced. A report
+// with combined ranks takes precedence over remaining files of ranks.
 func (n *Node) resolve() (current, older []*Entry) {
 	last := len(n.Entries) - 1
 	if last == 0 || !slices.ContainsFunc(n.Entries, (*Entry).hasRanks) { // all but the last were restarted
 		return n.Entries[last:], n.Entries[:last]
 	}
 
-	taken := make(map[int]time.Time) // start of the rank that counts; zero if its report lacks it
+	taken := make(map[int]time.Time) // start of the current recording, by rank; zero if the report lacks it
 	for _, r := range slices.Backward(n.Entries) {
 		switch {
 		case !r.isCombined():
@@ -253,7 +255,8 @@ func (n *Node) begunAfter(r *Entry) bool {
 	return !r.end.IsZero() && slices.ContainsFunc(n.Entries, func(o *Entry) bool { return o.start.After(r.end) })
 }
 
-// byAge returns the rank parts of a node, newest first. If a part exists twice, the report comes first.
+// byAge returns the recordings of single ranks in list, newest first. Of recordings with the same start, reports come
+// before journals.
 func byAge(list []*Entry) []*Entry {
 	parts := slices.DeleteFunc(slices.Clone(list), (*Entry).isCombined)
 	slices.SortStableFunc(parts, func(a, b *Entry) int {
@@ -262,14 +265,14 @@ func byAge(list []*Entry) []*Entry {
 	return parts
 }
 
-// compareByRank orders rank parts by rank.
+// compareByRank orders recordings by rank, then by start.
 func compareByRank(a, b *Entry) int {
 	x, _ := rankOf(a)
 	y, _ := rankOf(b)
 	return cmp.Or(cmp.Compare(x, y), a.start.Compare(b.start))
 }
 
-// rankOf returns the rank of a rank part. known is false if it has none yet.
+// rankOf returns the rank of a recording. known is false if the recording does not contain the rank yet.
 func rankOf(r *Entry) (rank int, known bool) {
 	if r.Rank >= 0 {
 		return r.Rank, true
@@ -283,7 +286,7 @@ func rankOf(r *Entry) (rank int, known bool) {
 	return 0, false
 }
 
-// rankStarts returns the starts of the ranks in a recording; none for an unreadable file.
+// rankStarts returns the starts of the ranks in a recording. It returns none for an unreadable file.
 func rankStarts(r *Entry) map[int]time.Time {
 	ranks := make(map[int]time.Time)
 	if !r.isCombined() {

@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A nodeKey identifies the node of a recording: by its index if one was given, else by its host.
+// A nodeKey identifies the node of a recording: by the index if one was given, and otherwise by the host.
 type nodeKey struct {
 	hasIndex bool
-	index    int // if none was given, the index in the file, usually 0
+	index    int // the given index; otherwise the index in the file, usually 0
 
 	host, boot string // "" = unknown
 }
@@ -30,8 +30,8 @@ func nodeKeyOf(r *Entry) nodeKey {
 	return p
 }
 
-// newNodeKey returns the nodeKey of the node with the given key in a report. An index other than 0 counts as given,
-// even if the report lacks its source.
+// newNodeKey returns the nodeKey of the node with the given key in a report. It treats an index other than 0 as given,
+// even if the report does not contain the source of the index.
 func newNodeKey(key string, id *reporter.Identity, host *reporter.Host) nodeKey {
 	var p nodeKey
 	p.index, _ = parseNumber(key)
@@ -46,7 +46,7 @@ func newNodeKey(key string, id *reporter.Identity, host *reporter.Host) nodeKey 
 	return p
 }
 
-// SameNode reports whether two reports are of the same node, according to their heads.
+// SameNode reports whether the reports with the heads a and b are of the same node.
 func SameNode(a, b *reporter.Head) bool {
 	return newNodeKey(a.Node, a.Identity, a.Host).matches(newNodeKey(b.Node, b.Identity, b.Host))
 }
@@ -62,7 +62,7 @@ func (p nodeKey) matches(o nodeKey) bool {
 	return p.host == o.host && (p.boot == o.boot || p.boot == "" || o.boot == "")
 }
 
-// compareNatural compares names with numbers in them as numbers: node2 comes before node10.
+// compareNatural compares names like strings.Compare, but compares numbers in them by value: node2 comes before node10.
 func compareNatural(a, b string) int {
 	for a != "" && b != "" {
 		digitsA, digitsB := leadingDigits(a), leadingDigits(b)

@@ -13,10 +13,10 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// ownFiles returns a function that reports whether a file has the name of one that perfagent wrote. A name that
-// other programs also use counts only if the run has a recording with it.
+// ownFiles returns a function that reports whether name is the name of a file that perfagent wrote. If other programs
+// may use the same name, the function returns true only if the run has a recording with that name.
 func (r *Run) ownFiles() func(name string) bool {
-	// A package variable would be compiled at each start of the program.
+	// As a package variable, the expression would be compiled at each start of the program.
 	temporary := regexp.MustCompile(`^(?:\.(.+)\.\d+\.\d+|(.+\.jsonl))\.tmp$`)
 	kinds := []string{reportExt, journalExt, pageExt, marksExt}
 
@@ -36,8 +36,8 @@ func (r *Run) ownFiles() func(name string) bool {
 	}
 }
 
-// HasPendingPush reports whether a push of any recording of the run is pending, including recordings that do not count.
-// An unreadable report counts as pending.
+// HasPendingPush reports whether a push of any recording of the run is pending, including replaced recordings. A push
+// of an unreadable report is considered pending.
 func (r *Run) HasPendingPush() bool {
 	for _, recording := range r.entries {
 		report, err := reportfile.ReadWithoutSeries(recording.Path(), 0)
@@ -54,8 +54,8 @@ func (r *Run) HasPendingPush() bool {
 	return false
 }
 
-// Remove removes the files of the run that perfagent wrote, including temporary ones, and then the directory if it is
-// empty. It removes nothing if a recording has started since r was found.
+// Remove removes the files of the run that perfagent wrote, including temporary files, and then the directory if it is
+// empty. If a recording has started since r was found, Remove removes nothing and returns an error.
 func (r *Run) Remove() error {
 	now, err := readEntries(r.Dir)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *Run) Remove() error {
 			errs = append(errs, fmt.Errorf("remove run %s: %w", r.Name, err))
 		}
 	}
-	// Other files keep the directory. os.Remove alone would remove a link to it in any case.
+	// Keep a directory with other files. os.Remove alone would remove a link to such a directory.
 	if left, err := os.ReadDir(r.Dir); err == nil && len(left) == 0 {
 		_ = os.Remove(r.Dir)
 	}

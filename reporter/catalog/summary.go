@@ -11,11 +11,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// Summary returns the summary of the launch. It reads the numbers of all nodes, but not their series. An unreadable
-// file makes it Incomplete, with the error as its verdict.
+// Summary returns the summary of the launch. It reads the numbers of all nodes, but not their series. If a file is
+// unreadable, the summary is incomplete, and the error is its verdict.
 func (l *Launch) Summary() summary.Overview {
 	sources := make([]reporter.SourceReport, len(l.Nodes))
-	for i := range l.Nodes { // sequentially: several launches are read in parallel
+	for i := range l.Nodes { // sequential, because the caller reads several launches in parallel
 		report, err := l.Nodes[i].ReadWithoutSeries(0)
 		if err != nil {
 			return l.unreadable(err)
@@ -60,7 +60,7 @@ func ReadMerged(nodes []Node, read func(*Node) (*reporter.Report, error)) (*repo
 	return mergeSources(sources)
 }
 
-// mergeSources returns the only report, or all reports merged.
+// mergeSources returns the merged report of all sources, or the report of a single source.
 func mergeSources(sources []reporter.SourceReport) (*reporter.Report, error) {
 	if len(sources) == 1 {
 		return sources[0].Report, nil
@@ -82,7 +82,8 @@ func (r *Run) IsActive() bool {
 	return slices.ContainsFunc(r.entries, func(one *Entry) bool { return one.isActive(nil) })
 }
 
-// stateOf returns summary.StateRunning if any part of the launch is being recorded, else otherwise. report may be nil.
+// stateOf returns summary.StateRunning if any part of the launch is being recorded, and its argument otherwise in all
+// other cases. report may be nil.
 func (l *Launch) stateOf(report *reporter.Report, otherwise string) string {
 	for i := range l.Nodes {
 		n := &l.Nodes[i]

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// Alpha is the significance level of the test: of a hundred unchanged metrics, about five seem to have changed.
+	// Alpha is the significance level of the test: about five in a hundred unchanged metrics seem to have changed.
 	Alpha = 0.05
-	// Confidence is the level of the confidence intervals around the medians.
+	// Confidence is the level of the confidence intervals of the medians.
 	Confidence = 0.95
-	// maxText is the maximum number of characters shown of a text from a report.
+	// maxText is the maximum number of characters of a text from a report that are shown.
 	maxText = 300
 )
 
@@ -30,9 +30,9 @@ type Comparison struct {
 	Alpha      float64  `json:"alpha"`
 	Confidence float64  `json:"confidence"`
 	Metrics    []Metric `json:"metrics"`
-	// Gates are the results of gates. CheckGate adds them.
+	// Gates holds the results of gates. CheckGate adds them.
 	Gates []GateResult `json:"gates"`
-	// Notes are needed to interpret the numbers.
+	// Notes are remarks that are needed to interpret the numbers.
 	Notes []string `json:"notes"`
 
 	commandsA, commandsB []string // without duplicates
@@ -42,7 +42,7 @@ type Comparison struct {
 type SideSummary struct {
 	Name    string `json:"name"`
 	Runs    int    `json:"runs"`
-	Reports int    `json:"reports"` // files; one run of several nodes may have several files
+	Reports int    `json:"reports"` // number of files; a run on several nodes may have several files
 }
 
 // Metric is one metric on both sides. Unknown values are null.
@@ -54,10 +54,10 @@ type Metric struct {
 	B *float64 `json:"b"`
 	// ChangePct is the change from A to B in percent. It is null if A is 0.
 	ChangePct *float64 `json:"change_pct"`
-	// P is the probability that runs of an unchanged job differ as much as these.
+	// P is the probability that runs of an unchanged job differ at least as much as these runs.
 	P *float64 `json:"p_value"`
-	// Changed reports whether P is at most Alpha. It is null if there are too few runs for any difference to reach that
-	// level.
+	// Changed reports whether P is at most Alpha. It is null if there are too few runs for any difference to be
+	// significant.
 	Changed *bool `json:"changed"`
 	// NA and NB are the numbers of runs with the metric.
 	NA int `json:"n_a"`
@@ -67,19 +67,19 @@ type Metric struct {
 	AHigh *float64 `json:"a_high"`
 	BLow  *float64 `json:"b_low"`
 	BHigh *float64 `json:"b_high"`
-	// Why explains why some runs lack the metric.
+	// Why is the reason why some runs lack the metric.
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
 	definition *reporter.Metric
-	hidden     bool // not in the tables
-	gated      bool // used by a gate
+	hidden     bool // whether the tables omit the metric
+	gated      bool // whether a gate uses the metric
 }
 
 // significanceTest holds the thresholds of all metrics, and the smallest p-value for each pair of sample sizes.
 type significanceTest struct {
 	thresholds benchmath.Thresholds
-	minPs      map[[2]int]float64 // by the two sample sizes
+	minPs      map[[2]int]float64 // results of minP, by the two sample sizes
 }
 
 func newSignificanceTest() *significanceTest {
@@ -122,7 +122,7 @@ func Compare(a, b Side) *Comparison {
 	return c
 }
 
-// tableMetrics returns the compared metrics of the table, without the metrics of devices that no node has.
+// tableMetrics returns the metrics in reporter.Metrics that are compared. It omits metrics of devices that no node has.
 func tableMetrics(sides ...[]*run) []reporter.Metric {
 	runs := slices.Concat(sides...)
 	return slices.DeleteFunc(slices.Clone(reporter.Metrics()), func(m reporter.Metric) bool {
@@ -140,7 +140,7 @@ func anyKnows(runs []*run, name string) bool {
 	})
 }
 
-// gpuMetrics returns the GPU metrics of the node with the most of them.
+// gpuMetrics returns the GPU metrics of the node with the most GPU metrics.
 func gpuMetrics(sides ...[]*run) []reporter.Metric {
 	var out []reporter.Metric
 	for _, r := range slices.Concat(sides...) {
@@ -154,7 +154,7 @@ func gpuMetrics(sides ...[]*run) []reporter.Metric {
 	return out
 }
 
-// valuesOf returns the values of m in the runs that have it, and why the other runs lack it.
+// valuesOf returns the values of m in the runs that have it. why is the reason why the other runs lack it.
 func valuesOf(runs []*run, m *reporter.Metric) (values []float64, why string) {
 	lacking := 0
 	for _, r := range runs {
@@ -188,7 +188,7 @@ func why(a, b string) string {
 	return "A: " + a + "; B: " + b
 }
 
-// compare compares the values of two sides. It sorts both lists.
+// compare compares the values of two sides. It sorts a and b.
 func (t *significanceTest) compare(a, b []float64) Metric {
 	m := Metric{NA: len(a), NB: len(b)}
 	sampleA, sampleB := benchmath.NewSample(a, &t.thresholds), benchmath.NewSample(b, &t.thresholds)
@@ -209,8 +209,8 @@ func (t *significanceTest) compare(a, b []float64) Metric {
 	return m
 }
 
-// roundedSample returns values as a sample for the test, which only uses their order. It makes values equal that differ
-// only by rounding errors, such as 99.99999999999999 and 100.
+// roundedSample returns values as a sample for the test, which uses only their order. Values that differ only by
+// rounding errors, such as 99.99999999999999 and 100, become equal.
 func (t *significanceTest) roundedSample(values []float64) *benchmath.Sample {
 	out := make([]float64, len(values))
 	for i, v := range values {
@@ -221,9 +221,9 @@ func (t *significanceTest) roundedSample(values []float64) *benchmath.Sample {
 
 // pValue returns the p-value of the test, independent of the order of its arguments.
 //
-// With ties the distribution of U is not symmetric, and benchmath looks up the tail of the first sample with the
-// smaller U. That is right only if the first sample has the smaller U; otherwise p may even be 0. So the sample with
-// the smaller U goes first. A doubled tail may slightly exceed 1.
+// With ties, the distribution of U is not symmetric. benchmath takes the smaller U, but the tail of the distribution
+// for the first sample. This is correct only if the first sample has the smaller U; otherwise p may even be 0. So
+// pValue passes the sample with the smaller U first. A doubled tail may slightly exceed 1.
 func pValue(a, b *benchmath.Sample) float64 {
 	if 2*uStatistic(a.Values, b.Values) > float64(len(a.Values)*len(b.Values)) {
 		a, b = b, a
@@ -231,8 +231,8 @@ func pValue(a, b *benchmath.Sample) float64 {
 	return min(1, benchmath.AssumeNothing.Compare(a, b).P)
 }
 
-// uStatistic returns the U statistic of the first of two sorted samples: the number of pairs in which its value is the
-// greater, plus half the pairs of equal values.
+// uStatistic returns the U statistic of a: the number of pairs in which the value from a is greater, plus half the
+// number of pairs with equal values. Both samples must be sorted.
 func uStatistic(a, b []float64) float64 {
 	u := 0.0
 	for _, v := range a {
@@ -243,7 +243,7 @@ func uStatistic(a, b []float64) float64 {
 	return u
 }
 
-// medianInterval returns the median of s and, if there are enough runs, its confidence interval.
+// medianInterval returns the median of s and, if there are enough values, its confidence interval.
 func medianInterval(s *benchmath.Sample) (median, low, high *float64) {
 	if len(s.Values) == 0 {
 		return nil, nil, nil
@@ -263,8 +263,8 @@ func finiteOrNil(v float64) *float64 {
 	return &v
 }
 
-// change returns the change from a to b in percent of a. It is rounded, because 1.1 would otherwise be more than 10 %
-// above 1. It is not finite if a is 0.
+// change returns the change from a to b in percent of a. The result is rounded, because 1.1 would otherwise be more
+// than 10 % above 1. It is not finite if a is 0.
 func change(a, b float64) float64 {
 	if a == b {
 		if a == 0 {
@@ -284,7 +284,8 @@ func change(a, b float64) float64 {
 	return pct
 }
 
-// minP returns the smallest p-value that samples of a and b values can have, which is when they do not overlap.
+// minP returns the smallest possible p-value for samples of a and b values. Samples that do not overlap have this
+// p-value.
 func (t *significanceTest) minP(a, b int) float64 {
 	size := [2]int{a, b}
 	if p, ok := t.minPs[size]; ok {
@@ -320,7 +321,7 @@ func (c *Comparison) Metric(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// MetricNames returns the names of the compared metrics, in the table's order. GPU metrics are not among them.
+// MetricNames returns the names of the compared metrics, in the order of the table. It omits GPU metrics.
 func MetricNames() []string {
 	var names []string
 	for _, m := range reporter.Metrics() {

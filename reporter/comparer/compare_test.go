@@ -18,7 +18,7 @@ import (
 
 const cpuMetric = "job_cpu_seconds"
 
-// began is when the first run of all tests began; each later one began a minute later.
+// began is the start of the first run in a test. Other runs begin a number of minutes later.
 var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 // runAt returns the report of one run on node 0.
@@ -34,7 +34,7 @@ func runAt(id string, minute int, metrics reporter.Values) reporter.SourceReport
 	}
 }
 
-// sideOf returns a side of runs with these values of one metric.
+// sideOf returns a side with one run for each value of a metric.
 func sideOf(name, metric string, values ...float64) Side {
 	s := Side{Name: name}
 	for i, v := range values {
@@ -43,14 +43,14 @@ func sideOf(name, metric string, values ...float64) Side {
 	return s
 }
 
-// compared compares two sets of values of one metric.
+// compared returns the comparison of two sets of values of one metric.
 func compared(a, b []float64) Metric {
 	c := Compare(sideOf("a", cpuMetric, a...), sideOf("b", cpuMetric, b...))
 	m, _ := c.Metric(cpuMetric)
 	return m
 }
 
-// everywhere returns the names of the metrics that are compared for nodes with any devices.
+// everywhere returns the names of the metrics that are compared whatever devices the nodes have.
 func everywhere() []string {
 	return slices.DeleteFunc(MetricNames(), func(name string) bool {
 		m, _ := reporter.MetricByName(name)
@@ -58,7 +58,7 @@ func everywhere() []string {
 	})
 }
 
-// written formats a value that may be nil.
+// written formats the value that v points to, or null if v is nil.
 func written[T any](v *T) string {
 	if v == nil {
 		return "null"
@@ -75,7 +75,7 @@ func TestMetricNames_CoverEveryMetric(t *testing.T) {
 		hours = hours || m.Name == reporter.MetricCPUHours
 	}
 	if !hours {
-		t.Errorf("%s, which weighs the nodes, is not among the metrics", reporter.MetricCPUHours)
+		t.Errorf("metrics lack %s, which is the weight of a node", reporter.MetricCPUHours)
 	}
 	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
 	var names []string
@@ -90,7 +90,7 @@ func TestMetricNames_CoverEveryMetric(t *testing.T) {
 	}
 }
 
-// Without ties and overlap p is 2 / C(n+m, n).
+// If n and m values have no ties and do not overlap, p is 2 / C(n+m, n).
 func TestCompare_MediansAndPValues(t *testing.T) {
 	for _, test := range []struct {
 		name                string
@@ -102,22 +102,22 @@ func TestCompare_MediansAndPValues(t *testing.T) {
 		{"ten apart", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, []float64{11, 12, 13, 14, 15, 16, 17, 18, 19, 20},
 			"5.5", "15.5", "181.818181818", "0.000011", "true", "2…9", "+182 %"},
 		{"four apart", []float64{4, 3, 2, 1}, []float64{5, 6, 7, 8}, "2.5", "6.5", "160", "0.028571", "true", "null…null", "+160 %"},
-		{"three apart: no outcome could reach 0.05", []float64{1, 2, 3}, []float64{4, 5, 6}, "2", "5", "150", "null", "null", "null…null", "+150 %"},
+		{"three apart, too few for significance", []float64{1, 2, 3}, []float64{4, 5, 6}, "2", "5", "150", "null", "null", "null…null", "+150 %"},
 		{"three and five", []float64{1, 2, 3}, []float64{4, 5, 6, 7, 8}, "2", "6", "200", "0.035714", "true", "null…null", "+200 %"},
 		{"three and four", []float64{1, 2, 3}, []float64{4, 5, 6, 7}, "2", "5.5", "175", "null", "null", "null…null", "+175 %"},
 		{"one and one", []float64{2}, []float64{3}, "2", "3", "50", "null", "null", "null…null", "+50 %"},
-		{"one and one alike", []float64{2}, []float64{2}, "2", "2", "0", "null", "null", "null…null", "0 %"},
-		{"one and one of 0", []float64{0}, []float64{0}, "0", "0", "null", "null", "null", "null…null", "0 %"},
-		{"few that mix", []float64{1, 3}, []float64{2, 2}, "2", "2", "0", "null", "null", "null…null", "0 %"},
-		{"all alike", []float64{5, 5, 5, 5, 5, 5}, []float64{5, 5, 5, 5, 5, 5}, "5", "5", "0", "1.000000", "false", "5…5", "~"},
+		{"one and one equal", []float64{2}, []float64{2}, "2", "2", "0", "null", "null", "null…null", "0 %"},
+		{"one and one, both 0", []float64{0}, []float64{0}, "0", "0", "null", "null", "null", "null…null", "0 %"},
+		{"few and overlapping", []float64{1, 3}, []float64{2, 2}, "2", "2", "0", "null", "null", "null…null", "0 %"},
+		{"all equal", []float64{5, 5, 5, 5, 5, 5}, []float64{5, 5, 5, 5, 5, 5}, "5", "5", "0", "1.000000", "false", "5…5", "~"},
 		{"all 0", []float64{0, 0, 0, 0, 0, 0}, []float64{0, 0, 0, 0, 0, 0}, "0", "0", "null", "1.000000", "false", "0…0", "~"},
 		{"from 0", []float64{0, 0, 0, 0, 0, 0}, []float64{1, 1, 1, 1, 1, 1}, "0", "1", "null", "0.002165", "true", "0…0", "from 0"},
 		{"to 0", []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, "1", "0", "-100", "0.028571", "true", "null…null", "-100 %"},
-		{"apart in the last digit only", []float64{100, 100, 100, 100}, []float64{99.99999999999999, 99.99999999999999, 99.99999999999999, 99.99999999999999},
+		{"differing only by rounding", []float64{100, 100, 100, 100}, []float64{99.99999999999999, 99.99999999999999, 99.99999999999999, 99.99999999999999},
 			"100", "99.99999999999999", "0", "1.000000", "false", "null…null", "~"},
-		{"mixed", []float64{1, 3, 5, 7}, []float64{2, 4, 6, 8}, "4", "5", "25", "0.685714", "false", "null…null", "~"},
+		{"overlapping", []float64{1, 3, 5, 7}, []float64{2, 4, 6, 8}, "4", "5", "25", "0.685714", "false", "null…null", "~"},
 		{"negative", []float64{-4}, []float64{-2}, "-4", "-2", "50", "null", "null", "null…null", "+50 %"},
-		{"10 % to the digit", []float64{1}, []float64{1.1}, "1", "1.1", "10", "null", "null", "null…null", "+10 %"},
+		{"exactly 10 %", []float64{1}, []float64{1.1}, "1", "1.1", "10", "null", "null", "null…null", "+10 %"},
 		{"huge", []float64{1e-300}, []float64{1e300}, "1e-300", "1e+300", "null", "null", "null", "null…null", "huge"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -141,9 +141,10 @@ func TestCompare_MediansAndPValues(t *testing.T) {
 	}
 }
 
-// The p-values match a permutation test: the share of all ways to deal the values out to the two sides that give a U at
-// least as far from the middle, on that side, times two. Most of the samples have ties, in which benchmath needs help.
-func TestCompare_PValueIsThatOfAllPermutations(t *testing.T) {
+// The p-values match a permutation test: twice the share of all assignments of the values to the two sides that give a
+// U at least as far from the middle, on the same side. Most samples have ties, which benchmath does not handle
+// correctly in all cases.
+func TestCompare_PValueMatchesPermutationTest(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(3, 4)), newSignificanceTest()
 	for range 3000 {
 		a, b := make([]float64, 1+r.IntN(6)), make([]float64, 3+r.IntN(4))
@@ -159,7 +160,7 @@ func TestCompare_PValueIsThatOfAllPermutations(t *testing.T) {
 	}
 }
 
-// permuted returns the p-value by its definition.
+// permuted computes the p-value from its definition.
 func permuted(a, b []float64) float64 {
 	pool := slices.Concat(a, b)
 	low, high, all := 0.0, 0.0, 0.0
@@ -195,7 +196,7 @@ func permuted(a, b []float64) float64 {
 	return min(1, 2*low/all)
 }
 
-// pairs returns U by its definition.
+// pairs computes U from its definition.
 func pairs(a, b []float64) float64 {
 	u := 0.0
 	for _, x := range a {
@@ -211,7 +212,7 @@ func pairs(a, b []float64) float64 {
 	return u
 }
 
-// noisy returns a job's values: normally distributed, with a relative deviation.
+// noisy returns n normally distributed values of a job. deviation is relative to centre.
 func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -220,9 +221,9 @@ func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
 	return out
 }
 
-// Of a thousand pairs of ten equal runs each, at most as many look changed as the level allows; of a thousand pairs
-// that differ by 20 %, with 5 % of noise, all are found. The noise is the same in each run of the test.
-func TestCompare_FindsChangesAndFewFalseOnes(t *testing.T) {
+// Each pair is ten runs per side, with 5 % noise. Of a thousand pairs without a change, no more look changed than Alpha
+// allows. Of a thousand pairs that differ by 20 %, all are found. The noise is the same whenever the test runs.
+func TestCompare_FindsChangesWithFewFalsePositives(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(1, 2)), newSignificanceTest()
 	const pairs = 1000
 	loud, found := 0, 0
@@ -235,14 +236,14 @@ func TestCompare_FindsChangesAndFewFalseOnes(t *testing.T) {
 		}
 	}
 	if loud > pairs*6/100 || loud < pairs*2/100 {
-		t.Errorf("%d of %d equal pairs look changed, want about %v of them", loud, pairs, Alpha)
+		t.Errorf("%d of %d unchanged pairs look changed, want a share of about %v", loud, pairs, Alpha)
 	}
 	if found < pairs*999/1000 {
-		t.Errorf("%d of %d changes by 20 %% are found, want at least 999 in 1,000", found, pairs)
+		t.Errorf("found %d of %d changes by 20 %%, want at least 999 in 1,000", found, pairs)
 	}
 }
 
-// nodesOf returns a report of many nodes.
+// nodesOf returns a report with a node for each set of metrics.
 func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.SourceReport {
 	src := runAt(id, minute, nil)
 	delete(src.Report.Nodes, "0")
@@ -252,7 +253,7 @@ func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.SourceR
 	return src
 }
 
-func TestCompare_NodesBecomeOneValue(t *testing.T) {
+func TestCompare_AggregatesAndWeightsNodes(t *testing.T) {
 	one := reporter.Values{}
 	two := reporter.Values{}
 	for _, name := range MetricNames() {
@@ -271,14 +272,14 @@ func TestCompare_NodesBecomeOneValue(t *testing.T) {
 			t.Errorf("%s: %s, want %v", name, written(m.A), want)
 		}
 	}
-	// If a node lacks the hours, all nodes have the same weight, and the hours are missing.
+	// If a node lacks the CPU hours, all nodes have the same weight, and the run has no CPU hours.
 	delete(two, reporter.MetricCPUHours)
 	c = Compare(side, side)
 	if m, _ := c.Metric("cpu_avg_utilization_pct"); written(m.A) != "25" {
 		t.Errorf("unweighted mean %s, want 25", written(m.A))
 	}
 	if m, _ := c.Metric(reporter.MetricCPUHours); m.A != nil || m.Why != "node 1: not in the report" {
-		t.Errorf("CPU hours %s (%q), want none: node 1 has none", written(m.A), m.Why)
+		t.Errorf("CPU hours %s (reason %q), want null: node 1 has none", written(m.A), m.Why)
 	}
 }
 
@@ -296,30 +297,30 @@ func TestCompare_AbsentMetricsHaveReasons(t *testing.T) {
 	c := Compare(a, b)
 	m, _ := c.Metric(cpuMetric)
 	if m.NA != 5 || m.NB != 1 || written(m.B) != "1" || m.Changed != nil || m.Why != "B: absent in 4 of 5 runs: no job was wrapped" {
-		t.Errorf("metric absent in some runs of B: %+v, want 5 and 1 runs, B's median 1, and the reason", m)
+		t.Errorf("metric absent in some runs of B: %+v, want 5 and 1 runs, B's median 1, and a reason", m)
 	}
 	m, _ = c.Metric("wall_seconds")
 	if m.A != nil || written(m.B) != "7" || m.ChangePct != nil || m.P != nil || m.Changed != nil || m.Change() != text.Absent || m.Why != "A: not in the report" {
-		t.Errorf("metric absent in A: %+v, want B's median 7, no change, and the reason", m)
+		t.Errorf("metric absent in A: %+v, want B's median 7, no change, and a reason", m)
 	}
 	m, _ = c.Metric("max_t_mem_percent")
 	if m.A != nil || m.B != nil || m.Change() != text.Absent || m.Why != "not in the report" {
-		t.Errorf("metric absent in A and B: %+v, want no medians, and the reason", m)
+		t.Errorf("metric absent in A and B: %+v, want no medians, and a reason", m)
 	}
 	huge := Side{Reports: []reporter.SourceReport{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}
 	m, _ = Compare(huge, huge).Metric(cpuMetric)
 	if m.A != nil || !strings.Contains(m.Why, "too large") {
-		t.Errorf("metric with an infinite sum: %+v, want no median, and the reason", m)
+		t.Errorf("metric with an infinite sum: %+v, want no median, and a reason", m)
 	}
 }
 
-// perf.py's totals are since boot, and are not compared.
+// perf.py's totals count from boot, so they are not compared.
 func TestCompare_OmitsTotalsOfPerfPy(t *testing.T) {
 	a, b := sideOf("a", "total_disk_io_read_mb", 5), sideOf("b", "total_disk_io_read_mb", 6)
 	b.Reports[0].Report.Nodes["0"].Origin = reporter.OriginPerfPy
 	m, _ := Compare(a, b).Metric("total_disk_io_read_mb")
 	if written(m.A) != "5" || m.B != nil || !strings.Contains(m.Why, "since boot") {
-		t.Errorf("metric %+v, want A's median 5, and no median of perf.py's totals", m)
+		t.Errorf("metric %+v, want A's median 5, and no median for perf.py's totals", m)
 	}
 }
 
@@ -336,12 +337,12 @@ func TestCompare_GroupsReportsIntoRuns(t *testing.T) {
 		reports []reporter.SourceReport
 		want    []string
 	}{
-		{"one node, three recordings under one id", []reporter.SourceReport{at("j", "0", 3), at("j", "0", 1), at("j", "0", 2)}, []string{"0", "0", "0"}},
+		{"three recordings of one node with the same ID", []reporter.SourceReport{at("j", "0", 3), at("j", "0", 1), at("j", "0", 2)}, []string{"0", "0", "0"}},
 		{"two nodes, one run", []reporter.SourceReport{at("j", "0", 1), at("j", "1", 1)}, []string{"0+1"}},
 		{"two nodes, two recordings each", []reporter.SourceReport{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2), at("j", "1", 8)}, []string{"0+1", "0+1"}},
-		{"a node that was recorded once less", []reporter.SourceReport{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2)}, []string{"0+1", "0"}},
-		{"other ids", []reporter.SourceReport{at("j", "0", 1), at("k", "1", 2)}, []string{"0", "1"}},
-		{"no id: perf.py's", []reporter.SourceReport{at("", "0", 1), at("", "1", 2)}, []string{"0", "1"}},
+		{"fewer recordings of one node", []reporter.SourceReport{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2)}, []string{"0+1", "0"}},
+		{"different IDs", []reporter.SourceReport{at("j", "0", 1), at("k", "1", 2)}, []string{"0", "1"}},
+		{"perf.py's reports without an ID", []reporter.SourceReport{at("", "0", 1), at("", "1", 2)}, []string{"0", "1"}},
 	} {
 		var got []string
 		for _, r := range runsOf(test.reports) {
@@ -357,10 +358,10 @@ func TestCompare_GroupsReportsIntoRuns(t *testing.T) {
 	}
 }
 
-func TestCompare_NotesWhatDiffersBesidesMetrics(t *testing.T) {
+func TestCompare_NotesOtherDifferences(t *testing.T) {
 	a, b := sideOf("a", cpuMetric, 1, 2, 3), sideOf("b", cpuMetric, 1, 2, 3)
 	if c := Compare(a, b); len(c.Notes) > 0 {
-		t.Errorf("notes on runs that are alike: %q, want none", c.Notes)
+		t.Errorf("notes on similar runs: %q, want none", c.Notes)
 	}
 	seven := 7
 	a.Reports[1].Report.Run.ExitCode = &seven
@@ -384,7 +385,7 @@ func TestCompare_NotesWhatDiffersBesidesMetrics(t *testing.T) {
 	}
 }
 
-// Any comparison can be written as JSON, and the reverse comparison finds the same.
+// Any comparison can be written as JSON, and the reverse comparison has the same result.
 func FuzzCompare(f *testing.F) {
 	f.Add([]byte("\x04\x01\x02\x03\x04\x05\x06\x07\x08"), 1.0)
 	f.Add([]byte("\x1e\x01\x01\x01\x01\x01\x02\x02"), 1e308)
@@ -406,19 +407,19 @@ func FuzzCompare(f *testing.F) {
 			t.Fatal(err)
 		}
 		if written(m.Changed) != written(back.Changed) {
-			t.Errorf("changed from A to B: %s, from B to A: %s; want the same", written(m.Changed),
+			t.Errorf("Changed from A to B = %s, from B to A = %s; want the same", written(m.Changed),
 				written(back.Changed))
 		}
 		if m.P != nil && (*m.P < 0 || *m.P > 1) {
 			t.Errorf("p = %v, want 0 to 1", *m.P)
 		}
 		if want := median(a); (m.A == nil) != (len(a) == 0) || m.A != nil && math.Abs(*m.A-want) > 1e-9*math.Abs(want) {
-			t.Errorf("the median of %v is %s, want %v", a, written(m.A), want)
+			t.Errorf("median of %v = %s, want %v", a, written(m.A), want)
 		}
 	})
 }
 
-// median returns the median by its definition.
+// median computes the median from its definition.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -427,7 +428,7 @@ func median(values []float64) float64 {
 	return v[(len(v)-1)/2]/2 + v[len(v)/2]/2
 }
 
-// BenchmarkCompare compares 10 with 10 and 1,000 with 1,000 runs.
+// BenchmarkCompare compares 10 runs with 10, and 1,000 runs with 1,000.
 func BenchmarkCompare(b *testing.B) {
 	for _, n := range []int{10, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

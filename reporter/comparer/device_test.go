@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Metrics of RDMA ports are compared if some node has them, and otherwise not mentioned.
-func TestCompare_ComparesRDMAPortsOnlyIfANodeHasThem(t *testing.T) {
+// Metrics of RDMA ports are compared only if a node has them.
+func TestCompare_OmitsRDMAPortsThatNoNodeHas(t *testing.T) {
 	const name = "total_net_ib_recv_mb"
 	gate := Gate{Metric: name, Op: ">", Value: 10, Percent: true}
 	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
@@ -16,7 +16,7 @@ func TestCompare_ComparesRDMAPortsOnlyIfANodeHasThem(t *testing.T) {
 		t.Errorf("%s is compared, but no node has the device", name)
 	}
 	if v := c.CheckGate(gate); v.Fired != nil || v.Reason != "no node of A or B has that device" {
-		t.Errorf("gate on a device that no node has: fired %s, reason %q; want no result, and that no node has it",
+		t.Errorf("gate on a device that no node has: fired %s, reason %q; want null, with that reason",
 			written(v.Fired), v.Reason)
 	}
 

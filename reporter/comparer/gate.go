@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Gate is a condition on a metric, METRIC OP VALUE, that fails a comparison if it holds.
+// Gate is a condition on a metric, METRIC OP VALUE. A comparison fails if the condition holds.
 type Gate struct {
 	Metric string
 	Op     string  // one of > >= < <=
 	Value  float64 // a change in percent, or an amount in the metric's unit
-	// Percent reports whether Value is the change from A to B. If false, Value is an absolute
-	// bound on B's median, in the metric's unit.
+	// Percent reports whether Value is a change from A to B in percent. Otherwise, Value is an absolute bound on B's
+	// median, in the metric's unit.
 	Percent bool
 }
 
@@ -30,11 +30,11 @@ type GateResult struct {
 	Reason string `json:"reason"`
 }
 
-// ParseGate parses METRIC OP VALUE. OP is one of > >= < <=. VALUE is a number: with a sign and %
-// for a change from A to B, without % for an amount in the metric's unit. Spaces are ignored.
+// ParseGate parses METRIC OP VALUE. OP is one of > >= < <=. VALUE is a number: with a sign and %, it is a change from A
+// to B; without %, it is an amount in the metric's unit. Spaces are ignored.
 //
-// A percentage other than 0 must have a sign. Without a sign it could be mistaken for an amount of a metric that is
-// itself in percent.
+// A percentage other than 0 must have a sign. Otherwise it could be mistaken for an amount of a metric with the unit
+// percent.
 func ParseGate(words string) (Gate, error) {
 	at := operatorAt(words)
 	if at < 0 {
@@ -55,7 +55,7 @@ func ParseGate(words string) (Gate, error) {
 	}
 
 	v, err := strconv.ParseFloat(value, 64)
-	// ParseFloat also accepts Inf, NaN, hexadecimal numbers and 1_000.
+	// Reject Inf, NaN, hexadecimal numbers and 1_000, which ParseFloat accepts.
 	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !isComputable(v) {
 		return Gate{}, fmt.Errorf("%q is not a number such as +10%%, -5%% or 90", text.Printable(text.Clip(value, 40)))
 	}
@@ -107,8 +107,9 @@ func checkMetric(name string) error {
 		text.DidYouMean(closestMetric(name), "%s", "perfagent metrics lists them all"))
 }
 
-// closestMetric returns the metric most likely meant by an unknown name, or "": the one with nearly the same spelling,
-// or else the first with all of its words. The samples' key job_memory_mb, for example, stands for job_peak_memory_mb.
+// closestMetric returns the metric that an unknown name most likely means: the metric with nearly the same spelling, or
+// otherwise the first metric with all words of the name. For example, job_memory_mb, a key of the samples, is taken for
+// job_peak_memory_mb. closestMetric returns "" if there is no such metric.
 func closestMetric(name string) string {
 	names := MetricNames()
 	if meant := text.Nearest(name, names); meant != "" {
@@ -126,7 +127,7 @@ func closestMetric(name string) string {
 	return ""
 }
 
-// metricNamed finds the named metric, or the named number of a phase or of a series.
+// metricNamed returns the metric, or the number of a phase or series, with the given name.
 func metricNamed(name string) (reporter.Metric, bool) {
 	if m, ok := reporter.MetricByName(name); ok {
 		return m, true
@@ -137,7 +138,8 @@ func metricNamed(name string) (reporter.Metric, bool) {
 	return reporter.OperationMetric(name)
 }
 
-// inUnit returns the unit of the named metric as a part of a sentence, or "" if only the job knows it.
+// inUnit returns the unit of the named metric as a part of a sentence. It returns "" if the unit is unknown, because
+// the job defines the metric.
 func inUnit(name string) string {
 	m, _ := metricNamed(name)
 	if m.Unit == "" {
@@ -166,9 +168,9 @@ func (g Gate) String() string {
 
 // CheckGate applies g to the comparison and adds the result to c.Gates.
 //
-// A change in percent counts as 0 % unless it is significant, so that noise does not trip a gate. With too few runs to
-// know the noise, the plain difference of the medians counts, and the reason mentions that. A change from 0 to more is
-// infinite. An amount is compared with B's median.
+// A change in percent is treated as 0 % unless it is significant, so that noise does not fire a gate. If there are too
+// few runs to estimate the noise, the plain difference of the medians is used, and the reason mentions this. A change
+// from 0 to a positive value is infinite. An amount is compared with B's median.
 func (c *Comparison) CheckGate(g Gate) GateResult {
 	v := GateResult{Gate: g.String()}
 	c.show(g.Metric)
@@ -193,7 +195,7 @@ func (c *Comparison) CheckGate(g Gate) GateResult {
 	return v
 }
 
-// show makes the tables show the named metric, because a gate uses it.
+// show makes the tables show the named metric, which a gate uses.
 func (c *Comparison) show(name string) {
 	for i := range c.Metrics {
 		if c.Metrics[i].Name == name {
@@ -202,7 +204,7 @@ func (c *Comparison) show(name string) {
 	}
 }
 
-// unknown returns why the comparison lacks the named metric, although it exists.
+// unknown returns the reason why the comparison lacks the named metric. The name must be valid.
 func (c *Comparison) unknown(name string) string {
 	m, _ := metricNamed(name)
 	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.definition.Kind != "" }) {
@@ -216,7 +218,7 @@ func (c *Comparison) unknown(name string) string {
 	return "no node of A or B has that " + subjectOf(&m)
 }
 
-// subjectOf returns the kind of thing that m describes and that not every node has.
+// subjectOf returns a noun for what m describes, such as "phase" or "GPU". Not every node has the described object.
 func subjectOf(m *reporter.Metric) string {
 	if m.Phase != "" {
 		return "phase"
@@ -244,7 +246,7 @@ func (g Gate) holds(v float64) bool {
 	return v <= g.Value
 }
 
-// gatedChange returns the change in percent for a gate, and how it was found.
+// gatedChange returns the change in percent that a gate uses. how explains where the number is from.
 func (m Metric) gatedChange() (change float64, how string) {
 	plain := 0.0
 	switch {

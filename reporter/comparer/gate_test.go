@@ -57,7 +57,7 @@ func TestParseGate(t *testing.T) {
 	}
 }
 
-// few and many return the values of a side: of one run, and of six with negligible noise.
+// few returns the values of a side with one run, and many returns values of six runs with negligible noise.
 func few(v float64) []float64 { return []float64{v} }
 
 func many(v float64) []float64 {
@@ -72,24 +72,24 @@ func TestCheckGate(t *testing.T) {
 		fired      string
 		reason     string
 	}{
-		{"changed and beyond", "job_cpu_seconds > +10%", many(1), many(1.2), "true", "+20.00 %, from 1 to 1.2 s (p 0.00"},
-		{"changed, not beyond", "job_cpu_seconds > +30%", many(1), many(1.2), "false", "+20.00 %"},
-		{"changed, the other way", "job_cpu_seconds > +10%", many(1.2), many(1), "false", "-16.67 %"},
-		{"less, wanted", "job_cpu_seconds < -10%", many(1.2), many(1), "true", "-16.67 %"},
-		{"beyond, and noise", "job_cpu_seconds > +10%", wide, []float64{1, 2, 4, 4, 5, 6}, "false", "no significant change (p 0."},
-		{"exactly the bound", "job_cpu_seconds > +10%", few(1), few(1.1), "false", "+10.00 %"},
-		{"the bound counts", "job_cpu_seconds >= +10%", few(1), few(1.1), "true", "+10.00 %"},
-		{"too few: the plain difference", "job_cpu_seconds > +10%", few(1), few(1.2), "true", "too few runs to know the noise (A 1, B 1), so by the plain difference"},
-		{"too few, not beyond", "job_cpu_seconds > +10%", few(1), few(1.05), "false", "too few runs"},
-		{"too few, alike", "job_cpu_seconds > 0%", few(1), few(1), "false", "0 %, from 1 to 1 s; too few"},
+		{"change beyond the bound", "job_cpu_seconds > +10%", many(1), many(1.2), "true", "+20.00 %, from 1 to 1.2 s (p 0.00"},
+		{"change within the bound", "job_cpu_seconds > +30%", many(1), many(1.2), "false", "+20.00 %"},
+		{"change in the other direction", "job_cpu_seconds > +10%", many(1.2), many(1), "false", "-16.67 %"},
+		{"decrease beyond the bound", "job_cpu_seconds < -10%", many(1.2), many(1), "true", "-16.67 %"},
+		{"insignificant change beyond the bound", "job_cpu_seconds > +10%", wide, []float64{1, 2, 4, 4, 5, 6}, "false", "no significant change (p 0."},
+		{"change equal to an exclusive bound", "job_cpu_seconds > +10%", few(1), few(1.1), "false", "+10.00 %"},
+		{"change equal to an inclusive bound", "job_cpu_seconds >= +10%", few(1), few(1.1), "true", "+10.00 %"},
+		{"too few runs, beyond the bound", "job_cpu_seconds > +10%", few(1), few(1.2), "true", "too few runs to know the noise (A 1, B 1), so by the plain difference"},
+		{"too few runs, within the bound", "job_cpu_seconds > +10%", few(1), few(1.05), "false", "too few runs"},
+		{"too few runs, no change", "job_cpu_seconds > 0%", few(1), few(1), "false", "0 %, from 1 to 1 s; too few"},
 		{"from 0", "job_cpu_seconds > +10%", many(0), many(5), "true", "from 0 to 5 s (p"},
-		{"from 0, a few", "job_cpu_seconds > +1000000%", few(0), few(5), "true", "from 0 to 5 s; too few"},
-		{"0 both", "job_cpu_seconds > 0%", many(0), many(0), "false", "no significant change"},
-		{"0 both, a few", "job_cpu_seconds >= 0%", few(0), few(0), "true", "0 %"},
+		{"from 0, too few runs", "job_cpu_seconds > +1000000%", few(0), few(5), "true", "from 0 to 5 s; too few"},
+		{"both 0", "job_cpu_seconds > 0%", many(0), many(0), "false", "no significant change"},
+		{"both 0, too few runs", "job_cpu_seconds >= 0%", few(0), few(0), "true", "0 %"},
 		{"to 0", "job_cpu_seconds <= -100%", many(5), many(0), "true", "-100.00 %"},
 		{"no change is 0 %", "job_cpu_seconds > -5%", many(1), many(1), "true", "no significant change"},
-		{"amount", "job_cpu_seconds > 1.1", many(1.2), many(1.2), "true", "B has 1.2 s"},
-		{"amount, within", "job_cpu_seconds > 1.2", many(1.3), few(1.2), "false", "B has 1.2 s"},
+		{"amount beyond the bound", "job_cpu_seconds > 1.1", many(1.2), many(1.2), "true", "B has 1.2 s"},
+		{"amount within the bound", "job_cpu_seconds > 1.2", many(1.3), few(1.2), "false", "B has 1.2 s"},
 		{"amount, A absent", "job_cpu_seconds > 1", nil, few(1.2), "true", "B has 1.2 s"},
 		{"change, A absent", "job_cpu_seconds > +1%", nil, few(1.2), "null", "A does not have the metric: not in the report"},
 		{"amount, B absent", "job_cpu_seconds > 1", few(1), nil, "null", "B does not have the metric: not in the report"},
@@ -118,7 +118,7 @@ func TestCheckGate(t *testing.T) {
 	}
 }
 
-// Any condition is refused, or its text parses to the same condition.
+// ParseGate either rejects a text, or returns a gate with a String that parses to the same gate.
 func FuzzParseGate(f *testing.F) {
 	for _, seed := range []string{"job_cpu_seconds > +10%", "wall_seconds<=-5.25 %", "max_t_mem_percent >= 9e1", "a<b>c", "job_cpu_seconds >\x00", ">=%"} {
 		f.Add(seed)
@@ -140,7 +140,7 @@ func FuzzParseGate(f *testing.F) {
 			t.Errorf("ParseGate(%q) = %+v, want an error", text, g)
 		}
 		if g.holds(math.Inf(1)) == g.holds(math.Inf(-1)) {
-			t.Errorf("gate %q holds for both or none of +Inf and -Inf", text)
+			t.Errorf("gate %q holds for both or neither of +Inf and -Inf, want exactly one", text)
 		}
 	})
 }

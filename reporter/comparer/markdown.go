@@ -10,7 +10,7 @@ import (
 )
 
 // WriteMarkdown writes the comparison as a sentence, a GitHub Markdown table and a list, for a comment or a job
-// summary. Text from reports is escaped, so that it cannot become markup.
+// summary. It escapes text from reports, so that such text cannot become markup.
 func WriteMarkdown(w io.Writer, c *Comparison, o Options) error {
 	var out bytes.Buffer
 	list := func(lines ...string) {

@@ -30,8 +30,8 @@ func sum(values []float64) float64 {
 	return total
 }
 
-// mean weights each node by its available CPU time, so that the mean of a run agrees with its used and unused hours. If
-// the weights are unknown, they are equal.
+// mean returns the mean of values. It weights each node by its available CPU time, so that the mean of a run agrees
+// with the run's used and unused hours. If weights is nil, all nodes have the same weight.
 func mean(values, weights []float64) float64 {
 	total, weight := 0.0, 0.0
 	for i, w := range weights {
@@ -46,9 +46,9 @@ func mean(values, weights []float64) float64 {
 	return sum(values) / float64(len(values))
 }
 
-// value returns the run's value of m, or the reason why it has none. If one of its nodes lacks the metric, the run has
-// no value, because the amount or peak of the other nodes would be mistaken for the run's. A number of a phase covers
-// the nodes that were in the phase.
+// value returns the run's value of m, or the reason why the run has none. If any node lacks the metric, the run has no
+// value, because the amount or peak of the other nodes would be mistaken for the value of the run. A number of a phase
+// covers only the nodes that were in the phase.
 func (r *run) value(m *reporter.Metric) (float64, error) {
 	if m.Kind != "" {
 		return r.operationValue(m)
@@ -84,7 +84,7 @@ func (r *run) value(m *reporter.Metric) (float64, error) {
 	return 0, errTooLarge
 }
 
-// nodesWith returns the nodes that m covers: all nodes, or those that were in its phase.
+// nodesWith returns the nodes that m covers: all nodes or, for a number of a phase, the nodes that were in the phase.
 func (r *run) nodesWith(m *reporter.Metric) []node {
 	if m.Phase == "" {
 		return r.nodes

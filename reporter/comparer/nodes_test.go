@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wideSide returns a run with these values on each of two nodes, the second of which has a GPU.
+// wideSide returns a side with one run on two nodes. Both nodes have the given values, and the second has a GPU.
 func wideSide(name string, values reporter.Values) Side {
 	bare, with := runAt(name, 0, values), runAt(name, 0, values)
 	n := *with.Report.Nodes["0"]
@@ -17,9 +17,9 @@ func wideSide(name string, values reporter.Values) Side {
 	return Side{Name: name, Reports: []reporter.SourceReport{with}}
 }
 
-// Over the nodes of a run amounts add up, peaks do not, and shares are averaged.
+// Across the nodes of a run, amounts are added, peaks are not, and shares are averaged.
 func TestCompare_CombinesNodesOfARun(t *testing.T) {
-	tests := map[string]float64{ // for 3 on both nodes
+	tests := map[string]float64{ // wanted value if both nodes have 3
 		"job_cpu_seconds": 6, "job_avg_cpu_cores": 6, "job_throttled_seconds": 6, "job_oom_kills": 6, "host_oom_kills": 6,
 		"total_job_io_read_mb": 6, "total_swap_in_mb": 6, "gpu_0_energy_joules": 6,
 		"job_peak_memory_mb": 3, "max_t_job_cpu_cores": 3, "max_t_limit_memory_pct": 3, "max_t_gpu_0_power_watts": 3,
@@ -36,7 +36,7 @@ func TestCompare_CombinesNodesOfARun(t *testing.T) {
 }
 
 // The metrics of GPUs are compared if there are GPUs, and a gate may name them.
-func TestCompare_ComparesGPUMetricsOnlyIfThereAreGPUs(t *testing.T) {
+func TestCompare_OmitsGPUMetricsWithoutGPUs(t *testing.T) {
 	g, err := ParseGate("max_t_gpu_0_memory_used_mb > 5")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestCompare_ComparesGPUMetricsOnlyIfThereAreGPUs(t *testing.T) {
 	side := wideSide("a", reporter.Values{"max_t_gpu_0_memory_used_mb": 6})
 	c := Compare(side, side)
 	if len(c.Metrics) != len(everywhere())+len(reporter.GPUMetrics()) {
-		t.Errorf("%d metrics are compared, want %d with those of the GPUs", len(c.Metrics),
+		t.Errorf("%d metrics are compared, want %d including GPU metrics", len(c.Metrics),
 			len(everywhere())+len(reporter.GPUMetrics()))
 	}
 	if v := c.CheckGate(g); v.Fired == nil || !*v.Fired {
@@ -53,10 +53,10 @@ func TestCompare_ComparesGPUMetricsOnlyIfThereAreGPUs(t *testing.T) {
 	none := sideOf("a", cpuMetric, 1)
 	c = Compare(none, none)
 	if len(c.Metrics) != len(everywhere()) {
-		t.Errorf("%d metrics are compared, want %d without GPUs", len(c.Metrics), len(everywhere()))
+		t.Errorf("%d metrics are compared, want %d without GPU metrics", len(c.Metrics), len(everywhere()))
 	}
 	if v := c.CheckGate(g); v.Fired != nil || !strings.Contains(v.Reason, "no node of A or B has that GPU") {
-		t.Errorf("gate on a GPU that no node has: %+v, want no result and the reason", v)
+		t.Errorf("gate on a GPU that no node has: %+v, want no result, and a reason", v)
 	}
 	for _, bad := range []string{"gpu_16_energy_joules > 1", "gpu_{i}_energy_joules > 1", "gpu_00_energy_joules > 1", "gpu_0_nothing > 1"} {
 		if _, err := ParseGate(bad); err == nil {

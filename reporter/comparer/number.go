@@ -34,7 +34,7 @@ func shownAmount(v float64, unit collector.Unit) string {
 	return q.Normalize().String()
 }
 
-// perMebibyte is how many of each unit a MiB has.
+// perMebibyte is the number of each unit in a MiB.
 var perMebibyte = map[string]float64{"B": 1024 * 1024, "KiB": 1024, "MiB": 1, "GiB": 1. / 1024, "TiB": 1. / 1024 / 1024}
 
 // threeDigits formats v with three significant digits, or as a whole number.
@@ -45,8 +45,8 @@ func threeDigits(v float64) string {
 	return text.Number(text.ThreeDigits(v))
 }
 
-// changeText formats the change from a to b, which is pct percent, with a sign: +20 %. It is the change of the three
-// digits that are shown of a and b, unless these are equal.
+// changeText formats the change from a to b, which is pct percent, with a sign: +20 %. It shows the change between the
+// displayed three digits of a and b, unless these are equal.
 func changeText(a, b, pct float64) string {
 	shown := text.PercentChange(a, b)
 	if shown == 0 || !isComputable(shown) {
@@ -68,7 +68,7 @@ func changeText(a, b, pct float64) string {
 	}
 }
 
-// gateChangeText formats pct, a change, precisely: +20.31 %.
+// gateChangeText formats the change pct with two decimals: +20.31 %.
 func gateChangeText(pct float64) string {
 	switch a := math.Abs(pct); {
 	case a == 0:
@@ -116,7 +116,8 @@ func spread(median, low, high *float64, n int) string {
 	}
 }
 
-// roughly formats v, which is not negative: with one digit below 1, otherwise as a whole number.
+// roughly formats v, which must not be negative: with one significant digit if v is below 1 or very large, and
+// otherwise as a whole number.
 func roughly(v float64) string {
 	if v < 1 || v >= 1e6 {
 		return strconv.FormatFloat(v, 'g', 1, 64)

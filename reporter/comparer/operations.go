@@ -11,8 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// seriesShown is the maximum number of series of operations in the tables. The JSON form of a comparison has all of
-// them.
+// seriesShown is the maximum number of operation series in the tables. The JSON form of a comparison has all of them.
 const seriesShown = 40
 
 // seriesKey identifies a series of operations.
@@ -21,7 +20,7 @@ type seriesKey struct {
 	name string
 }
 
-// operationsOf returns the pooled operations of nodes, or nil if none has any.
+// operationsOf returns the pooled operations of nodes, or nil if no node has any.
 func operationsOf(nodes []node) *reporter.Operations {
 	report := &reporter.Report{Nodes: make(map[string]*reporter.Node, len(nodes))}
 	for _, n := range nodes {
@@ -35,8 +34,8 @@ func (r *run) hasDroppedOperations() bool {
 	return r.operations != nil && r.operations.Dropped.Datagrams() > 0
 }
 
-// operationMetrics returns the numbers of all series, grouped by series: operations by their total time in all runs,
-// then the other kinds.
+// operationMetrics returns the numbers of all series, grouped by series. Operations come first, sorted by their total
+// time in all runs, then the other kinds.
 func operationMetrics(sides ...[]*run) []reporter.Metric {
 	runs := slices.Concat(sides...)
 	var out []reporter.Metric
@@ -76,8 +75,8 @@ func operationTimes(runs []*run) map[seriesKey]float64 {
 	return times
 }
 
-// hideOperations hides series from the tables, except those with the most time and, where there is room, the first ones
-// without a time.
+// hideOperations hides series from the tables, except the series with the most time and, if there is room, the first
+// series without a time.
 func (c *Comparison) hideOperations(runs []*run) {
 	var all []seriesKey
 	for _, m := range c.Metrics {
@@ -106,7 +105,7 @@ func (c *Comparison) hideOperations(runs []*run) {
 
 var errNotRecorded = errors.New("operations were not recorded")
 
-// operationValue returns m, a number of a series, over the nodes of the run, or the reason why there is none.
+// operationValue returns m, a number of a series, across the nodes of the run, or the reason why there is none.
 func (r *run) operationValue(m *reporter.Metric) (float64, error) {
 	v, ok := r.operations.Value(m)
 	switch {
@@ -122,13 +121,13 @@ func (r *run) operationValue(m *reporter.Metric) (float64, error) {
 	return v, nil
 }
 
-// operationNumbersOf lists the numbers that a series of a kind has. name begins with the kind; if it does not, the
-// result is "".
+// operationNumbersOf lists the numbers of a series. The kind of the series is the beginning of name. If name does not
+// begin with a kind, the result is "".
 func operationNumbersOf(name string) string {
 	kind, _, _ := strings.Cut(name, ".")
 	names := ""
 	for _, n := range reporter.OperationNumbers(reporter.OperationKind(kind), reporter.OutputCompare) {
-		if n.Name != "" { // a counter is one number
+		if n.Name != "" { // a counter has only one number, without a name
 			names += ", ." + n.Name
 		}
 	}
@@ -138,8 +137,8 @@ func operationNumbersOf(name string) string {
 	return kind + ".NAME" + strings.TrimPrefix(names, ", ")
 }
 
-// label returns the name of m for the tables. The name of a series is cut in the middle, because names often differ at
-// their ends, by a tag.
+// label returns the name of m for the tables. It shortens the name of a series in the middle, because names often
+// differ only in a tag at the end.
 func (m *Metric) label() string {
 	of := m.definition
 	if of.Kind == "" {

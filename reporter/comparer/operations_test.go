@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// workRuns returns runs of three nodes with operations and transfers. Times are longer by a factor.
+// workRuns returns runs on three nodes with operations and transfers. All times are multiplied by factor.
 func workRuns(name string, runs int, factor float64) Side {
 	side := Side{Name: name}
 	for i := range runs {
@@ -57,19 +57,19 @@ func TestCompare_OperationsHaveValuesOrReasons(t *testing.T) {
 		}
 	}
 	if !slices.Contains(c.Notes, "A: 1 of 1 runs lost some of what the job said: counts and sums are lower bounds: a0.json") {
-		t.Errorf("notes %q, want that 1 of 1 runs of A lost some operations", c.Notes)
+		t.Errorf("notes %q, want one that 1 of 1 runs of A lost some operations", c.Notes)
 	}
 }
 
-// For runs without recorded operations that is the reason.
-func TestCompare_OperationsOnOneSideOnly_GiveReason(t *testing.T) {
+// If the runs of one side did not record operations, that is the reason for a missing value.
+func TestCompare_ExplainsOperationsOnOneSideOnly(t *testing.T) {
 	a, b := workRuns("a", 1, 1), workRuns("b", 1, 1)
 	for _, n := range b.Reports[0].Report.Nodes {
 		n.Operations, n.Transfers = nil, nil
 	}
 	c := Compare(a, b)
 	if m, _ := c.Metric("op.store.get.count"); m.A == nil || m.B != nil || m.Why != "B: operations were not recorded" {
-		t.Errorf("metric %+v, want only A's median, and that B recorded no operations", m)
+		t.Errorf("metric %+v, want only A's median, and the reason that B recorded no operations", m)
 	}
 
 	r := a.Reports[0].Report
@@ -80,7 +80,7 @@ func TestCompare_OperationsOnOneSideOnly_GiveReason(t *testing.T) {
 	}
 	c = Compare(a, workRuns("b", 1, 1))
 	if m, _ := c.Metric("op.store.get.p90_time_ms"); m.Why != "A: it is not known for this operation" {
-		t.Errorf("metric %+v, want that the p90 of A is not known for this operation", m)
+		t.Errorf("metric %+v, want the reason that the p90 of A is not known for this operation", m)
 	}
 }
 
@@ -158,8 +158,8 @@ func TestCheckGate_Operations(t *testing.T) {
 	}
 }
 
-// An operation with only failed calls has no time, and one with only sums has no p90.
-func TestCheckGate_SeriesWithoutThatNumber_GivesReason(t *testing.T) {
+// An operation with only failed calls has no time, and an operation with only sums has no p90.
+func TestCheckGate_ExplainsMissingNumberOfSeries(t *testing.T) {
 	side := workRuns("a", 1, 1)
 	side.Reports[0].Report.Nodes["0"].Operations.Times["failed"] = aggregate.Timing{Errors: 3}
 	c := Compare(side, side)
@@ -169,8 +169,8 @@ func TestCheckGate_SeriesWithoutThatNumber_GivesReason(t *testing.T) {
 	}
 }
 
-// The tables have 40 series, and gated ones. JSON has all.
-func TestWriteTable_Shows40SeriesAndGatedOnes(t *testing.T) {
+// The tables have 40 series and the gated ones. The JSON has all series.
+func TestWriteTable_Shows40SeriesAndGatedSeries(t *testing.T) {
 	side := workRuns("a", 1, 1)
 	n := side.Reports[0].Report.Nodes["0"]
 	for i := range 60 {
@@ -204,7 +204,7 @@ func TestWriteTable_Shows40SeriesAndGatedOnes(t *testing.T) {
 	}
 }
 
-// The golden files have operations of three nodes, on ten runs a side.
+// The golden files have the operations of three nodes, with ten runs per side.
 func TestWriteTable_OperationsGolden(t *testing.T) {
 	c := Compare(workRuns("a", 10, 1), workRuns("b", 10, 1.25))
 	for _, words := range []string{"op.store.get.p90_time_ms > +10%", "counter.gunicorn.requests < -50%"} {
@@ -225,8 +225,8 @@ func TestWriteTable_OperationsGolden(t *testing.T) {
 	golden(t, "work.md", markdown.String())
 }
 
-// No series affects a terminal or a table of Markdown.
-func TestWriteTable_HostileSeriesNamesAreText(t *testing.T) {
+// The name of a series cannot affect a terminal or a Markdown table.
+func TestWriteTable_EscapesHostileSeriesNames(t *testing.T) {
 	for _, name := range reportertest.HostileTexts {
 		a, b := workRuns("a", 1, 1), workRuns("b", 1, 1)
 		reportertest.AddHostileOperations(a.Reports[0].Report, name)
@@ -246,7 +246,7 @@ func TestWriteTable_HostileSeriesNamesAreText(t *testing.T) {
 		}
 		for line := range strings.Lines(markdown.String()) {
 			if bare := strings.ReplaceAll(line, `\|`, ""); strings.HasPrefix(line, "|") && strings.Count(bare, "|") != 6 {
-				t.Errorf("%q: want a row of five cells: %q", name, line)
+				t.Errorf("%q: row does not have five cells: %q", name, line)
 			}
 		}
 	}

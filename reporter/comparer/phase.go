@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// phaseMetrics returns the numbers of all phases, grouped by phase, in the order in which the phases first began.
+// phaseMetrics returns the numbers of all phases, grouped by phase. Phases are in the order of their first starts.
 func phaseMetrics(sides ...[]*run) []reporter.Metric {
 	var phases []string
 	numbers := make(map[string]bool)
@@ -40,7 +40,7 @@ func phaseMetrics(sides ...[]*run) []reporter.Metric {
 // phasesShown is the maximum number of phases in the tables. The JSON form of a comparison has all of them.
 const phasesShown = 10
 
-// isNotable reports whether the tables show the given number of a phase even if no gate uses it.
+// isNotable reports whether the tables show the given number of a phase if no gate uses it.
 func isNotable(number string) bool {
 	switch number {
 	case reporter.PhaseSeconds, reporter.MetricJobCPU, reporter.MetricJobCores, reporter.MetricJobMemoryPeak:

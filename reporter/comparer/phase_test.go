@@ -9,7 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// phased returns a run of two nodes. The second is in the phase for longer, and only the first is in the third phase.
+// phased returns a run on two nodes. The second node spends more time in its phases, and only the first node is in the
+// third phase.
 func phased(id string, factor float64) reporter.SourceReport {
 	metrics := func(v float64) reporter.Values {
 		return reporter.Values{
@@ -47,7 +48,7 @@ func TestCompare_PhasesHaveMetricsAndGates(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := c.CheckGate(g); v.Fired == nil || *v.Fired != want {
-			t.Errorf("gate %s: %+v, want fired %v", gate, v, want)
+			t.Errorf("gate %s: result %+v, want fired %v", gate, v, want)
 		}
 	}
 	for gate, want := range map[string]string{
@@ -59,7 +60,7 @@ func TestCompare_PhasesHaveMetricsAndGates(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := c.CheckGate(g); v.Fired != nil || v.Reason != want {
-			t.Errorf("gate %s: %+v, want no result and the reason %q", gate, v, want)
+			t.Errorf("gate %s: result %+v, want Fired to be null with the reason %q", gate, v, want)
 		}
 	}
 	for _, bad := range []string{"phase.a.wall_seconds > 1", "phase.a > 1", "phase.a.seconds > 10%"} {
@@ -69,7 +70,7 @@ func TestCompare_PhasesHaveMetricsAndGates(t *testing.T) {
 	}
 }
 
-// The table has a few numbers of the first phases, and gated ones.
+// The table has a few numbers of the first phases, and the gated numbers.
 func TestWriteTable_ShowsFirstPhasesAndGatedNumbers(t *testing.T) {
 	a, b := phased("a", 1), phased("b", 1)
 	for i := range 30 {

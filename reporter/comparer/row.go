@@ -2,8 +2,9 @@ package comparer
 
 import "slices"
 
-// Rows returns the metrics in the order of their groups: first time, CPU time and peak memory, what changed of the job,
-// and what a gate uses, then the rest. It omits metrics that neither side has.
+// Rows returns the metrics in two lists, each in the order of the metrics' groups. changed has time, CPU time and peak
+// memory, the changed metrics of the job, and the metrics that gates use. rest has the other metrics. Rows omits
+// metrics that neither side has.
 func (c *Comparison) Rows() (changed, rest []Row) {
 	for _, m := range c.listedMetrics(true) {
 		if rows := c.rows([]Metric{m}); c.leads(&m) {
@@ -16,11 +17,11 @@ func (c *Comparison) Rows() (changed, rest []Row) {
 	return changed, rest
 }
 
-// Remarks returns the remarks on all metrics: the noise, the meaning of the signs, and the notes.
+// Remarks returns the remarks on all metrics: a warning about noise, the legend of the signs, and the notes.
 func (c *Comparison) Remarks() []string {
 	remarks := slices.Concat([]string{c.Noise()}, c.legend(c.listedMetrics(true)), c.notes())
 	return printable(slices.DeleteFunc(remarks, func(s string) bool { return s == "" }))
 }
 
-// MissingLines returns the metrics that a side lacks, a line for each reason.
+// MissingLines returns the metrics that a side lacks, with one line for each reason.
 func (c *Comparison) MissingLines() []string { return printable(c.missingLines()) }

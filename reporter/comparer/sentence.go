@@ -15,14 +15,15 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// The least difference that is shown if there are too few runs to know the noise: in percent, and in the metric's unit.
+// The minimum differences that are shown if there are too few runs to estimate the noise: in percent, and in the
+// metric's unit.
 const (
 	minNotablePct     = 5
 	minNotableMB      = 1
 	minNotableSeconds = 0.05
 )
 
-// Sentence returns one sentence on how long B took, compared with A, and on changes of CPU time, memory and GPU.
+// Sentence returns one sentence that compares the durations of A and B, and lists changes of CPU time, memory and GPU.
 func (c *Comparison) Sentence() string {
 	words, joint := "How long the runs took is not known", ". "
 	wall, _ := c.Metric(reporter.MetricWall)
@@ -56,7 +57,7 @@ func (c *Comparison) Sentence() string {
 	return words + "."
 }
 
-// Noise returns a warning that there are too few runs to know the noise; "" if there are enough.
+// Noise returns a warning that there are too few runs to estimate the noise; "" if there are enough.
 func (c *Comparison) Noise() string {
 	few := "With so few runs"
 	switch wall, _ := c.Metric(reporter.MetricWall); {
@@ -68,7 +69,7 @@ func (c *Comparison) Noise() string {
 	return fmt.Sprintf("%s, this may be noise: repeat each; %d runs are enough.", few, RunsNeeded())
 }
 
-// durationText returns how long B took: "12 % longer than A", "12 % less time than A", "2.1 × as long as A".
+// durationText describes the duration of B: "12 % longer than A", "12 % less time than A", "2.1 × as long as A".
 func (m Metric) durationText() string {
 	if *m.A <= 0 || m.ChangePct == nil {
 		return shownAmount(*m.B, m.Unit) + ", and A " + shownAmount(*m.A, m.Unit)
@@ -89,7 +90,8 @@ func (m Metric) durationText() string {
 	}
 }
 
-// percentText returns a percentage without a sign, from 10 on without decimals. Less than 100 is never rounded to 100.
+// percentText formats a percentage without a sign. Percentages of at least 10 have no decimals. A percentage below 100
+// is never rounded to 100.
 func percentText(pct float64) string {
 	if pct >= 10 && (pct < 99 || pct >= 100) {
 		return strconv.FormatFloat(pct, 'f', 0, 64)
@@ -104,8 +106,8 @@ func percentText(pct float64) string {
 // pValueText returns a p-value as "p 0.012".
 func pValueText(p float64) string { return "p " + strings.Replace(pValueCell(p), "<.", "< 0.", 1) }
 
-// changeOf returns the change of the first named metric that both sides have, such as "memory -32 %"; "" if it has not
-// changed.
+// changeOf returns the change of the first named metric that both sides have, such as "memory -32 %"; "" if that metric
+// has not changed.
 func (c *Comparison) changeOf(label string, names ...string) string {
 	for _, name := range names {
 		m, _ := c.Metric(name)
@@ -126,7 +128,7 @@ func (c *Comparison) changeOf(label string, names ...string) string {
 	return ""
 }
 
-// changeOfGPUs returns the change of the GPU's utilization, or for several GPUs the first change.
+// changeOfGPUs returns the change of the GPU's utilization. If there are several GPUs, it returns the first change.
 func (c *Comparison) changeOfGPUs() string {
 	var names []string
 	for _, m := range c.Metrics {
@@ -148,8 +150,8 @@ func (c *Comparison) changeOfGPUs() string {
 	return ""
 }
 
-// hasNotableChange reports whether m has changed or, if there are too few runs to know, whether the difference is worth
-// showing.
+// hasNotableChange reports whether m has changed. If there are too few runs for a test, it reports whether the
+// difference is large enough to be shown.
 func (m Metric) hasNotableChange() bool {
 	switch {
 	case m.A == nil || m.B == nil:
@@ -182,7 +184,7 @@ func commandsOf(runs []*run) []string {
 	return slices.Compact(out)
 }
 
-// Commands returns one line on the different commands of A and B; "" if they are equal, or if a side has none.
+// Commands returns one line that shows the commands of A and B; "" if they are equal, or if a side has none.
 func (c *Comparison) Commands() string {
 	if len(c.commandsA) == 0 || len(c.commandsB) == 0 || slices.Equal(c.commandsA, c.commandsB) {
 		return ""
@@ -192,7 +194,7 @@ func (c *Comparison) Commands() string {
 	return "the commands differ: A " + a + andOthers(c.commandsA) + " | B " + b + andOthers(c.commandsB)
 }
 
-// andOthers returns how many commands a side has after the first, as text.
+// andOthers returns a text with the number of commands after the first.
 func andOthers(commands []string) string {
 	if len(commands) < 2 {
 		return ""
@@ -200,11 +202,11 @@ func andOthers(commands []string) string {
 	return fmt.Sprintf(" and %d more", len(commands)-1)
 }
 
-// maxCommand is the maximum number of characters shown of a command.
+// maxCommand is the maximum number of characters of a command that are shown.
 const maxCommand = 80
 
 // trimCommonPrefix shortens two long commands so that their difference is visible: an ellipsis replaces the words at
-// the beginning of both.
+// their beginning that are the same.
 func trimCommonPrefix(a, b string) (shortA, shortB string) {
 	if utf8.RuneCountInString(a) > maxCommand || utf8.RuneCountInString(b) > maxCommand {
 		common := 0
@@ -221,8 +223,8 @@ func trimCommonPrefix(a, b string) (shortA, shortB string) {
 	return text.Clip(a, maxCommand), text.Clip(b, maxCommand)
 }
 
-// listedMetrics returns the metrics of the tables, in the order of their groups: all of them or, if all is false, time,
-// CPU time and peak memory, what changed of the job, and what a gate uses.
+// listedMetrics returns the metrics of the tables, in the order of their groups. If all is false, these are only time,
+// CPU time and peak memory, the changed metrics of the job, and the metrics that gates use.
 func (c *Comparison) listedMetrics(all bool) []Metric {
 	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool { return !all && !c.leads(&m) })
 	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.definition, *b.definition) })
@@ -236,13 +238,13 @@ func (c *Comparison) leads(m *Metric) bool {
 	return m.gated || c.isOfJob(m) && (always && m.A != nil && m.B != nil || m.hasNotableChange())
 }
 
-// isOfJob reports whether m is a number of the job or its GPUs that does not follow from its other numbers.
+// isOfJob reports whether m is a number of the job or its GPUs, and cannot be computed from other numbers.
 func (c *Comparison) isOfJob(m *Metric) bool {
 	if of := m.definition; of.Group == reporter.GroupNode || of.Group == reporter.GroupBoot {
 		return false
 	}
 	switch name := cmp.Or(m.definition.Number, m.Name); name {
-	case reporter.MetricJobCores, reporter.MetricLimitCPU: // from the CPU time and the time
+	case reporter.MetricJobCores, reporter.MetricLimitCPU: // computed from CPU time and wall time
 		return false
 	case reporter.MetricJobMaxRSS, reporter.MetricLimitMemory:
 		peak, _ := c.Metric(reporter.MetricJobMemoryPeak)
@@ -251,8 +253,8 @@ func (c *Comparison) isOfJob(m *Metric) bool {
 	return true
 }
 
-// otherLines returns what the short table leaves out: the numbers of the job that did not change, those that only one
-// side has, and how to see the rest.
+// otherLines returns lines about the metrics that the short table omits: the job's metrics that did not change, the
+// metrics that only one side has, and how to see the rest.
 func (c *Comparison) otherLines(list []Metric) []string {
 	var same, alike, onlyA, onlyB labels
 	for _, m := range c.visibleMetrics() {
@@ -291,18 +293,18 @@ func (c *Comparison) otherLines(list []Metric) []string {
 // maxLabels is the maximum number of metrics that a line names.
 const maxLabels = 10
 
-// labels are names of metrics for people, with one name for all numbers of a phase or of a series.
+// labels is a list of metric names for people. All numbers of a phase or of a series share one name.
 type labels []string
 
-// add adds the name of m unless it is there. If any of the metrics in list is of the same phase or series, the name is
-// of the number alone.
+// add adds the name of m unless the name is already there. If list has a metric of the same phase or series, add uses
+// the name of the single number.
 func (l *labels) add(m *Metric, list []Metric) {
 	name, of := m.label(), m.definition
 	switch single := slices.ContainsFunc(list, func(o Metric) bool {
 		return o.definition.Phase == of.Phase && o.definition.Kind == of.Kind && o.definition.Series == of.Series
 	}); {
 	case single && of.Phase != "":
-		name = strings.TrimSuffix(of.Label, ", "+of.Phase) + " in " + of.Phase // a list has commas between its names
+		name = strings.TrimSuffix(of.Label, ", "+of.Phase) + " in " + of.Phase // without a comma, which separates names
 	case single:
 	case of.Phase != "":
 		name = "phase " + of.Phase

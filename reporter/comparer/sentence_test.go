@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// several returns n runs with these values, each a little different from run to run.
+// several returns n runs with values that vary slightly from run to run.
 func several(n int, values reporter.Values) Side {
 	s := Side{Name: "x"}
 	for i := range n {
@@ -37,7 +37,7 @@ func TestSentence(t *testing.T) {
 		a, b reporter.Values
 		want string
 	}{
-		{10, reporter.Values{wall: 100, memory: 1000}, reporter.Values{wall: 112, memory: 680}, // the medians are shown as 100 and 113 s
+		{10, reporter.Values{wall: 100, memory: 1000}, reporter.Values{wall: 112, memory: 680}, // medians shown as 100 and 113 s
 			"B took 13 % longer than A (p < 0.001): peak memory -32 %."},
 		{4, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.029)."},
 		{5, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.008)."},
@@ -108,8 +108,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The tables have the changes: the wall time first, then the job's, the GPUs' and the node's metrics. They also have
-// gated metrics.
+// The tables have the changed metrics and the gated metrics: first the wall time, then the metrics of the job, the GPUs
+// and the node.
 func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 	a := reporter.Values{"max_t_mem_percent": 10, "gpu_0_avg_utilization_pct": 50, "job_cpu_seconds": 5, "wall_seconds": 100,
 		"max_t_limit_memory_pct": 50, "job_max_rss_mb": 7, "cpu_avg_utilization_pct": 40, "max_t_job_threads": 4, "total_job_io_read_mb": 0.2,
@@ -152,14 +152,14 @@ func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 			flat := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\\", "")), " ")
 			for _, words := range c.also {
 				if !strings.Contains(flat, words) {
-					t.Errorf("%d runs, all %v, %s: want %q in\n%s", c.runs, c.all, format, words, out.String())
+					t.Errorf("%d runs, all %v, %s: output lacks %q:\n%s", c.runs, c.all, format, words, out.String())
 				}
 			}
 		}
 	}
 }
 
-// Time, CPU time and peak memory are always in the first table, with what changed of the job.
+// Time, CPU time and peak memory are always in the first table, together with the changed metrics of the job.
 func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
 	values := func(wall, threads float64) reporter.Values {
 		return reporter.Values{"wall_seconds": wall, "job_cpu_seconds": 5, "job_peak_memory_mb": 9,
@@ -179,18 +179,18 @@ func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
 		t.Errorf("metrics %s, want %s", got, want)
 	}
 	if !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" || changed[1].ChangePct != 0 {
-		t.Errorf("changed metrics %+v, want wall_seconds by -20 %%, and no change of the CPU time", changed[:2])
+		t.Errorf("first rows %+v, want a change of wall_seconds by -20 %%, and no change of the CPU time", changed[:2])
 	}
 }
 
-// Without a change the sentence reports that, and the table still has the time.
-func TestWriteTable_WithoutChangeHasTheTime(t *testing.T) {
+// If nothing changed, the sentence mentions that, and the table has the wall time.
+func TestWriteTable_ShowsWallTimeWithoutChanges(t *testing.T) {
 	same := several(10, reporter.Values{"wall_seconds": 100})
 	var out bytes.Buffer
 	if err := WriteTable(&out, Compare(same, same), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.000).\n\nA: 10 runs, x\n") || !strings.Contains(out.String(), "\nwall time   ") {
-		t.Errorf("want the sentence that B took as long as A, and the time:\n%s", out.String())
+		t.Errorf("output lacks the sentence that B took as long as A, or the wall time:\n%s", out.String())
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Side is one of the two sets of runs. Only the run data and the metrics of its reports are read; a caller with many
-// reports may drop their series.
+// Side is one of the two sets of runs. Compare does not use the series of the reports, so a caller with many reports
+// may drop them.
 type Side struct {
-	Name    string // how the user named the set
+	Name    string // the user's name for the set
 	Reports []reporter.SourceReport
 }
 
 // run is one run of the job, on one node or on many.
 type run struct {
 	reporter.Run
-	path  string // of its first report
-	nodes []node // by index
-	// operations are pooled over all nodes; nil if they were not recorded.
+	path  string // path of the first report
+	nodes []node // sorted by index
+	// operations holds the operations, pooled over all nodes; nil if they were not recorded.
 	operations *reporter.Operations
-	// exitCode is the exit code of the run; 0 if it succeeded or has none.
+	// exitCode is the exit code of the run; 0 if the run succeeded or has no exit code.
 	exitCode int
 }
 
@@ -33,9 +33,9 @@ type node struct {
 }
 
 // runsOf groups the reports of one side into runs. Reports with the same run ID and different nodes are one run. If a
-// node was recorded several times under one ID, the first recordings of all nodes form the first run, the second ones
-// the next, and so on, in the order of their starts. Each report without a run ID, such as perf.py's, is a separate
-// run.
+// node was recorded several times with the same ID, the first recordings of all nodes form the first run, the second
+// recordings the second run, and so on, in the order of their starts. Each report without a run ID, such as perf.py's,
+// is a separate run.
 func runsOf(reports []reporter.SourceReport) []*run {
 	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b reporter.SourceReport) int {
 		return a.Report.Run.Start.Compare(b.Report.Run.Start.Time)
@@ -90,7 +90,7 @@ func (r *run) add(report *reporter.Report) {
 	}
 }
 
-// remarks returns remarks on the runs of a side that are needed to interpret the comparison.
+// remarks returns the remarks about the runs of a side that are needed to interpret the comparison.
 func remarks(name string, runs []*run) []string {
 	var out []string
 	add := func(what string, is func(*run) bool) {
@@ -132,8 +132,7 @@ func (r *run) any(is func(*reporter.Node) bool) bool {
 func fromPerfPy(n *reporter.Node) bool { return n.Origin == reporter.OriginPerfPy }
 func boundedRSS(n *reporter.Node) bool { return n.Job != nil && n.Job.MaxRSSAtMost }
 
-// differences describes how the sides differ other than in metrics: in the number of their nodes and in the nodes'
-// sizes.
+// differences describes how the sides differ, apart from metrics: in the number of nodes, and in the CPUs of the nodes.
 func differences(a, b []*run) []string {
 	var out []string
 	for _, d := range []struct {
@@ -164,7 +163,7 @@ func nodeCPUs(r *run) []int {
 	return out
 }
 
-// distinct calls of for each run and returns the numbers, sorted and without duplicates.
+// distinct calls of for each run. It returns the numbers from all calls, sorted and without duplicates.
 func distinct(runs []*run, of func(*run) []int) []int {
 	var out []int
 	for _, r := range runs {
@@ -195,7 +194,8 @@ func numbers(list []int) string {
 // recordingKey identifies a recording. Copies of a report have the same key.
 type recordingKey struct{ id, start, nodes string }
 
-// repeated lists recordings that occur several times. They count as separate runs, but there is no noise between them.
+// repeated returns a note on recordings that were given several times. Although Compare treats them as separate runs,
+// there is no noise between them.
 func repeated(a, b Side) []string {
 	type place struct{ side, path string }
 	at := make(map[recordingKey][]place)

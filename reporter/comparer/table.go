@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// maxName is the maximum length of a metric's name in a table, in characters. Only names with a phase or a series can
-// be longer.
+// maxName is the maximum length of a metric's name in a table, in characters. Only names that contain a phase or a
+// series can be longer.
 const maxName = 60
 
 // lineWidth is the maximum width of the text lines above and below the table, in characters.
@@ -28,9 +28,9 @@ type Row struct {
 	A, ASpread string // the median and its noise: "3.2 s", "±2%"
 	B, BSpread string
 	Change, P  string
-	Runs       string  // the runs with the metric, "3+10"; "" if all runs have it
-	Changed    bool    // significantly
-	ChangePct  float64 // in percent; 0 if it is unknown, or may be noise
+	Runs       string  // numbers of runs with the metric, "3+10"; "" if all runs have it
+	Changed    bool    // whether the change is significant
+	ChangePct  float64 // change in percent; 0 if it is unknown, or may be noise
 }
 
 // rows returns a row for each metric that at least one side has.
@@ -72,12 +72,12 @@ func (m *Metric) amountOrNone(v *float64) string {
 	return shownAmount(*v, m.Unit)
 }
 
-// isUntested reports whether both sides have m, in too few runs to know the noise.
+// isUntested reports whether both sides have m, but in too few runs for a test.
 func (m *Metric) isUntested() bool { return m.Changed == nil && m.A != nil && m.B != nil }
 
-// textTable returns a table of rows as lines of at most width cells, with the headings a and b for the two sides; 0 =
-// any width. If there is no room, it omits the number of runs, the p-value and then the noise, and at last it writes
-// long names on separate lines.
+// textTable returns a table of rows, with the headings a and b for the two sides. Lines have at most width cells; 0 =
+// any width. If there is no room, textTable omits first the number of runs, then the p-value, then the noise. At last,
+// it writes long names on separate lines.
 func textTable(rows []Row, a, b string, width int) []table.Line {
 	t := &table.Table{HeadStyle: table.Faint, Columns: []table.Column{
 		{Min: 22}, {Head: a, Right: true, Min: 11}, {Right: true, Optional: true},
@@ -119,7 +119,7 @@ func (m Metric) Change() string {
 	case m.Changed != nil && !*m.Changed:
 		return "~"
 	case *m.A == *m.B:
-		return "0 %" // also for a change from 0 to 0
+		return "0 %" // includes a change from 0 to 0
 	case m.ChangePct != nil:
 		return changeText(*m.A, *m.B, *m.ChangePct)
 	case *m.A != 0:
@@ -128,8 +128,8 @@ func (m Metric) Change() string {
 	return "from 0"
 }
 
-// heads returns the headings for A and B: with the names of single runs, if these are short enough for lines of the
-// given width; 0 = any width.
+// heads returns the headings for A and B. If each side is a single run with a name that is short enough for lines of
+// the given width, the headings contain the names, and named is true. A width of 0 means any width.
 func (c *Comparison) heads(width int) (a, b string, named bool) {
 	a, b = "A "+text.Printable(c.A.Name), "B "+text.Printable(c.B.Name)
 	most := (min(lineWidth, cmp.Or(width, lineWidth)) - 32) / 2 // the rest is for the other columns
@@ -139,7 +139,7 @@ func (c *Comparison) heads(width int) (a, b string, named bool) {
 	return a, b, true
 }
 
-// Sides describes A and B in a line each.
+// Sides describes A and B in one line each.
 func (c *Comparison) Sides() []string {
 	var out []string
 	for _, s := range []struct {
@@ -158,8 +158,8 @@ func (c *Comparison) Sides() []string {
 	return out
 }
 
-// remarks returns the lines below the table: the legend, the results of the gates, and the notes; if all metrics are in
-// the table, also the missing metrics, with the reasons.
+// remarks returns the lines below the table: the legend, the results of the gates, and the notes. If all is set, there
+// are also lines about the missing metrics, and otherwise lines about the metrics that the short table omits.
 func (c *Comparison) remarks(list []Metric, all bool) []string {
 	out := c.legend(list)
 	if all {
@@ -184,7 +184,7 @@ func (c *Comparison) notes() []string {
 	return out
 }
 
-// printable cuts and escapes lines that may contain text from reports.
+// printable truncates and escapes lines that may contain text from reports.
 func printable(lines []string) []string {
 	for i := range lines {
 		lines[i] = text.Printable(text.Clip(lines[i], 4*maxText))
@@ -193,7 +193,7 @@ func printable(lines []string) []string {
 	return lines
 }
 
-// legend explains only the signs that the rows of list have.
+// legend explains the signs that occur in the rows of list.
 func (c *Comparison) legend(list []Metric) []string {
 	alike, few, bare := false, false, false
 	for _, m := range list {
@@ -246,7 +246,7 @@ func (v GateResult) String() string {
 	return fmt.Sprintf("'%s' %s: %s", v.Gate, state, v.Reason)
 }
 
-// missingLines returns the metrics that runs lack, a line for each reason.
+// missingLines returns the metrics that runs lack, with one line for each reason.
 func (c *Comparison) missingLines() []string {
 	var reasons []string
 	names := make(map[string]*labels)
@@ -271,13 +271,12 @@ func (c *Comparison) missingLines() []string {
 // Options configures the writing of a comparison.
 type Options struct {
 	All   bool // include unchanged metrics
-	Color bool // for a terminal
-	Width int  // of the terminal in cells; 0 = the table may have any width
+	Color bool // use the colors of a terminal
+	Width int  // width of the terminal in cells; 0 = the table may have any width
 }
 
-// WriteTable writes the comparison for people: a sentence, and aligned columns. On a terminal, only words without a
-// space, such as paths, can be wider than Options.Width. Text from reports is escaped, so that it has no control
-// characters.
+// WriteTable writes the comparison for people: a sentence, and aligned columns. Only words without a space, such as
+// paths, can be wider than Options.Width. Text from reports is escaped, so it cannot add control characters.
 func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	var out strings.Builder
 	width := min(lineWidth, cmp.Or(o.Width, lineWidth))
@@ -331,8 +330,8 @@ func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	return nil
 }
 
-// wrapped breaks words into lines of at most width characters at spaces and indents all lines but the first. Words
-// longer than a line stay whole, so that paths can be copied.
+// wrapped breaks words at spaces into lines of at most width characters, and indents all lines except the first. It
+// does not split a word that is longer than a line, so that paths can be copied.
 func wrapped(words string, width int) []string {
 	var lines []string
 	line := ""

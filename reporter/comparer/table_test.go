@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares text with a file of testdata.
+// golden compares got with a golden file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -45,8 +45,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// jobs returns n runs of a job that takes scale times its CPU time, with every metric and noise that is the same in
-// each run of the test.
+// jobs returns n runs of a job with every metric. The CPU time is multiplied by scale. The noise is the same whenever
+// the test runs.
 func jobs(name string, n int, scale float64) Side {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(len(name))))
 	noise := func(v, deviation float64) float64 { return v * (1 + deviation*r.NormFloat64()) }
@@ -69,7 +69,7 @@ func jobs(name string, n int, scale float64) Side {
 	return s
 }
 
-// judged compares, and checks the gates.
+// judged returns the comparison of a and b, with the results of the gates.
 func judged(t *testing.T, a, b Side, gates ...string) *Comparison {
 	t.Helper()
 	c := Compare(a, b)
@@ -128,9 +128,9 @@ func TestWriteTable_MatchesGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, name+".txt", out.String())
-		_, rest, _ := strings.Cut(out.String(), "\n\n") // the lines above are not wrapped
+		_, rest, _ := strings.Cut(out.String(), "\n\n") // the lines before the table are not wrapped
 		for line := range strings.Lines(rest) {
-			// 82: numbers of seven digits are unusually long.
+			// The limit is 82 instead of 80, because some numbers have seven digits, which is unusual.
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 82 && name != "hostile" {
 				t.Errorf("%s: line of %d characters, want at most 82: %s", name, n, line)
 			}
@@ -153,12 +153,12 @@ func TestWriteMarkdown_MatchesGoldenFiles(t *testing.T) {
 	}
 }
 
-// wantHarmless checks that a text has nothing that a terminal obeys, and no invalid number.
+// wantHarmless checks that text has no terminal control sequences and no invalid numbers.
 func wantHarmless(t *testing.T, name, text string) {
 	t.Helper()
 	for _, bad := range []string{"\x1b", "\r", "\a", "\t", "\u202e", "NaN", "Inf", "∞"} {
 		if strings.Contains(text, bad) {
-			t.Errorf("%s: output has %q, want it escaped:\n%s", name, bad, text)
+			t.Errorf("%s: output contains %q, want it escaped:\n%s", name, bad, text)
 		}
 	}
 	if !utf8.ValidString(text) {
@@ -188,13 +188,13 @@ func TestComparison_JSONGolden(t *testing.T) {
 				}
 			}
 			if (m["changed"] == nil) != (m["p_value"] == nil) || m["a"] == nil && m["why"] == nil {
-				t.Errorf("%s: metric %v: want changed with p_value only, and why if a is null", name, m)
+				t.Errorf("%s: metric %v: want changed if and only if there is a p_value, and why if a is null", name, m)
 			}
 		}
 	}
 }
 
-// On a terminal, no line is wider than the terminal, whatever the names, and the medians and the change stay.
+// No line is wider than the terminal, whatever the names, and the medians and the change are always shown.
 func TestWriteTable_FitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	defaults := judged(t, sideOf("20261127-015653-4f3734", cpuMetric, 3.1), sideOf("20261127-015641-142851", cpuMetric, 3.9))
@@ -213,14 +213,14 @@ func TestWriteTable_FitsTheTerminal(t *testing.T) {
 				row := regexp.MustCompile(`(?m)^CPU time\s+\d\S* s.* \d\S* s.*\+\d+ %( .*)?$`)
 				whole := row.FindString(out.String())
 				if whole == "" || width >= 80 && c != defaults && !strings.Contains(whole, "±") {
-					t.Errorf("%s, %d cells: want the medians and the change of the CPU time, and the noise where it fits:\n%s", name, width, out.String())
+					t.Errorf("%s, %d cells: output lacks the medians, the change or the noise of the CPU time:\n%s", name, width, out.String())
 				}
 			}
 		}
 	}
 }
 
-// Colours enclose whole lines, and change nothing else.
+// Colors are applied to whole lines. Apart from them, the output is the same.
 func TestWriteTable_ColorsEncloseWholeLines(t *testing.T) {
 	c := cases(t)["slower"]
 	var bare, colored bytes.Buffer
@@ -231,12 +231,12 @@ func TestWriteTable_ColorsEncloseWholeLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored.String()); got != bare.String() {
-		t.Errorf("without its colours the table differs (-want +got):\n%s", cmp.Diff(bare.String(), got))
+		t.Errorf("table with its colors removed (-want +got):\n%s", cmp.Diff(bare.String(), got))
 	}
 	_, rest, _ := strings.Cut(colored.String(), "\n\n")
 	for line := range strings.Lines(rest) {
 		if bold := strings.HasPrefix(line, "\x1b[1m"); bold != (strings.Contains(line, "+") && strings.Contains(line, "<.001")) && !strings.Contains(line, "gate") {
-			t.Errorf("bold %v, want it for significant changes only: %q", bold, line)
+			t.Errorf("bold = %v, want only lines with significant changes to be bold: %q", bold, line)
 		}
 	}
 }
@@ -305,16 +305,16 @@ func TestWrapped(t *testing.T) {
 		}
 	}
 	if strings.Join(strings.Fields(strings.Join(got, " ")), " ") != strings.Repeat("word ", 20)+path+" end" {
-		t.Errorf("wrapped lines %q have other words than the text", got)
+		t.Errorf("wrapped lines %q do not have the same words as the text", got)
 	}
 }
 
-// A failing writer is reported.
+// WriteTable and WriteMarkdown return the error of a failing writer.
 func TestWriteTable_ReturnsWriteErrors(t *testing.T) {
 	c := cases(t)["one"]
 	for name, err := range map[string]error{"table": WriteTable(broken{}, c, Options{All: true}), "markdown": WriteMarkdown(broken{}, c, Options{All: true})} {
 		if err == nil || !strings.Contains(err.Error(), "write the comparison") {
-			t.Errorf("%s: error %v, want: write the comparison", name, err)
+			t.Errorf("%s: error %v, want one containing: write the comparison", name, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package diagnosis_test
+package diagnosis
 
 import (
 	"strings"
@@ -8,7 +8,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // rankEnd describes how a rank ended: after how many seconds, with which code or signal, and who had sent SIGTERM
@@ -26,20 +25,13 @@ func ranksThat(t *testing.T, ends ...rankEnd) []reporter.SourceReport {
 	t.Helper()
 	var out []reporter.SourceReport
 	for rank, e := range ends {
-		in := diagnosis.Input{Input: reportertest.RankInput(reportertest.RankPlan{Rank: rank, OnNode: len(ends), End: e.after,
+		in := Input{Input: reportertest.RankInput(reportertest.RankPlan{Rank: rank, OnNode: len(ends), End: e.after,
 			Exit: e.exit, Signal: e.signal, Unfinished: e.open, CPUs: 1})}
 		if e.sender != "" {
 			at := reportertest.RunStart.Add(time.Duration(e.after*1000-100) * time.Millisecond)
 			in.Exit.Signals = []collector.Signal{{Signal: "SIGTERM", Number: 15, At: at, PID: 77, Process: e.sender}}
 		}
-		data, err := reporter.Encode(diagnosis.New(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := reporter.Decode(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := value(reporter.Decode(value(reporter.Encode(New(in)))(t)))(t)
 		out = append(out, reporter.SourceReport{Path: in.Rank, Report: r})
 	}
 	return out
@@ -76,10 +68,7 @@ func TestCombine_NamesFirstFailure(t *testing.T) {
 		"recording stops first": {[]rankEnd{open, {after: 10, exit: 2}}, 1, 2, "rank 1 on node1 exited with code 2; 1 other has no end"},
 		"one rank":              {[]rankEnd{{after: 10, exit: 2}}, 0, 2, "rank 0 on node1 exited with code 2"},
 	} {
-		r, err := diagnosis.Combine(ranksThat(t, c.ends...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := value(Combine(ranksThat(t, c.ends...)))(t)
 		v, n := r.Run.Verdict, r.Nodes["0"]
 		code := -1
 		if r.Run.ExitCode != nil {
@@ -94,27 +83,19 @@ func TestCombine_NamesFirstFailure(t *testing.T) {
 		if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != code || n.Findings == nil {
 			t.Errorf("%s: job %+v, want exit code %d; findings %v, want a non-nil list", name, n.Job, code, n.Findings)
 		}
-		data, err := reporter.Encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reportertest.Validate(t, data)
+		reportertest.Validate(t, value(reporter.Encode(r))(t))
 	}
 }
 
 // A node has the conditions of all its ranks.
 func TestCombine_KeepsConditionsOfAllRanks(t *testing.T) {
 	parts := ranksThat(t, rankEnd{after: 5}, rankEnd{after: 5, exit: 1}, rankEnd{after: 5})
-	for rank, condition := range map[int]string{0: diagnosis.ConditionSwapping, 2: diagnosis.ConditionThrottled} {
-		n := parts[rank].Report.Nodes["0"]
-		for _, r := range n.Ranks {
+	for rank, condition := range map[int]string{0: ConditionSwapping, 2: ConditionThrottled} {
+		for _, r := range parts[rank].Report.Nodes["0"].Ranks {
 			r.Verdict.Conditions = []string{condition}
 		}
 	}
-	r, err := diagnosis.Combine(parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := value(Combine(parts))(t)
 	if got := strings.Join(r.Run.Verdict.Conditions, " "); got != "throttled swapping" {
 		t.Errorf("conditions %q, want those of both ranks: %q", got, "throttled swapping")
 	}

@@ -18,10 +18,7 @@ import (
 // tableIn returns the cells of the table with the given name on a page of docs.
 func tableIn(t *testing.T, page, name string) (rows [][]string) {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := value(os.ReadFile("../../docs/" + page))(t)
 	_, part, _ := strings.Cut(string(data), "<!-- "+name+":begin -->\n")
 	part, _, _ = strings.Cut(part, "<!-- "+name+":end -->")
 	for line := range strings.Lines(part) {

@@ -73,13 +73,6 @@ func TestMemoryGrowth_NeedsThreeRisingSamples(t *testing.T) {
 	}
 }
 
-func TestSignalMeaning_NamesSegmentationFault(t *testing.T) {
-	t.Parallel()
-	if text := SignalMeaning("SIGSEGV"); !strings.Contains(text, "segmentation fault") {
-		t.Errorf("SignalMeaning of SIGSEGV is %q, want it to name the segmentation fault", text)
-	}
-}
-
 // swappingNode returns a node with a job of 151 MiB, 51 of them swapped out for a limit of 100.
 func swappingNode() *reporter.Node {
 	n := findingNode()
@@ -167,14 +160,14 @@ func TestMemoryOptionIn_FindsOptionThatSetsMemory(t *testing.T) {
 
 // If the peak does not show the need of a job, no amount is advised, and the reason is given.
 func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
-	little := findingSet(reporter.MetricJobMemoryPeak, 1000.0, reporter.MetricLimitMemory, 13.0)
-	heldBy := func(h reporter.Reclaim) func(*reporter.Node) {
-		return findingAll(little, func(n *reporter.Node) { n.Limits.Reclaim = &h })
+	little := metrics("memory=1000 limit=13")
+	heldBy := func(h reporter.Reclaim) change {
+		return all(little, func(n *reporter.Node) { n.Limits.Reclaim = &h })
 	}
 	const used = "it used at most 1 GiB of its 8 GiB"
 	const held = "info: Keep the memory: " + used + ", but "
 	for name, c := range map[string]struct {
-		change   func(*reporter.Node)
+		change   change
 		want     string
 		evidence string
 	}{
@@ -182,9 +175,9 @@ func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 		"swap":        {heldBy(reporter.Reclaim{SwapMB: 300}), held + "up to 300 MiB of it were in swap, so how much it needs is not known.", "held_by"},
 		"page cache": {heldBy(reporter.Reclaim{RefaultedMB: 4096}),
 			held + "4 GiB had to be read again after the kernel had dropped them, so how much it needs is not known.", "held_by"},
-		"java": {findingAll(little, func(n *reporter.Node) { n.Command = []string{"java", "-Xmx3g", "X"} }),
+		"java": {all(little, func(n *reporter.Node) { n.Command = []string{"java", "-Xmx3g", "X"} }),
 			"info: Lower -Xmx3g before you ask for less memory: " + used + ", and may take as much as that allows.", "sized_by"},
-		"java in a script": {findingAll(little, func(n *reporter.Node) {
+		"java in a script": {all(little, func(n *reporter.Node) {
 			n.Processes = []reporter.Process{{Command: "bash x.sh"}, {Command: "java -jar x.jar"}}
 		}), "info: Set -Xmx before you ask for less memory: " + used + ", and Java takes a part of the memory that it finds.", "sized_by"},
 		"little reclaim": {heldBy(reporter.Reclaim{SwapMB: 1, RefaultedMB: 50}),
@@ -204,7 +197,7 @@ func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 		}
 	}
 
-	tight := findingAll(heldBy(reporter.Reclaim{SwapMB: 4096}), findingSet(reporter.MetricLimitMemory, 95.0))
+	tight := all(heldBy(reporter.Reclaim{SwapMB: 4096}), metrics("limit=95"))
 	if got, _ := judged(MemoryTight, tight); !strings.HasPrefix(got, "warning: Set the limit to 10 GiB or more: ") || !strings.HasSuffix(got, ", and up to 4 GiB of it were in swap; how much it needs is not known.") {
 		t.Errorf("finding memory_tight %q, want 10 GiB or more, 4 GiB in swap, and that the need is not known", got)
 	}
@@ -214,7 +207,7 @@ func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 func TestSuggestedMemory_IsAtLeastAQuarterAbovePeak(t *testing.T) {
 	for peak, want := range map[float64]float64{1000: 2048, 4000: 8192, 5000: 8192, 6500: 8192, 7000: 10240, 8000: 10240} {
 		n := findingNode()
-		findingSet(reporter.MetricJobMemoryPeak, peak, reporter.MetricLimitMemory, 1.0)(n)
+		metrics("memory=%v limit=1", peak)(n)
 		if got := SuggestedMemory(n, findingRun); got != want || got < findTightRoom*peak {
 			t.Errorf("peak %v MiB: SuggestedMemory = %v, want %v and at least 1.25 × the peak", peak, got, want)
 		}

@@ -25,8 +25,11 @@ type verdictCase struct {
 	last collector.Sample // newest
 }
 
+// A fact changes a case.
+type fact = func(*verdictCase)
+
 // verdictOf applies change to a job of 20 s that ended with the given code or signal, and returns the verdict.
-func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase)) *reporter.Verdict {
+func verdictOf(t *testing.T, code int, signal string, change fact) *reporter.Verdict {
 	t.Helper()
 	rec := collector.NewRecording(host.Instant{Wall: reportertest.RunStart}, time.Second, 1000)
 	length := 20 * time.Second
@@ -58,10 +61,7 @@ func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	if v.Text == "" || v.Text != text.Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
 		t.Errorf("verdict %+v, want a printable text, evidence and conditions", v)
 	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := value(json.Marshal(v))(t)
 	var again reporter.Verdict
 	if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(*v, again) {
 		t.Errorf("verdict decoded from JSON: %+v, want %+v (error %v)", again, *v, err)
@@ -78,7 +78,7 @@ func term(seconds float64, pid int, process string) collector.Signal {
 
 // oomInGroup adds one kill in the job's group, with the given victims in the kernel's log. The group's counters prove
 // nothing.
-func oomInGroup(victims ...host.Victim) func(*verdictCase) {
+func oomInGroup(victims ...host.Victim) fact {
 	return func(c *verdictCase) {
 		c.a.OOMKills, c.a.HostOOMKills = 1, 1
 		c.a.Limits.MemoryMB, c.a.LimitPeakMB = 2048, 2048
@@ -90,7 +90,7 @@ func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 
 // counted sets whether the counters of cgroup v2 attribute the kill to a limit of the group or below it, and to the
 // job's limit.
-func counted(inGroup, atLimit bool) func(*verdictCase) {
+func counted(inGroup, atLimit bool) fact {
 	return func(c *verdictCase) {
 		c.a.LastOOMKill.LimitEventsCounted, c.a.LastOOMKill.InGroup, c.a.LastOOMKill.AtLimit = true, inGroup, atLimit
 		if atLimit {
@@ -100,14 +100,14 @@ func counted(inGroup, atLimit bool) func(*verdictCase) {
 }
 
 // available sets the percentage of the host's memory that was available before the kill.
-func available(pct series.Optional) func(*verdictCase) {
+func available(pct series.Optional) fact {
 	return func(c *verdictCase) {
 		c.a.LastOOMKill.AvailablePct, c.a.LastOOMKill.AvailableMB = pct, 160*pct
 	}
 }
 
 // largest sets the peak memory of the largest process.
-func largest(mb float64) func(*verdictCase) { return func(c *verdictCase) { c.job.MaxRSSMB = mb } }
+func largest(mb float64) fact { return func(c *verdictCase) { c.job.MaxRSSMB = mb } }
 
 // alone makes the job alone in its group, crowded adds another process.
 func alone(c *verdictCase)   { c.a.Neighbours = 0 }
@@ -131,7 +131,7 @@ func ofNodes(constraint, nodes string, v host.Victim) host.Victim {
 }
 
 // hostOOM adds a kill on a host where no group counts the job's kills.
-func hostOOM(memory series.Optional, victims ...host.Victim) func(*verdictCase) {
+func hostOOM(memory series.Optional, victims ...host.Victim) fact {
 	return func(c *verdictCase) {
 		c.a.HostOOMKills, c.a.Victims = 1, victims
 		c.a.LastOOMKill = &collector.OOMKill{At: c.job.End.Time, AvailableMB: 160 * (100 - memory), AvailablePct: 100 - memory}
@@ -157,22 +157,18 @@ func foreign(v host.Victim) host.Victim {
 }
 
 // limitOf sets the group with the limit, and its peak.
-func limitOf(group string, peak series.Optional) func(*verdictCase) {
+func limitOf(group string, peak series.Optional) fact {
 	return func(c *verdictCase) { c.a.Limits.MemoryGroup, c.a.LimitPeakMB = group, peak }
 }
 
 // inner sets the innermost group with the same limit.
-func inner(group string) func(*verdictCase) {
-	return func(c *verdictCase) { c.a.InnerMemoryGroup = group }
-}
+func inner(group string) fact { return func(c *verdictCase) { c.a.InnerMemoryGroup = group } }
 
 // fullAt sets the limit that the group had reached when the kernel killed a process.
-func fullAt(mb series.Optional) func(*verdictCase) {
-	return func(c *verdictCase) { c.a.FullAtKillMB = mb }
-}
+func fullAt(mb series.Optional) fact { return func(c *verdictCase) { c.a.FullAtKillMB = mb } }
 
 // timeoutAt adds a timeout(1) around perfagent that ends the job the given number of seconds after the start.
-func timeoutAt(seconds float64) func(*verdictCase) {
+func timeoutAt(seconds float64) fact {
 	return func(c *verdictCase) {
 		c.in.Exit.Timeout = reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second)))
 	}
@@ -180,17 +176,13 @@ func timeoutAt(seconds float64) func(*verdictCase) {
 
 func logPIDs(c *verdictCase) { c.a.SamePIDNamespace = true }
 
-func sentTo(s ...collector.Signal) func(*verdictCase) {
-	return func(c *verdictCase) { c.in.Exit.Signals = s }
-}
+func sentTo(s ...collector.Signal) fact { return func(c *verdictCase) { c.in.Exit.Signals = s } }
 
 func room(path string, freeMB float64, inodes series.Optional) host.FreeSpace {
 	return host.FreeSpace{Path: path, FreeMB: freeMB, Inodes: inodes}
 }
 
-func roomLeft(rooms ...host.FreeSpace) func(*verdictCase) {
-	return func(c *verdictCase) { c.in.Exit.Space = rooms }
-}
+func roomLeft(rooms ...host.FreeSpace) fact { return func(c *verdictCase) { c.in.Exit.Space = rooms } }
 
 // core returns a core file on the file system of a path.
 func core(mb float64, path string) host.CoreFile {
@@ -198,14 +190,14 @@ func core(mb float64, path string) host.CoreFile {
 }
 
 // dumped makes the main process dump core, into the given files if there are any.
-func dumped(cores ...host.CoreFile) func(*verdictCase) {
+func dumped(cores ...host.CoreFile) fact {
 	return func(c *verdictCase) {
 		c.in.Exit.CoreDumped, c.in.Exit.CoresWritten, c.in.Exit.Cores = true, true, cores
 	}
 }
 
 // stopAt makes a rule stop the job the given number of seconds after the start.
-func stopAt(seconds float64) func(*verdictCase) {
+func stopAt(seconds float64) fact {
 	return func(c *verdictCase) {
 		c.a.Stop = &collector.Stop{
 			Rule: "job_memory_mb > 8000", Key: "job_memory_mb", Value: 8123, Signal: "SIGTERM",
@@ -217,26 +209,17 @@ func stopAt(seconds float64) func(*verdictCase) {
 // stopKilled makes the rule also send SIGKILL.
 func stopKilled(c *verdictCase) { c.a.Stop.Killed = true }
 
-// all combines several changes.
-func all(changes ...func(*verdictCase)) func(*verdictCase) {
-	return func(c *verdictCase) {
-		for _, change := range changes {
-			change(c)
-		}
-	}
-}
-
 func TestNewVerdict_FindsCause(t *testing.T) {
 	nothing := func(*verdictCase) {}
 	full := host.FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
-	slurm := func(limit float64) func(*verdictCase) {
+	slurm := func(limit float64) fact {
 		return func(c *verdictCase) {
 			c.in.Exit.Scheduler, c.in.Exit.TimeLimit = "Slurm", reportertest.RunStart.Add(time.Duration(limit*float64(time.Second)))
 		}
 	}
 	old := func(c *verdictCase) { c.in.Exit.Scheduler = "Slurm" } // no end time is known
 	usr1 := collector.Signal{Signal: "SIGUSR1", Number: 10, At: reportertest.RunStart.Add(5 * time.Second), PID: 77, Process: "bash"}
-	freed := func(mb float64) func(*verdictCase) {
+	freed := func(mb float64) fact {
 		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
 	}
 	own := func(c *verdictCase) { c.a.Source = host.JobFromGroup }
@@ -249,7 +232,7 @@ func TestNewVerdict_FindsCause(t *testing.T) {
 		name   string
 		code   int
 		signal string
-		change func(*verdictCase)
+		change fact
 		cause  string
 		text   string // part of the verdict's text
 	}{
@@ -433,7 +416,7 @@ func TestNewVerdict_FindsCause(t *testing.T) {
 }
 
 // fullBefore makes the file system of path full before the job starts.
-func fullBefore(path string) func(*verdictCase) {
+func fullBefore(path string) fact {
 	return func(c *verdictCase) {
 		c.in.Exit.SpaceBefore = []host.FreeSpace{room("/else", 9000, 9000), room(path, 0, 9000)}
 	}
@@ -443,7 +426,7 @@ func TestNewVerdict_RecordsEvidence(t *testing.T) {
 	for _, test := range []struct {
 		code   int
 		signal string
-		change func(*verdictCase)
+		change fact
 		want   map[string]any
 	}{
 		{7, "", func(*verdictCase) {}, map[string]any{"exit_code": 7.0}},
@@ -526,10 +509,10 @@ func TestNewVerdict_SidecarHasNone(t *testing.T) {
 }
 
 func TestNewVerdict_FindsConditions(t *testing.T) {
-	sample := func(c collector.Column, v float64) func(*verdictCase) {
+	sample := func(c collector.Column, v float64) fact {
 		return func(k *verdictCase) { k.last.Values[c], k.last.Weights[c] = v, 20 }
 	}
-	gpus := func(seconds, utilization float64, ofJob bool) func(*verdictCase) {
+	gpus := func(seconds, utilization float64, ofJob bool) fact {
 		return func(c *verdictCase) {
 			c.in.Run.WallSeconds = seconds
 			c.in.Recording.GPUs = []collector.GPU{{OfJob: ofJob}}
@@ -537,31 +520,31 @@ func TestNewVerdict_FindsConditions(t *testing.T) {
 			sample(collector.GPUColumn(0, collector.GPUUtilization), utilization)(c)
 		}
 	}
-	gpuFor := func(seconds float64) func(*verdictCase) {
+	gpuFor := func(seconds float64) fact {
 		return func(c *verdictCase) { c.last.Weights[collector.GPUColumn(0, collector.GPUUtilization)] = seconds }
 	}
-	throttled := func(periods, throttled float64) func(*verdictCase) {
+	throttled := func(periods, throttled float64) fact {
 		return func(c *verdictCase) {
 			c.a.Periods, c.a.ThrottledPeriods = series.Optional(periods), series.Optional(throttled)
 		}
 	}
-	stall := func(into func(*collector.Account) *series.Optional, v float64) func(*verdictCase) {
+	stall := func(into func(*collector.Account) *series.Optional, v float64) fact {
 		return func(c *verdictCase) { *into(c.a) = series.Optional(v) }
 	}
-	moved := func(mb float64) func(*verdictCase) {
+	moved := func(mb float64) fact {
 		return func(c *verdictCase) {
 			c.in.Job = &reporter.Job{ExitCode: new(0)}
 			sample(collector.JobRead, mb)(c)
 			sample(collector.JobWrite, 0)(c)
 		}
 	}
-	shared := func(share float64) func(*verdictCase) { // of a quota of 2 CPUs
+	shared := func(share float64) fact { // of a quota of 2 CPUs
 		return func(c *verdictCase) {
 			c.a.Source, c.a.Limits.CPUQuota = host.JobFromTree, 2
 			c.a.CPUSeconds = series.Optional(share * 2 * c.in.Run.WallSeconds)
 		}
 	}
-	memory := func(share float64) func(*verdictCase) {
+	memory := func(share float64) fact {
 		return func(c *verdictCase) {
 			c.in.Recording.Host.MemoryMB = 1000
 			c.in.Job = &reporter.Job{ExitCode: new(0), MaxRSSMB: share * 1000}
@@ -575,7 +558,7 @@ func TestNewVerdict_FindsConditions(t *testing.T) {
 	short := func(c *verdictCase) { c.in.Run.WallSeconds = 0.5 }
 	for _, test := range []struct {
 		name   string
-		change func(*verdictCase)
+		change fact
 		want   string // "" = none
 		key    string // key of its evidence
 		value  float64
@@ -627,7 +610,7 @@ func TestNewVerdict_FindsConditions(t *testing.T) {
 
 // The verdict of the run is from the node that explains the end best, in any order of merging.
 func TestMerge_TakesVerdictThatBestExplainsTheEnd(t *testing.T) {
-	node := func(number, code int, signal string, change func(*verdictCase)) reporter.SourceReport {
+	node := func(number, code int, signal string, change fact) reporter.SourceReport {
 		var in Input
 		verdictOf(t, code, signal, func(c *verdictCase) { change(c); in = c.in })
 		in.Node = number
@@ -642,18 +625,12 @@ func TestMerge_TakesVerdictThatBestExplainsTheEnd(t *testing.T) {
 	}
 	for range inputs {
 		inputs = append(inputs[1:], inputs[0])
-		r, err := Merge(inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := value(Merge(inputs))(t)
 		if v := r.Run.Verdict; v == nil || v.Cause != CauseOOMCgroup || !strings.HasPrefix(v.Text, "node 2: killed by the kernel: python") {
 			t.Errorf("verdict %+v, want the verdict on node 2, which ran out of memory", v)
 		}
 	}
-	r, err := Merge(slices.DeleteFunc(inputs, func(s reporter.SourceReport) bool { return s.Report.Nodes["2"] != nil }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := value(Merge(slices.DeleteFunc(inputs, func(s reporter.SourceReport) bool { return s.Report.Nodes["2"] != nil })))(t)
 	if v := r.Run.Verdict; v == nil || !strings.HasPrefix(v.Text, "node 3: exited with code 1") {
 		t.Errorf("verdict %+v, want the verdict on node 3, which exited with code 1", v)
 	}

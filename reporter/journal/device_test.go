@@ -2,11 +2,10 @@ package journal
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -47,16 +46,11 @@ func TestJournal_KeepsColumnsOfPortsFoundLater(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		data, want := portsJournal(t, 12, 5, 2, snapshot)
 		got := parsed(t, data)
-		if v := want.Nodes["3"].Metrics["total_net_ib_sent_mb"]; v != 12 {
-			t.Errorf("the recording has %v MiB sent, want 12", v)
-		}
-		if diff := cmp.Diff(want.Nodes["3"].Metrics, got.Nodes["3"].Metrics); diff != "" {
-			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
-		}
+		same(t, "MiB sent in the recording", want.Nodes["3"].Metrics["total_net_ib_sent_mb"], 12.0)
+		same(t, fmt.Sprintf("snapshot %v: metrics", snapshot), got.Nodes["3"].Metrics, want.Nodes["3"].Metrics)
 		column := got.Nodes["3"].Samples.Column("net_ib_recv_mb")
 		if len(column) != 12 || !math.IsNaN(column[4]) || column[11] != 6 {
-			t.Errorf("snapshot %v: received %v, want 12 samples, NaN in sample 4, and 6 MiB at the end", snapshot,
-				column)
+			t.Errorf("snapshot %v: received %v, want 12 samples, NaN in sample 4, 6 at the end", snapshot, column)
 		}
 	}
 }

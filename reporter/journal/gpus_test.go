@@ -45,37 +45,25 @@ func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([
 
 // wideSame compares a journal's report with the Recording's. The account of the newest seconds may not be in the
 // journal yet.
-func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) *reporter.Report {
+func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) {
 	t.Helper()
 	got := parsed(t, data)
 	n := got.Nodes["3"]
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}}).Nodes["3"]
 	for _, part := range []string{"Summaries", "Limits", "Sampling"} {
-		if d := cmp.Diff(reflect.ValueOf(want).Elem().FieldByName(part).Interface(), reflect.ValueOf(n).Elem().FieldByName(part).Interface(), cmpopts.EquateApprox(1e-9, 2e-6)); d != "" {
-			t.Errorf("%s: %s (-want +got):\n%s", what, part, d)
-		}
+		field := func(n *reporter.Node) any { return reflect.ValueOf(n).Elem().FieldByName(part).Interface() }
+		same(t, what+": "+part, field(n), field(want), cmpopts.EquateApprox(1e-9, 2e-6))
 	}
-	if d := cmp.Diff(want.Samples.Keys, n.Samples.Keys); d != "" || len(want.Envelope) != len(n.Envelope) {
-		t.Errorf("%s: %d bands, want %d; keys (-want +got):\n%s", what, len(n.Envelope), len(want.Envelope), d)
-	}
+	same(t, what+": keys", n.Samples.Keys, want.Samples.Keys)
+	same(t, what+": number of bands", len(n.Envelope), len(want.Envelope))
 	for key, band := range want.Envelope { // rounded to the decimals of a bucket
 		c, _ := collector.ColumnByKey(key)
 		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-c.Info().Digits)), cmpopts.EquateNaNs()}
-		for i, pair := range [][2]any{{band, n.Envelope[key]}, {want.Samples.Column(key), n.Samples.Column(key)}} {
-			if d := cmp.Diff(pair[0], pair[1], approx); d != "" {
-				t.Errorf("%s: %s of %s (-want +got):\n%s", what, []string{"envelope", "samples"}[i], key, d)
-			}
-		}
+		same(t, what+": envelope of "+key, n.Envelope[key], band, approx)
+		same(t, what+": samples of "+key, n.Samples.Column(key), want.Samples.Column(key), approx)
 	}
-	if len(n.GPUs) != len(rec.GPUs) {
-		t.Errorf("%s: %d GPUs, want %d", what, len(n.GPUs), len(rec.GPUs))
-	}
-	for _, m := range n.Missing {
-		if m.What == "journal" {
-			t.Errorf("%s: missing %+v, want no entry about the journal", what, m)
-		}
-	}
-	return got
+	same(t, what+": number of GPUs", len(n.GPUs), len(rec.GPUs))
+	same(t, what+": missing parts of the journal", fmt.Sprint(about("journal", n.Missing)), "[]")
 }
 
 // GPUs found during the run make the lines longer. The journal's report equals the Recording's, whether a snapshot
@@ -98,22 +86,18 @@ func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 	for at := head; at < len(whole); at += testenv.Rounds(211, 1009) {
 		n, lines := parsed(t, whole[:at]).Nodes["3"], bytes.Count(whole[head:at], []byte{'\n'})
 		samples := int(n.Sampling.Samples)
-		if bytes.Contains(whole[head:at], []byte(`{"snapshot":`)) {
-			if samples > 0 && (samples < 21 || samples < 20+lines || samples > 21+lines) {
-				t.Fatalf("cut at %d: %d samples, want %d to %d", at, samples, max(21, 20+lines), 21+lines)
-			}
-		}
 		if samples == 0 {
 			continue
 		}
-		if (len(n.GPUs) == 2) != (samples > 12) || (n.Envelope["gpu_1_power_watts"].Mean != nil) != (samples > 12) {
-			t.Fatalf("cut at %d: %d samples, %d GPUs, want 2 with their power after sample 12, none before", at,
-				samples, len(n.GPUs))
+		if least := max(21, 20+lines); bytes.Contains(whole[head:at], []byte(`{"snapshot":`)) && (samples < least || samples > 21+lines) {
+			t.Fatalf("cut at %d: %d samples, want %d to %d", at, samples, least, 21+lines)
 		}
-		least := float64(samples)/2 - accountEvery.Seconds()/2
-		if cpu, ok := n.Metrics["job_cpu_seconds"]; !ok || cpu < least || cpu > float64(samples)/2 {
-			t.Fatalf("cut at %d: %v s of CPU (known: %v) after %d samples, want %v to %v", at, cpu, ok, samples, least,
-				float64(samples)/2)
+		if (len(n.GPUs) == 2) != (samples > 12) || (n.Envelope["gpu_1_power_watts"].Mean != nil) != (samples > 12) {
+			t.Fatalf("cut at %d: %d samples, %d GPUs, want 2 with power after sample 12", at, samples, len(n.GPUs))
+		}
+		most := float64(samples) / 2
+		if cpu, ok := n.Metrics["job_cpu_seconds"]; !ok || cpu < most-accountEvery.Seconds()/2 || cpu > most {
+			t.Fatalf("cut at %d: %v s of CPU (known: %v), want %v to %v", at, cpu, ok, most-accountEvery.Seconds()/2, most)
 		}
 	}
 }
@@ -123,10 +107,9 @@ func TestParse_DamagedLineHidesGPUsOnlyUpToTheNextState(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	lines[13] = append(bytes.Repeat([]byte{'x'}, 40), '\n') // the head is line 0
-	n := parsed(t, bytes.Join(lines, nil)).Nodes["3"]
-	if n.Sampling.Samples < 40-1-int64(accountEvery.Seconds()) || len(n.GPUs) != 2 || n.Envelope["gpu_1_power_watts"].Mean == nil {
-		t.Errorf("damaged line 13: %d samples, want at least %d; %d GPUs, want 2 with their power", n.Sampling.Samples,
-			40-1-int64(accountEvery.Seconds()), len(n.GPUs))
+	n, least := parsed(t, bytes.Join(lines, nil)).Nodes["3"], 40-1-int64(accountEvery.Seconds())
+	if n.Sampling.Samples < least || len(n.GPUs) != 2 || n.Envelope["gpu_1_power_watts"].Mean == nil {
+		t.Errorf("%d samples, want at least %d; %d GPUs, want 2 with their power", n.Sampling.Samples, least, len(n.GPUs))
 	}
 }
 
@@ -134,12 +117,7 @@ func TestParse_DamagedLineHidesGPUsOnlyUpToTheNextState(t *testing.T) {
 func TestJournal_KeepsAccount(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 32} {
 		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
-		var j parser
-		for line := range lines(data) {
-			if err := j.take(line); err != nil {
-				t.Fatal(err)
-			}
-		}
+		j := taken(t, data)
 		if snapshotAt < 0 { // from the last state, at most 4 s old
 			last := reportertest.NewWideStream(5, 3, 2)
 			rec = last.Recording(10)
@@ -147,16 +125,36 @@ func TestJournal_KeepsAccount(t *testing.T) {
 				last.Next(rec)
 			}
 		}
-		if d := cmp.Diff(rec.Account, j.rec.Account, reportertest.SameFloats()); d != "" {
-			t.Errorf("account (-want +got):\n%s", d)
-		}
-		if d := cmp.Diff(rec.GPUs, j.rec.GPUs, reportertest.SameFloats()); d != "" {
-			t.Errorf("GPUs (-want +got):\n%s", d)
-		}
-		if d := cmp.Diff(rec.Missing, j.rec.Missing); d != "" {
-			t.Errorf("missing (-want +got):\n%s", d)
-		}
+		same(t, "account", j.rec.Account, rec.Account, reportertest.SameFloats())
+		same(t, "GPUs", j.rec.GPUs, rec.GPUs, reportertest.SameFloats())
+		same(t, "missing", j.rec.Missing, rec.Missing)
 	}
+}
+
+// taken returns a parser that has taken the lines of a journal.
+func taken(t testing.TB, data []byte) *parser {
+	t.Helper()
+	j := new(parser)
+	for line := range lines(data) {
+		must(t, j.take(line))
+	}
+	return j
+}
+
+// parsedIn64MiB returns the report of a journal, and checks how much memory is allocated for it.
+func parsedIn64MiB(t *testing.T, name string, data []byte) *reporter.Report {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r, err := Parse(data)
+	if err != nil {
+		t.Fatalf("%s: Parse: error %v, want none", name, err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("%s: %d MiB allocated for %d KiB, want at most 64 MiB", name, took>>20, len(data)>>10)
+	}
+	return r
 }
 
 // widePacked returns a snapshot's line with the packed buckets replaced.
@@ -180,8 +178,8 @@ func wideGzip(parts ...string) string {
 // Damaged or hostile packed buckets count as one damaged line and take bounded memory.
 func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
-	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
-	good := string(data[from : from+bytes.IndexByte(data[from:], '"')])
+	_, good, _ := strings.Cut(string(data), `"packed":"`)
+	good, _, _ = strings.Cut(good, `"`)
 	sums := "[" + strings.TrimSuffix(strings.Repeat("null,", int(collector.GPUColumn(2, 0))), ",") + "]"
 	bomb := wideGzip(strings.Repeat(" ", 1<<25))
 	zeros := wideGzip(sums, `{"v":[`, strings.Repeat("0,", 1<<24), `0]}`)
@@ -191,24 +189,12 @@ func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 		"trailing garbage": good[:len(good)-8] + "AAAAAAAA", "bomb of spaces": bomb, "one bucket of zeros": zeros, "many buckets": many, "deeply nested": deep,
 		"text": wideGzip("hello"), "null": wideGzip("null null"),
 		"summaries only": wideGzip(sums), "too few summaries": wideGzip("[null]")} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
 		begin := time.Now()
-		r, err := Parse(widePacked(t, data, packed))
-		if err != nil {
-			t.Errorf("%s: Parse: error %v, want none", name, err)
-			continue
-		}
-		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("%s: %d MiB allocated for a journal of %d KiB, want at most 64 MiB", name, took>>20,
-				len(packed)>>10)
-		}
+		n := parsedIn64MiB(t, name, widePacked(t, data, packed)).Nodes["3"]
 		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("%s: reading took %v, want at most a minute", name, d)
 		}
-		n := r.Nodes["3"]
-		if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" && strings.Contains(m.Why, "damaged") }) {
+		if !slices.ContainsFunc(about("journal", n.Missing), func(m reporter.Missing) bool { return strings.Contains(m.Why, "damaged") }) {
 			t.Errorf("%s: missing %v, want damaged lines of the journal", name, n.Missing)
 		}
 	}
@@ -221,16 +207,9 @@ func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 func TestParse_HostileCapacityTakesBoundedMemory(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
-		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		if _, err := Parse(hostile); err != nil {
-			t.Errorf("capacity %d: Parse: error %v, want none", capacity, err)
-		}
-		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("capacity %d: %d MiB allocated, want at most 64 MiB", capacity, took>>20)
-		}
+		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))),
+			[]byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
+		parsedIn64MiB(t, fmt.Sprint("capacity ", capacity), hostile)
 	}
 }
 
@@ -250,14 +229,9 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 		}
 	}
 	settle(j)
-	if err := j.Stop(time.Minute); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, j.Stop(time.Minute))
 	most = max(most, sizeOf(tb, dir))
-	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}}))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	data := value(reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})))(tb)
 	return most, int64(len(data))
 }
 

@@ -36,13 +36,39 @@ func head(s *reportertest.Stream, maxLength int) Head {
 		Node: 3, Interval: time.Second, MaxLength: maxLength, Agent: reporter.Agent{Version: "test"}}
 }
 
-// read reads a journal.
-func read(path string) (*reporter.Report, error) {
-	data, err := os.ReadFile(path)
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	return Parse(data)
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// same checks that two values are equal.
+func same(t testing.TB, what string, got, want any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// read reads a journal.
+func read(t testing.TB, path string) *reporter.Report {
+	t.Helper()
+	r, err := Parse(value(os.ReadFile(path))(t))
+	if err != nil {
+		t.Fatalf("%s: Parse: error %v, want none", path, err)
+	}
+	return r
 }
 
 // settle waits until the writer is idle, in a synctest bubble.
@@ -52,10 +78,7 @@ func settle(*Journal) { synctest.Wait() }
 // bubble ends only with its goroutines.
 func createFor(t testing.TB, h Head) *Journal {
 	t.Helper()
-	j, err := Create(t.TempDir(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := value(Create(t.TempDir(), h))(t)
 	t.Cleanup(func() {
 		select {
 		case <-j.done:
@@ -74,27 +97,24 @@ func written(t testing.TB, h Head, fill func(j *Journal)) []byte {
 	return stopped(t, j)
 }
 
+// observe adds n samples of a stream to a journal.
+func observe(j *Journal, s *reportertest.Stream, rec *collector.Recording, n int) {
+	for range n {
+		j.Observe(s.Next(rec), rec)
+	}
+}
+
 // stopped stops a journal, and returns its content.
 func stopped(t testing.TB, j *Journal) []byte {
 	t.Helper()
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	must(t, j.Stop(time.Minute))
+	return value(os.ReadFile(j.Path()))(t)
 }
 
 // parsed returns the report of a journal.
 func parsed(t testing.TB, data []byte) *reporter.Report {
 	t.Helper()
-	r, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return value(Parse(data))(t)
 }
 
 // drain waits until the writer has taken everything, in a benchmark.
@@ -139,46 +159,33 @@ func givesTheReport(t *testing.T, n int) {
 		rec = collector.NewRecording(host.Instant{Wall: s.Start.Wall}, time.Second, 10)
 	}
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
-	approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2e-6), cmpopts.EquateNaNs()}
-	if d := cmp.Diff(want, got, approx); d != "" {
-		t.Errorf("report from the journal (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff(want.Nodes["3"].Metrics, got.Nodes["3"].Metrics); d != "" { // to the last bit
-		t.Errorf("metrics from the journal (-want +got):\n%s", d)
-	}
+	same(t, "report from the journal", got, want, cmpopts.EquateApprox(1e-9, 2e-6), cmpopts.EquateNaNs())
+	same(t, "metrics from the journal, to the last bit", got.Nodes["3"].Metrics, want.Nodes["3"].Metrics)
 	if got.Run.Incomplete == "" {
 		t.Error("the report from a journal does not state why it is incomplete")
 	}
-	if err := j.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Remove())
 }
 
 func TestJournal_DamagedLinesHideNoOtherLines(t *testing.T) {
 	s := reportertest.NewStream(1)
 	rec := s.Recording(100)
-	whole := written(t, head(s, 100), func(j *Journal) {
-		for range 60 {
-			j.Observe(s.Next(rec), rec)
-		}
-	})
+	whole := written(t, head(s, 100), func(j *Journal) { observe(j, s, rec, 60) })
 	samplesOf := func(data []byte) int64 {
-		r := parsed(t, data)
-		for name, v := range r.Nodes["3"].Metrics {
+		n := parsed(t, data).Nodes["3"]
+		for name, v := range n.Metrics {
 			if v < 0 {
 				t.Fatalf("metric %s is negative: %v", name, v)
 			}
 		}
 		for c := range collector.NumColumns {
-			if most := r.Nodes["3"].Summaries[c.Key()].Max; c.IsPercent() && most > 100 {
+			if most := n.Summaries[c.Key()].Max; c.IsPercent() && most > 100 {
 				t.Fatalf("the maximum of %s is %v, want at most 100", c.Key(), most)
 			}
 		}
-		return r.Nodes["3"].Sampling.Samples
+		return n.Sampling.Samples
 	}
-	if got := samplesOf(whole); got != 60 {
-		t.Fatalf("the whole journal: %d samples, want 60", got)
-	}
+	same(t, "samples of the whole journal", samplesOf(whole), int64(60))
 	for cut := bytes.IndexByte(whole, '\n') + 1; cut < len(whole); cut += testenv.Rounds(97, 499) {
 		want := int64(bytes.Count(whole[:cut], []byte{'\n'}) - 1)
 		if whole[cut] == '\n' { // only the line end is missing
@@ -217,9 +224,7 @@ func TestJournal_DamagedLinesHideNoOtherLines(t *testing.T) {
 
 func TestJournal_RecordingsOfOneNodeGetDifferentNames(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "node-3.json"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "node-3.json"), nil, 0o644))
 	var wg sync.WaitGroup
 	names := make([]string, 8)
 	for i := range names {
@@ -230,21 +235,13 @@ func TestJournal_RecordingsOfOneNodeGetDifferentNames(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			names[i] = j.ReportPath()
+			names[i] = filepath.Base(j.ReportPath())
 			_ = j.Stop(time.Minute)
 		})
 	}
 	wg.Wait()
-	seen := map[string]bool{filepath.Join(dir, "node-3.json"): true}
-	for _, name := range names {
-		if seen[name] {
-			t.Errorf("the name %s was given twice", name)
-		}
-		seen[name] = true
-	}
-	if !seen[filepath.Join(dir, "node-3.9.json")] {
-		t.Errorf("names %v, want them counted up to node-3.9.json", names)
-	}
+	same(t, "names", slices.Sorted(slices.Values(names)), []string{"node-3.2.json", "node-3.3.json", "node-3.4.json",
+		"node-3.5.json", "node-3.6.json", "node-3.7.json", "node-3.8.json", "node-3.9.json"})
 }
 
 // journalSize writes n samples to a journal on disk and then the report. It
@@ -263,16 +260,9 @@ func journalSize(tb testing.TB, n int, wait func(*Journal)) (most, report int64)
 		}
 	}
 	wait(j)
-	if err := j.Stop(time.Minute); err != nil {
-		tb.Fatal(err)
-	}
-	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}}))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := durable.WriteNew(j.ReportPath(), data); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, j.Stop(time.Minute))
+	data := value(reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})))(tb)
+	must(tb, durable.WriteNew(j.ReportPath(), data))
 	return max(most, sizeOf(tb, dir)), int64(len(data))
 }
 
@@ -300,11 +290,7 @@ func BenchmarkJournalWeek(b *testing.B) {
 func sizeOf(t testing.TB, dir string) int64 {
 	t.Helper()
 	sum := int64(0)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
+	for _, e := range value(os.ReadDir(dir))(t) {
 		if info, err := e.Info(); err == nil {
 			sum += info.Size()
 		}
@@ -316,9 +302,7 @@ func TestJournal_RestoresSamplesAfterFullDisk(t *testing.T) {
 	s := reportertest.NewStream(3)
 	rec := s.Recording(100)
 	j := createFor(t, head(s, 100))
-	for range 5 {
-		j.Observe(s.Next(rec), rec)
-	}
+	observe(j, s, rec, 5)
 	stopped(t, j)
 	w := &j.w
 	good := w.file
@@ -342,15 +326,8 @@ func TestJournal_RestoresSamplesAfterFullDisk(t *testing.T) {
 		t.Error("no snapshot was requested after the pause, want one")
 	}
 	w.take(entry{snapshot: rec.Clone()})
-	if w.failing {
-		t.Errorf("the journal still fails after a rewrite: %v", w.firstErr)
-	}
-	r, err := read(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := r.Nodes["3"].Sampling.Samples; got != 8 {
-		t.Errorf("%d samples, want 8", got)
+	if got := read(t, j.Path()).Nodes["3"].Sampling.Samples; w.failing || got != 8 {
+		t.Errorf("after a rewrite: %d samples, failing %v (%v), want 8 samples", got, w.failing, w.firstErr)
 	}
 }
 
@@ -388,11 +365,7 @@ func TestState_DropsUnknownReaderNames(t *testing.T) {
 func TestParse_CountsLostSamples(t *testing.T) {
 	s := reportertest.NewStream(1)
 	rec := s.Recording(100)
-	data := written(t, head(s, 100), func(j *Journal) {
-		for range 20 {
-			j.Observe(s.Next(rec), rec)
-		}
-	})
+	data := written(t, head(s, 100), func(j *Journal) { observe(j, s, rec, 20) })
 	kept := bytes.SplitAfter(data, []byte{'\n'})
 	holed := bytes.Join(append(kept[:5:5], kept[12:]...), nil) // head, 4 samples, 7 lost
 	n := parsed(t, holed).Nodes["3"]
@@ -417,6 +390,13 @@ func TestParser_ReportOfActiveRunHasFindings(t *testing.T) {
 	}
 }
 
+// headLine returns the first line of a journal of node 3.
+func headLine(t testing.TB, maxLength int) []byte {
+	t.Helper()
+	return append(value(text.JSON(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: maxLength,
+		Columns: keysOf(firstColumns()), Counters: keysOf(countersOf(firstColumns()))}))(t), '\n')
+}
+
 // Every report that Parse returns can be encoded.
 func FuzzParse(f *testing.F) {
 	s := reportertest.NewStream(5)
@@ -424,16 +404,9 @@ func FuzzParse(f *testing.F) {
 	for range 9 {
 		s.Next(rec)
 	}
-	head, err := text.JSON(Head{Journal: Schema, Interval: time.Second, MaxLength: 4, Columns: keysOf(firstColumns()),
-		Counters: keysOf(countersOf(firstColumns()))})
-	if err != nil {
-		f.Fatal(err)
-	}
-	head = append(head, '\n')
+	head := headLine(f, 4)
 	var snapshot bytes.Buffer
-	if err := writeSnapshot(&snapshot, rec, newestSample{}); err != nil {
-		f.Fatal(err)
-	}
+	must(f, writeSnapshot(&snapshot, rec, newestSample{}))
 	f.Add(slices.Concat(head, snapshot.Bytes()))
 	sample := (&Journal{}).line(s.Next(rec), rec)
 	f.Add(slices.Concat(head, sample, sample))
@@ -443,9 +416,7 @@ func FuzzParse(f *testing.F) {
 	}
 	snapshot.Reset()
 	operations, err := encodeOperations(rec.Operations.CopyAggregator())
-	if err := errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})); err != nil {
-		f.Fatal(err)
-	}
+	must(f, errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})))
 	sendOperations(f, s, rec, 9)
 	f.Add(slices.Concat(head, snapshot.Bytes(), operations, (&Journal{}).line(s.Next(rec), rec)))
 	f.Add(append(head[:len(head):len(head)], `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
@@ -454,15 +425,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := reporter.Encode(r)
-		if err != nil {
-			t.Fatalf("the report from Parse cannot be encoded: %v", err)
-		}
-		if !json.Valid(again) {
+		if again := value(reporter.Encode(r))(t); !json.Valid(again) {
 			t.Fatal("the encoded report is not JSON")
 		}
-		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, summary.Write(&bytes.Buffer{}, r, summary.Options{}))
 	})
 }

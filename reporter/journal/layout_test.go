@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
@@ -50,18 +50,15 @@ func TestLayout_ArrangesValuesOfLine(t *testing.T) {
 		[]string{"tape_io_read_mb", "net_io_ext_recv_mb", "disk_io_read_mb", "disk_io_read_mb"})
 	line := sampleLine{Values: reporter.Numbers{7, 25, 50, 8}, Weights: map[int]float64{0: 3, 1: 0.5}}
 	rec := collector.NewRecording(host.Instant{}, time.Second, 10)
-	if err := errors.Join(l.sample(&line), l.boot(rec, []float64{8, 300, 1000, 9})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(l.sample(&line), l.boot(rec, []float64{8, 300, 1000, 9})))
 	values := slices.Repeat(reporter.Numbers{math.NaN()}, l.width())
 	values[collector.CPUAvg], values[collector.MemPercent] = 50, 25
 	boot := slices.Repeat([]float64{math.NaN()}, len(collector.Counters()))
 	boot[slices.Index(collector.Counters(), collector.NetExtRecv)] = 300
 	boot[slices.Index(collector.Counters(), collector.DiskRead)] = 1000
 	want := []any{values, map[int]float64{int(collector.MemPercent): 0.5}, boot}
-	if d := cmp.Diff(want, []any{line.Values, line.Weights, rec.BootMB}, cmpopts.EquateNaNs()); d != "" {
-		t.Errorf("values, weights and counters since boot (-want +got):\n%s", d)
-	}
+	got := []any{line.Values, line.Weights, rec.BootMB}
+	same(t, "values, weights and counters since boot", got, want, cmpopts.EquateNaNs())
 }
 
 // Lines with a different number of columns than the head are counted as damaged.
@@ -72,9 +69,8 @@ func TestParse_CountsLinesOfWrongWidthAsDamaged(t *testing.T) {
 	wide := strings.Replace(lines[3], `"sample":[`, `"sample":[1,`, 1)
 	more := strings.Replace(lines[3], `"boot_mb":[`, `"boot_mb":[1,`, 1)
 	n := parsed(t, []byte(strings.Join(slices.Insert(slices.Clone(lines), 3, wide, more), ""))).Nodes["3"]
-	if n.Sampling.Samples != 20 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
-		return m.What == "journal" && strings.Contains(m.Why, "damaged lines, left out: 2")
-	}) {
+	missing := about("journal", n.Missing)
+	if n.Sampling.Samples != 20 || len(missing) == 0 || !strings.Contains(missing[0].Why, "damaged lines, left out: 2") {
 		t.Errorf("%d samples, want 20; missing %v, want 2 damaged lines", n.Sampling.Samples, n.Missing)
 	}
 
@@ -97,41 +93,21 @@ func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 		t.Fatalf("journals %q, want 5; error %v", paths, err)
 	}
 	for _, path := range paths {
-		r, err := read(path)
-		if err != nil {
-			t.Errorf("%s: Parse: error %v, want none", path, err)
-			continue
-		}
-		data, err := os.ReadFile(strings.TrimSuffix(path, "l"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := read(t, path)
 		want := make(map[string]reporter.Values)
-		if err := json.Unmarshal(data, &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(value(os.ReadFile(strings.TrimSuffix(path, "l")))(t), &want))
 		n := r.Nodes["0"]
 		delete(n.Metrics, "gpu_0_energy_joules") // the recording version did not estimate it
 		maps.Copy(n.Metrics, n.PhaseValues())
 		maps.Copy(n.Metrics, n.OperationValues())
-		if d := cmp.Diff(want["0"], n.Metrics); d != "" {
-			t.Errorf("%s: metrics (-recorded +now):\n%s", path, d)
-		}
-		for _, m := range n.Missing {
-			if m.What == "journal" {
-				t.Errorf("%s: damage reported in the journal: %q, want none", path, m.Why)
-			}
-		}
+		same(t, path+": metrics", n.Metrics, want["0"])
+		same(t, path+": damage reported in the journal", fmt.Sprint(about("journal", n.Missing)), "[]")
 
 		name := filepath.Base(path)
 		if verdict := r.Run.Verdict.Text; strings.Contains(verdict, "SIGTERM from") != (name == "term.jsonl") {
 			t.Errorf("%s: verdict %q, want SIGTERM in term.jsonl only", path, verdict)
 		}
-		lines, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		isSnapshot, hasGPU := bytes.Contains(lines, []byte(`{"snapshot":{`)), len(n.GPUs) == 1
+		isSnapshot, hasGPU := bytes.Contains(value(os.ReadFile(path))(t), []byte(`{"snapshot":{`)), len(n.GPUs) == 1
 		if isSnapshot != strings.Contains(name, "snapshot") || hasGPU != strings.Contains(name, "gpus") {
 			t.Errorf("%s: snapshot %v, GPU %v, want them as the file's name indicates", path, isSnapshot, hasGPU)
 		}

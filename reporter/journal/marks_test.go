@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -60,15 +58,12 @@ func keepsMarks(t *testing.T, n, snapshotAt int) {
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
 	if len(a.Marks) == 0 || len(a.Phases) != 3 || len(a.Phases[0].Metrics) < 10 {
-		t.Fatalf("the recording has %d marks, want some, and %d phases, want 3 with at least 10 metrics", len(a.Marks),
-			len(a.Phases))
+		t.Fatalf("the recording has %d marks, want some; phases %+v, want 3 with 10 metrics", len(a.Marks), a.Phases)
 	}
-	if d := cmp.Diff(a.Marks, b.Marks) + cmp.Diff(a.Phases, b.Phases); d != "" {
-		t.Errorf("marks and phases from the journal (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff(about("marks", a.Missing), about("marks", b.Missing)); d != "" || len(about("marks", a.Missing)) != 2 {
-		t.Errorf("missing marks, want 2 entries (-want +got):\n%s", d)
-	}
+	same(t, "marks from the journal", b.Marks, a.Marks)
+	same(t, "phases from the journal", b.Phases, a.Phases)
+	same(t, "missing marks", about("marks", b.Missing), about("marks", a.Missing))
+	same(t, "kinds of missing marks", len(about("marks", a.Missing)), 2)
 }
 
 // about returns the Missing with the given What.
@@ -126,17 +121,11 @@ func TestPack_KeepsMarksSmallAndUnchanged(t *testing.T) {
 	sample := reportertest.Sample(0, 2)
 	rec.Add(&sample)
 
-	packed, err := pack(rec.Marks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := value(pack(rec.Marks))(t)
 	if len(packed) > 512<<10 {
 		t.Errorf("all marks and phases take %d bytes, want at most %d", len(packed), 512<<10)
 	}
-	back, err := unpack[collector.Marks](packed, maxPackedMarks, "marks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := value(unpack[collector.Marks](packed, maxPackedMarks, "marks"))(t)
 	want, _ := json.Marshal(rec.Marks)
 	if got, _ := json.Marshal(back); string(got) != string(want) {
 		t.Error("the marks differ after packing and unpacking")

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
@@ -87,13 +85,9 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	if a.Operations.Counters["n"] == 0 || a.Transfers["nixl"].TotalMB == 0 {
 		t.Fatalf("operations of the recording: %+v, want the counter n, and transfers", a.Operations)
 	}
-	if d := cmp.Diff(a.Operations, b.Operations) + cmp.Diff(a.Transfers, b.Transfers); d != "" {
-		t.Errorf("operations from the journal (-want +got):\n%s", d)
-	}
-	approx := cmp.Options{cmpopts.EquateApprox(1e-5, 1e-5), cmpopts.EquateNaNs()}
-	if d := cmp.Diff(a.Envelope, b.Envelope, approx); d != "" {
-		t.Errorf("timelines from the journal (-want +got):\n%s", d)
-	}
+	same(t, "operations from the journal", b.Operations, a.Operations)
+	same(t, "transfers from the journal", b.Transfers, a.Transfers)
+	same(t, "timelines from the journal", b.Envelope, a.Envelope, cmpopts.EquateApprox(1e-5, 1e-5), cmpopts.EquateNaNs())
 }
 
 // aggregatorOf returns the CopyAggregator for a Recording.
@@ -125,8 +119,8 @@ func TestJournal_WritesOperationsBetweenSamples(t *testing.T) {
 		var mu sync.Mutex
 		h.CopyAggregator = guardedAggregatorOf(&mu, rec)
 		j := createFor(t, h)
-		if r, err := read(j.Path()); err != nil || r.Nodes["3"].Operations == nil {
-			t.Errorf("before the first Aggregator is written: report %v, want operations; error %v", r, err)
+		if r := read(t, j.Path()); r.Nodes["3"].Operations == nil {
+			t.Errorf("before the first Aggregator is written: report %v, want operations", r)
 		}
 
 		for i := range 60 {
@@ -137,19 +131,11 @@ func TestJournal_WritesOperationsBetweenSamples(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
-			r, err := read(j.Path())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := r.Nodes["3"].Operations.Counters["a"]; n < float64(min(i+1, 20)-5) {
+			if n := read(t, j.Path()).Nodes["3"].Operations.Counters["a"]; n < float64(min(i+1, 20)-5) {
 				t.Errorf("after %d s the journal counts %v, want at least %d", i+1, n, min(i+1, 20)-5)
 			}
 		}
-		data, err := os.ReadFile(j.Path())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := bytes.Count(data, []byte(`{"operations":"`)); n < 5 || n > 8 {
+		if n := bytes.Count(value(os.ReadFile(j.Path()))(t), []byte(`{"operations":"`)); n < 5 || n > 8 {
 			t.Errorf("the Aggregator was written %d times in 20 s with changes and 40 s without, want 5 to 8", n)
 		}
 	})
@@ -165,13 +151,12 @@ func TestJournal_StaysSmallWithManyOperations(t *testing.T) {
 func boundOperations(t *testing.T) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 4))
-	word := func(n int) string {
-		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-		var b strings.Builder
+	word := func(n int) (letters string) {
+		const known = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 		for range n {
-			b.WriteByte(letters[r.IntN(len(letters))])
+			letters += string(known[r.IntN(len(known))])
 		}
-		return b.String()
+		return letters
 	}
 
 	s := reportertest.NewStream(7)
@@ -220,20 +205,16 @@ func TestParse_SkipsOnlyLinesWithDamagedOperations(t *testing.T) {
 		}
 	})
 	for _, damage := range [][2]string{
-		{`"points":[`, `"points":[1,`},
-		{`"points":[`, `"points":[1,2,3,4,`},
-		{`"work":{"keys":["`, `"work":{"keys":["x","`},
-		{`"work":{`, `"ignored":{`},
-		{`{"operations":"`, `{"operations":"AAAA`},
-		{`{"operations":"`, `{"operations":"","x":"`},
+		{`"points":[`, `"points":[1,`}, {`"points":[`, `"points":[1,2,3,4,`},
+		{`"work":{"keys":["`, `"work":{"keys":["x","`}, {`"work":{`, `"ignored":{`},
+		{`{"operations":"`, `{"operations":"AAAA`}, {`{"operations":"`, `{"operations":"","x":"`},
 	} {
 		if !bytes.Contains(data, []byte(damage[0])) {
 			t.Fatalf("the journal has no %s", damage[0])
 		}
 		r, err := Parse(bytes.ReplaceAll(data, []byte(damage[0]), []byte(damage[1])))
 		if err != nil {
-			t.Errorf("%s: Parse: error %v, want none", damage[1], err)
-			continue
+			t.Fatalf("%s: Parse: error %v, want none", damage[1], err)
 		}
 		n := r.Nodes["3"]
 		for key, band := range n.Envelope {
@@ -241,8 +222,6 @@ func TestParse_SkipsOnlyLinesWithDamagedOperations(t *testing.T) {
 				t.Errorf("%s: %s has %d points, want %d", damage[1], key, len(band.Mean), n.Samples.Len())
 			}
 		}
-		if _, err := json.Marshal(r); err != nil {
-			t.Error(err)
-		}
+		value(json.Marshal(r))(t)
 	}
 }

@@ -2,11 +2,10 @@ package journal
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
@@ -32,8 +31,8 @@ func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 				rec.Mounts = []collector.Mount{{ID: "s-1", Type: "lustre", Source: "s", ReadMB: float64(i),
 					Total: collector.MountOp{Calls: 13, Retransmissions: u, Timeouts: u, Queue: u, RTT: u, Execute: 78}}}
 				for k := range collector.MaxMountOps + 1 {
-					rec.Mounts[0].Ops = append(rec.Mounts[0].Ops, collector.MountOp{Name: string(rune('a' + k)), Calls: 1, Retransmissions: u, Timeouts: u,
-						Queue: u, RTT: u, Execute: float64(k)})
+					rec.Mounts[0].Ops = append(rec.Mounts[0].Ops, collector.MountOp{Name: string(rune('a' + k)), Calls: 1,
+						Retransmissions: u, Timeouts: u, Queue: u, RTT: u, Execute: float64(k)})
 				}
 			}
 			rec.Add(sample)
@@ -44,21 +43,17 @@ func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 		}
 		n := parsed(t, stopped(t, j)).Nodes["3"]
 		want := (&parser{head: head(s, 1000), rec: rec}).report().Nodes["3"]
-		if diff := cmp.Diff(want.Metrics, n.Metrics); diff != "" {
-			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
-		}
+		same(t, fmt.Sprintf("snapshot %v: metrics", snapshot), n.Metrics, want.Metrics)
 		if !snapshot { // lines contain the mounts every 4 s
 			want.Mounts[0].ReadMB = n.Mounts[0].ReadMB
 			if n.Mounts[0].ReadMB < 11-4 {
 				t.Errorf("the mounts were read in second %v, want 7 or later", n.Mounts[0].ReadMB)
 			}
 		}
-		if diff := cmp.Diff(want.Mounts, n.Mounts); diff != "" {
-			t.Errorf("snapshot %v: mounts (-want +got):\n%s", snapshot, diff)
-		}
-		if c := n.Samples.Column("node_energy_joules"); len(c) != 12 || !math.IsNaN(c[3]) || c[11] != 11*float64(collector.NodeEnergy) {
-			t.Errorf("snapshot %v: energy %v, want 12 samples, NaN in sample 3, and %v at the end", snapshot, c,
-				11*float64(collector.NodeEnergy))
+		same(t, fmt.Sprintf("snapshot %v: mounts", snapshot), n.Mounts, want.Mounts)
+		last := 11 * float64(collector.NodeEnergy)
+		if c := n.Samples.Column("node_energy_joules"); len(c) != 12 || !math.IsNaN(c[3]) || c[11] != last {
+			t.Errorf("snapshot %v: energy %v, want 12 samples, NaN in sample 3, %v at the end", snapshot, c, last)
 		}
 	}
 

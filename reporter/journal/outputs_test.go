@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
@@ -30,36 +28,20 @@ func TestOutputs_MetricsEqualTheGoldenFiles(t *testing.T) {
 		t.Fatalf("recordings %q, want at least 8; error %v", paths, err)
 	}
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
 		file := strings.TrimSuffix(path, ".jsonl") + ".prom"
-		got := metricsOf(t, data)
+		got := metricsOf(t, value(os.ReadFile(path))(t))
 		if *update {
-			if err := os.WriteFile(file, []byte(strings.Join(got, "")), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(strings.Join(got, "")), 0o644))
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(slices.Collect(strings.Lines(string(want))), got); diff != "" {
-			t.Errorf("%s is not current (go test ./reporter/journal -run Outputs -update):\n%s", file, diff)
-		}
+		want := slices.Collect(strings.Lines(string(value(os.ReadFile(file))(t))))
+		same(t, "update with go test ./reporter/journal -run Outputs -update: "+file, got, want)
 	}
 }
 
 // metricsOf returns the sorted lines of /metrics after the newest sample of a journal.
 func metricsOf(t *testing.T, data []byte) []string {
 	t.Helper()
-	var j parser
-	for line := range lines(data) {
-		if err := j.take(line); err != nil {
-			t.Fatal(err)
-		}
-	}
+	j := taken(t, data)
 	j.setOperations()
 	options := exporter.Options{
 		RunID: j.head.Run.ID, Node: j.head.Node, Version: j.head.Agent.Version, Interval: j.head.Interval,

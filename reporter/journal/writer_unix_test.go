@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,11 +18,7 @@ import (
 // writerJournal creates a journal that this process is writing.
 func writerJournal(t *testing.T, dir string) *Journal {
 	t.Helper()
-	s := reportertest.NewStream(1)
-	j, err := Create(dir, head(s, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := value(Create(dir, head(reportertest.NewStream(1), 10)))(t)
 	t.Cleanup(func() { j.w.file.Close() })
 	return j
 }
@@ -30,12 +27,9 @@ func TestReadWriterState_FollowsLockOfJournal(t *testing.T) {
 	t.Parallel()
 	j := writerJournal(t, t.TempDir())
 	if got := ReadWriterState(j.Path()); got != WriterAlive || !IsLocked(j.Path()) {
-		t.Errorf("a journal that is being written: state %v, locked %v, want %v, true", got, IsLocked(j.Path()),
-			WriterAlive)
+		t.Errorf("a journal that is being written: state %v, locked %v, want alive, true", got, IsLocked(j.Path()))
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Stop(time.Minute))
 	if got := ReadWriterState(j.Path()); got != WriterAlive { // its report is not written yet
 		t.Errorf("a stopped journal without a report: state %v, want %v", got, WriterAlive)
 	}
@@ -47,21 +41,14 @@ func TestReadWriterState_FollowsLockOfJournal(t *testing.T) {
 	if got := ReadWriterState(j.Path()); got != WriterGone || IsLocked(j.Path()) {
 		t.Errorf("a journal without an agent: state %v, locked %v, want %v, false", got, IsLocked(j.Path()), WriterGone)
 	}
-	pushes, err := os.Open(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pushes := value(os.Open(j.Path()))(t)
 	defer pushes.Close()
-	if err := unix.Flock(int(pushes.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Flock(int(pushes.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if got := ReadWriterState(j.Path()); got != WriterGone {
 		t.Errorf("a journal that another process pushes: state %v, want %v", got, WriterGone)
 	}
 	empty := filepath.Join(t.TempDir(), "node-0.jsonl")
-	if err := os.WriteFile(empty, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, nil, 0o644))
 	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
 		if got := ReadWriterState(path); got == WriterAlive {
 			t.Errorf("%q: state %v, want any state except alive", path, got)
@@ -74,17 +61,12 @@ func TestReadWriterState_NeverBlocksLockOfAgent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node-3.jsonl")
-	done := make(chan struct{})
+	var done atomic.Bool
 	var asking sync.WaitGroup
 	for range 3 {
 		asking.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-					_ = ReadWriterState(path)
-				}
+			for !done.Load() {
+				_ = ReadWriterState(path)
 			}
 		})
 	}
@@ -93,13 +75,9 @@ func TestReadWriterState_NeverBlocksLockOfAgent(t *testing.T) {
 		if got := ReadWriterState(j.Path()); got != WriterAlive {
 			t.Errorf("journal %d: state %v, want %v", i, got, WriterAlive)
 		}
-		if err := j.Stop(time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Remove(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Stop(time.Minute))
+		must(t, j.Remove())
 	}
-	close(done)
+	done.Store(true)
 	asking.Wait()
 }

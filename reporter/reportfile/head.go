@@ -5,7 +5,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// ReadHead reads the head of a report or a journal, from the beginning of the file. For perf.py's JSON, which has no
+// ReadHead reads the head of a report or a journal from the beginning of the file. For perf.py's JSON, which has no
 // head, the error is reporter.ErrForeign.
 func ReadHead(path string) (*reporter.Head, error) {
 	f, err := openRegular(path)

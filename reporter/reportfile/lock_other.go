@@ -4,6 +4,5 @@ package reportfile
 
 import "context"
 
-// Lock does nothing on this system: two pushes at the same time are harmless, because a server stores equal points only
-// once.
+// Lock does nothing on this system. Concurrent pushes are harmless, because a server stores equal points only once.
 func Lock(context.Context, string) (release func(), err error) { return func() {}, nil }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// lockVariable makes the test binary a second process that locks the named file, reports
-// it, and keeps the lock until its standard input ends.
+// lockVariable is an environment variable that makes the test binary a second process. This process locks the named
+// file, reports the lock, and keeps it until its standard input ends.
 const lockVariable = "REPORTER_TEST_LOCK"
 
 func init() {
@@ -34,7 +34,7 @@ func init() {
 	os.Exit(0)
 }
 
-// holder is a process that waits for a lock, or holds it.
+// holder is a process that waits for a lock or holds one.
 type holder struct {
 	cmd    *exec.Cmd
 	locked chan string
@@ -45,17 +45,8 @@ func hold(t *testing.T, path string) *holder {
 	t.Helper()
 	h := &holder{cmd: exec.Command(os.Args[0]), locked: make(chan string, 1)}
 	h.cmd.Env = append(os.Environ(), lockVariable+"="+path)
-	in, err := h.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := h.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := value(h.cmd.StdinPipe())(t), value(h.cmd.StdoutPipe())(t)
+	must(t, h.cmd.Start())
 	go func() {
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		h.locked <- strings.TrimSpace(line)
@@ -65,7 +56,7 @@ func hold(t *testing.T, path string) *holder {
 	return h
 }
 
-// has waits until the process holds the lock.
+// has waits until the other process holds the lock.
 func (h *holder) has(t *testing.T) {
 	t.Helper()
 	select {
@@ -74,11 +65,11 @@ func (h *holder) has(t *testing.T) {
 			t.Fatalf("the other process printed %q, want locked", line)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Fatal("the other process has no lock after 2 minutes")
+		t.Fatal("the other process did not get the lock within 2 minutes")
 	}
 }
 
-// opens waits until the process has opened the file, where the kernel reports it.
+// opens waits until the other process has opened the file, on systems where the kernel shows open files.
 func (h *holder) opens(t *testing.T, path string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", h.cmd.Process.Pid)
@@ -101,13 +92,11 @@ func (h *holder) opens(t *testing.T, path string) {
 func lockable(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.json")
-	if err := os.WriteFile(path, []byte("{}"), 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("{}"), 0o444))
 	return path
 }
 
-func TestLock_KeepsASecondProcessOut(t *testing.T) {
+func TestLock_BlocksSecondProcess(t *testing.T) {
 	t.Parallel()
 	path := lockable(t)
 	h := hold(t, path)
@@ -115,58 +104,41 @@ func TestLock_KeepsASecondProcessOut(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := Lock(ctx, path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("a report that another process has locked: error %v, want one with the path and that reason", err)
+		t.Errorf("report locked by another process: error %v, want one with the path and that reason", err)
 	}
 	h.end()
-	release, err := Lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := value(Lock(t.Context(), path))(t)
 	second := hold(t, path)
 	select {
 	case line := <-second.locked:
-		t.Errorf("the other process printed %q, want it to wait for the lock", line)
-	case <-time.After(200 * time.Millisecond): // the absence of an event needs a time limit
+		t.Errorf("the other process printed %q, want it to wait for the lock silently", line)
+	case <-time.After(200 * time.Millisecond): // a time limit is the only way to observe that nothing happens
 	}
 	release()
 	second.has(t)
 }
 
 // The lock of a killed process is released.
-func TestLock_EndsWithItsProcess(t *testing.T) {
+func TestLock_IsReleasedWhenProcessDies(t *testing.T) {
 	t.Parallel()
 	path := lockable(t)
 	h := hold(t, path)
 	h.has(t)
-	if err := h.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.cmd.Process.Kill())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	release, err := Lock(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := value(Lock(ctx, path))(t)
 	release()
 }
 
-// A process that waits while the file is replaced gets the lock of the new file.
-func TestLock_WaitingProcessLocksTheNewFile(t *testing.T) {
+// If the file is replaced while a process waits for the lock, the process locks the new file.
+func TestLock_WaitingProcessLocksReplacedFile(t *testing.T) {
 	t.Parallel()
 	path := lockable(t)
-	release, err := Lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := value(Lock(t.Context(), path))(t)
 	waiting := hold(t, path)
 	waiting.opens(t, path)
-	old, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Rewrite(path, old, []byte(`{"a":1}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Rewrite(path, []byte("{}"), []byte(`{"a":1}`)))
 	release()
 	waiting.has(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -176,7 +148,7 @@ func TestLock_WaitingProcessLocksTheNewFile(t *testing.T) {
 	}
 }
 
-func TestLock_MissingFileIsAnError(t *testing.T) {
+func TestLock_RejectsMissingFile(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{filepath.Join(t.TempDir(), "x"), ""} {
 		if _, err := Lock(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,8 @@ import (
 )
 
 // Lock prevents other perfagent processes from pushing the same report at the same time: on this machine and, if the
-// file system supports that, on other machines. The lock is advisory and ends with the process. When ctx ends, Lock
-// stops waiting for the lock.
+// file system supports it, on other machines. The lock is advisory, and is released when the process ends. When ctx
+// ends, Lock stops waiting for the lock.
 func Lock(ctx context.Context, path string) (release func(), err error) {
 	for {
 		f, err := durable.Open(path)
@@ -34,7 +34,7 @@ func Lock(ctx context.Context, path string) (release func(), err error) {
 			return func() { f.Close() }, nil
 		}
 
-		f.Close() // replaced meanwhile: lock the new file
+		f.Close() // the file was replaced while Lock waited: lock the new file
 		if errThere != nil {
 			return nil, fmt.Errorf("lock report: %w", errThere)
 		}

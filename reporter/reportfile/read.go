@@ -23,7 +23,7 @@ const (
 	KindPerfPy              // perf.py's JSON
 )
 
-// File is a file with the report in it.
+// File is a file together with the report in it.
 type File struct {
 	Path   string
 	Kind   Kind
@@ -31,8 +31,8 @@ type File struct {
 	Report *reporter.Report
 }
 
-// Read reads the report in a file of any Kind. cpus is the number of logical CPUs of each node
-// for perf.py's JSON, which lacks it; 0 = unknown. Errors contain the path and the problem.
+// Read reads the report in a file of any Kind. cpus is the number of logical CPUs of each node, which perf.py's JSON
+// lacks; 0 = unknown. Errors contain the path and the problem.
 func Read(path string, cpus int) (*reporter.Report, error) {
 	f, err := Load(path, cpus)
 	if err != nil {
@@ -73,8 +73,8 @@ func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
 	return r, KindPerfPy, err
 }
 
-// notReportError returns an error for a file that does not start like a JSON object, as all reports do. For a page, it
-// names the report next to it.
+// notReportError returns an error for a file that, unlike a report, does not start like a JSON object. For a page, the
+// error names the report next to it.
 func notReportError(path string, data []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
@@ -91,14 +91,14 @@ func notReportError(path string, data []byte) error {
 	return errors.New("is not a report of perfagent or perf.py")
 }
 
-// isJournal reports whether a file that begins with data is a journal: by its first line, or by
-// its name if that line is damaged.
+// isJournal reports whether the file that begins with data is a journal. It examines the first line or, if that line is
+// damaged, the file name.
 func isJournal(path string, data []byte) bool {
 	first, _, _ := bytes.Cut(data, []byte{'\n'})
 	return bytes.HasPrefix(first, []byte(`{"journal":`)) || filepath.Ext(path) == ".jsonl"
 }
 
-// readWhole reads the file at path. A file of more than reporter.MaxFileSize bytes is an error.
+// readWhole reads the file at path. If the file is larger than reporter.MaxFileSize, it returns an error.
 func readWhole(path string) ([]byte, error) {
 	const most = reporter.MaxFileSize
 	data, err := durable.ReadFile(path, most)
@@ -120,7 +120,7 @@ func readError(path string, err error) error {
 	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
 		return fmt.Errorf("read report: %w", err)
 	}
-	if words := err.Error(); strings.HasPrefix(words, "is ") || strings.HasPrefix(words, "has ") { // about the file
+	if words := err.Error(); strings.HasPrefix(words, "is ") || strings.HasPrefix(words, "has ") { // no subject
 		return fmt.Errorf("%s %w", path, err)
 	}
 	return fmt.Errorf("read report %s: %w", path, err)

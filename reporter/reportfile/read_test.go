@@ -35,23 +35,45 @@ func scanned(t *testing.T, path string, cpus int, wanted reporter.ColumnFilter) 
 	return &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}, order, nil
 }
 
-// reportFile writes a report.
-func reportFile(t testing.TB, r *reporter.Report) (path string) {
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
 	t.Helper()
-	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return textFile(t, data)
 }
 
-// textFile writes a file that is not a journal.
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// errorOf returns the error of Read, which must equal the error of Scan.
+func errorOf(t *testing.T, path string) error {
+	t.Helper()
+	_, err := Read(path, 0)
+	_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{All: true})
+	if err == nil || scanErr == nil || scanErr.Error() != err.Error() {
+		t.Fatalf("%s: Read: error %v, Scan: error %v, want the same error", path, err, scanErr)
+	}
+	return err
+}
+
+// reportFile writes a report and returns the path of the file.
+func reportFile(t testing.TB, r *reporter.Report) (path string) {
+	t.Helper()
+	return textFile(t, value(reporter.Encode(r))(t))
+}
+
+// textFile writes a file that is not a journal, and returns its path.
 func textFile(t testing.TB, data []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "r.json")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -63,69 +85,51 @@ func journalFile(t testing.TB, n int) (path string) {
 	began := reporter.Time{Time: s.Start.Wall}
 	j, err := journal.Create(t.TempDir(), journal.Head{Run: reporter.Run{ID: "r", Start: began, End: began}, Node: 3,
 		Interval: time.Second, MaxLength: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range n {
 		j.Observe(s.Next(rec), rec)
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Stop(time.Minute))
 	return j.Path()
 }
 
-func TestLoad_DistinguishesTheKindsOfFiles(t *testing.T) {
+func TestLoad_DistinguishesKindsOfFiles(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]Kind{
 		reportFile(t, reporter.New(reportertest.Input(4, 3, 0, ""))): KindReport,
 		textFile(t, []byte(reportertest.PerfPyJSON())):               KindPerfPy,
 		journalFile(t, 7): KindJournal,
 	} {
-		f, err := Load(path, 4)
-		if err != nil {
-			t.Fatal(err)
+		f := value(Load(path, 4))(t)
+		if data := value(os.ReadFile(path))(t); f.Kind != want || f.Path != path || !bytes.Equal(f.Data, data) {
+			t.Errorf("%s: kind %v, path %s, %d bytes; want kind %v, the path and the file's bytes", path, f.Kind, f.Path, len(f.Data), want)
 		}
-		if data, err := os.ReadFile(path); f.Kind != want || f.Path != path || !bytes.Equal(f.Data, data) {
-			t.Errorf("%s: kind %v, want %v; path %s; %d bytes, want the file's (error %v)", path, f.Kind, want, f.Path,
-				len(f.Data), err)
-		}
-		read, err := Read(path, 4)
-		if d := cmp.Diff(f.Report, read, cmpopts.EquateNaNs()); err != nil || d != "" {
-			t.Errorf("%s: Read: error %v (-Load +Read):\n%s", path, err, d)
+		read := value(Read(path, 4))(t)
+		if d := cmp.Diff(f.Report, read, cmpopts.EquateNaNs()); d != "" {
+			t.Errorf("%s (-Load +Read):\n%s", path, d)
 		}
 		got, order, err := scanned(t, path, 4, reporter.ColumnFilter{All: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if d := cmp.Diff(read, got, cmpopts.EquateNaNs()); d != "" || !slices.Equal(order, read.NodeNames()) {
 			t.Errorf("%s: nodes %q (-Read +Scan):\n%s", path, order, d)
 		}
 	}
 }
 
-// Journals and perf.py's JSON have all columns, whatever is selected.
+// Journals and perf.py's JSON are read with all columns, whatever columns are wanted.
 func TestScan_JournalsAndPerfPyHaveAllColumns(t *testing.T) {
 	for _, path := range []string{textFile(t, []byte(reportertest.PerfPyJSON())), journalFile(t, 7)} {
-		want, err := Read(path, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := value(Read(path, 4))(t)
 		got, order, err := scanned(t, path, 4, reporter.ColumnFilter{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
-			t.Errorf("%s: (-want +got)\n%s", path, d)
-		}
-		if !slices.Equal(order, want.NodeNames()) {
-			t.Errorf("%s: nodes came as %q, want %q", path, order, want.NodeNames())
+		must(t, err)
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" || !slices.Equal(order, want.NodeNames()) {
+			t.Errorf("%s: nodes %q (-want +got):\n%s", path, order, d)
 		}
 	}
 }
 
-// An error of the caller is returned unchanged, also for files that are read whole.
-func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
+// Scan returns an error of the callback unchanged, even for files that it reads whole.
+func TestScan_ReturnsCallbackErrors(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no more room")
 	for _, path := range []string{reportFile(t, reporter.New(reportertest.Input(0, 3, 0, ""))), journalFile(t, 3)} {
@@ -135,47 +139,37 @@ func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 	}
 }
 
-// Missing, irregular and too large files are errors.
+// Scan returns an error for files that are missing, irregular or too large.
 func TestScan_RefusesMissingIrregularAndLargeFiles(t *testing.T) {
-	dir := t.TempDir()
-	large := textFile(t, []byte(`{"schema":`))
-	for size, want := range map[int64]string{
-		maxScanSize + 1:          " is 4096 MiB large; a report has at most 4096",
-		reporter.MaxFileSize + 1: ": line 1: invalid character",
+	large := filepath.Join(t.TempDir(), "r.json")
+	for _, c := range []struct {
+		begin string
+		size  int64
+		want  string
+	}{
+		{`{"schema":`, maxScanSize + 1, large + " is 4096 MiB large; a report has at most 4096"},
+		{`{"schema":`, reporter.MaxFileSize + 1, large + ": line 1: invalid character"},
+		{"[1]", reporter.MaxFileSize + 1, "not a perfagent report, and with 256 MiB too large"},
 	} {
-		if err := os.Truncate(large, size); err != nil {
-			t.Fatal(err)
+		must(t, errors.Join(os.WriteFile(large, []byte(c.begin), 0o600), os.Truncate(large, c.size)))
+		if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s and %d bytes: error %v, want one containing %q", c.begin, c.size, err, c.want)
 		}
-		if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), large+want) {
-			t.Errorf("%d bytes: error %v, want %q in it", size, err, large+want)
-		}
-	}
-	if err := errors.Join(os.WriteFile(large, []byte("[1]"), 0o600), os.Truncate(large, reporter.MaxFileSize+1)); err != nil {
-		t.Fatal(err)
-	}
-	const tooLarge = "not a perfagent report, and with 256 MiB too large"
-	if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), tooLarge) {
-		t.Errorf("a large list: error %v, want %q in it", err, tooLarge)
 	}
 	if _, err := Read(large, 0); err == nil || !strings.Contains(err.Error(), "perfagent plot") {
-		t.Errorf("Read of a large file: error %v, want perfagent plot in it", err)
+		t.Errorf("Read of a large file: error %v, want one containing: perfagent plot", err)
 	}
-	for _, path := range []string{dir, filepath.Join(dir, "none"), os.DevNull} {
-		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{})
-		if _, err := Read(path, 0); err == nil || scanErr == nil || err.Error() != scanErr.Error() {
-			t.Errorf("%s: Scan: error %v, Read: error %v, want the same error", path, scanErr, err)
-		}
-	}
+	errorOf(t, os.DevNull)
 }
 
 // Errors contain the path and the problem.
-func TestRead_ErrorsHaveThePathAndTheProblem(t *testing.T) {
+func TestRead_ErrorsContainPathAndProblem(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Read(dir, 0); err == nil || !strings.Contains(err.Error(), dir+" is a directory") {
-		t.Errorf("a directory: error %v, want \"is a directory\" in it", err)
+	if err := errorOf(t, dir); !strings.Contains(err.Error(), dir+" is a directory") {
+		t.Errorf("directory: error %v, want one containing \"is a directory\"", err)
 	}
-	if _, err := Read(filepath.Join(dir, "none"), 0); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing file: error %v, want os.ErrNotExist", err)
+	if err := errorOf(t, filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: error %v, want os.ErrNotExist", err)
 	}
 
 	path := filepath.Join(dir, "r.json")
@@ -195,35 +189,24 @@ func TestRead_ErrorsHaveThePathAndTheProblem(t *testing.T) {
 		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: json: cannot unmarshal JSON array",
 		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: invalid character 'N'",
 	} {
-		if err := os.WriteFile(path, []byte(words), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Read(path, 0)
-		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{All: true})
-		if err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "read report "), path) ||
-			!strings.Contains(err.Error(), want) || scanErr == nil || scanErr.Error() != err.Error() {
-			t.Errorf("%q: Read: error %v, Scan: error %v, want %s", words, err, scanErr, want)
+		must(t, os.WriteFile(path, []byte(words), 0o600))
+		got := errorOf(t, path).Error()
+		if !strings.HasPrefix(strings.TrimPrefix(got, "read report "), path) || !strings.Contains(got, want) {
+			t.Errorf("%q: error %s, want one that begins with the path and contains %s", words, got, want)
 		}
 	}
 }
 
-// Every report that is read can be written.
+// Every report that can be read can also be written.
 func FuzzRead(f *testing.F) {
 	s := reportertest.NewStream(5)
 	rec := s.Recording(4)
 	for range 9 {
 		s.Next(rec)
 	}
-	report, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add("node-0.json", report)
-	lines, err := os.ReadFile(journalFile(f, 2))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add("node-0.jsonl", lines)
+	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
+	f.Add("node-0.json", value(reporter.Encode(r))(f))
+	f.Add("node-0.jsonl", value(os.ReadFile(journalFile(f, 2)))(f))
 	f.Add("x.json", []byte(`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}]}`))
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/2","nodes":{}}`))
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/1","nodes":{"0":null}}`))
@@ -232,15 +215,9 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := reporter.Encode(r)
-		if err != nil {
-			t.Fatalf("what was read cannot be written: %v", err)
+		if again := value(reporter.Encode(r))(t); !json.Valid(again) {
+			t.Fatal("the encoded report is not JSON")
 		}
-		if !json.Valid(again) {
-			t.Fatal("what was written is not JSON")
-		}
-		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, summary.Write(&bytes.Buffer{}, r, summary.Options{}))
 	})
 }

@@ -12,9 +12,9 @@ import (
 // maxScanSize is the size of the largest report that is read node by node.
 const maxScanSize = 4 << 30
 
-// Scan reads a report node by node, like reporter.Scan: only a few nodes are in memory at a time. Journals, perf.py's
-// JSON, pipes and devices are read whole, like in Read, with all columns. An error from node ends the scan and is
-// returned unchanged; other errors are the same as Read's.
+// Scan reads a report node by node, like reporter.Scan: only a few nodes are in memory at a time. Like Read, it reads
+// journals, perf.py's JSON, pipes and devices whole, with all columns. An error from node ends the scan and is returned
+// unchanged; other errors are the same as Read's.
 func Scan(path string, cpus int, wanted reporter.ColumnFilter, node reporter.NodeFunc) (*reporter.Run, error) {
 	var stopped error
 	run, err := scan(path, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
@@ -32,7 +32,7 @@ func Scan(path string, cpus int, wanted reporter.ColumnFilter, node reporter.Nod
 	return run, nil
 }
 
-// scan reads a perfagent report. Its error is reporter.ErrForeign for any other file.
+// scan reads a perfagent report. For any other file, the error is reporter.ErrForeign.
 func scan(path string, wanted reporter.ColumnFilter, node reporter.NodeFunc) (*reporter.Run, error) {
 	f, err := openRegular(path)
 	if err != nil {
@@ -81,13 +81,13 @@ func ReadWithoutSeries(path string, cpus int) (*reporter.Report, error) {
 type regularFile struct {
 	*os.File
 	size    int64
-	journal bool // it is a journal
+	journal bool // whether the file is a journal
 }
 
 // openRegular opens a regular file. Its error is reporter.ErrForeign for a pipe, a device, or a missing
 // file.
 func openRegular(path string) (*regularFile, error) {
-	// Stat comes before opening: the writer of a FIFO must not notice that it is opened and closed.
+	// Call Stat before opening: opening and closing a FIFO would be visible to its writer.
 	st, err := os.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {
 		return nil, reporter.ErrForeign
@@ -101,11 +101,11 @@ func openRegular(path string) (*regularFile, error) {
 		return nil, err
 	}
 	var start [64]byte
-	n, _ := f.ReadAt(start[:], 0) // a later read returns the error
+	n, _ := f.ReadAt(start[:], 0) // later reads return the error
 	return &regularFile{f, st.Size(), isJournal(path, start[:n])}, nil
 }
 
-// scanWhole implements Scan with Read.
+// scanWhole implements Scan by calling Read.
 func scanWhole(path string, cpus int, node reporter.NodeFunc) (*reporter.Run, error) {
 	r, err := Read(path, cpus)
 	if err != nil {

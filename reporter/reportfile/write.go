@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// WriteNew creates a file with the report that fill writes, and waits until it is on disk. There is never an incomplete
-// report at path. If a file exists there, the error is fs.ErrExist.
+// WriteNew creates a file with the report that fill writes, and waits until the file is on disk. There is never an
+// incomplete report at path. If a file exists at path, the error is fs.ErrExist.
 func WriteNew(path string, fill func(io.Writer) error) error {
 	return writeError("report", path, durable.WriteStream(path, false, fill))
 }

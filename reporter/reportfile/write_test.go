@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// An error contains the path and the kind of file.
-func TestWrite_ErrorsHaveThePathAndTheKindOfFile(t *testing.T) {
+// Errors contain the path and the kind of file.
+func TestWrite_ErrorsContainPathAndKindOfFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.html")
-	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	one := func(w io.Writer) error {
-		_, err := io.WriteString(w, "1")
-		return err
+	must(t, os.WriteFile(path, []byte("old"), 0o600))
+	text := func(words string) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, err := io.WriteString(w, words)
+			return err
+		}
 	}
 	nothing := func(io.Writer) error { return nil }
 	for _, c := range []struct {
@@ -27,36 +27,30 @@ func TestWrite_ErrorsHaveThePathAndTheKindOfFile(t *testing.T) {
 		err   error
 		is    error
 	}{
-		{"write report " + path, WriteNew(path, one), fs.ErrExist},
+		{"write report " + path, WriteNew(path, text("1")), fs.ErrExist},
 		{"write page " + path, WritePicture(path, false, nothing), fs.ErrExist},
 		{"write picture " + path + "/x.svg", WritePicture(path+"/x.svg", true, nothing), nil},
 		{"write report " + path, Rewrite(path, []byte("other"), nil), ErrReplaced},
 	} {
 		if c.err == nil || !strings.HasPrefix(c.err.Error(), c.begin+": ") || c.is != nil && !errors.Is(c.err, c.is) {
-			t.Errorf("error %v, want it to begin with %q and to wrap %v", c.err, c.begin, c.is)
+			t.Errorf("error %v, want one that begins with %q and wraps %v", c.err, c.begin, c.is)
 		}
 	}
 	if data, err := os.ReadFile(path); string(data) != "old" {
 		t.Errorf("the file has %q, want old (error %v)", data, err)
 	}
-	two := func(w io.Writer) error {
-		_, err := io.WriteString(w, "2")
-		return err
-	}
-	if err := errors.Join(Write(path, one), WritePicture(path, true, two), Rewrite(path, []byte("2"), []byte("3"))); err != nil {
-		t.Errorf("replacing the file three times: %v", err)
-	}
+	must(t, Write(path, text("1")))
+	must(t, WritePicture(path, true, text("2")))
+	must(t, Rewrite(path, []byte("2"), []byte("3")))
 }
 
-// An error of fill is returned, and leaves no file.
-func TestWriteStream_ErrorOfFillLeavesNoFile(t *testing.T) {
+// WriteStream returns an error from fill, and leaves no file.
+func TestWriteStream_LeavesNoFileIfFillFails(t *testing.T) {
 	t.Parallel()
 	dir, failed := t.TempDir(), errors.New("failed")
 	fill := func(w io.Writer) error {
-		if _, err := io.WriteString(w, "half"); err != nil {
-			return err
-		}
-		return failed
+		_, err := io.WriteString(w, "half")
+		return errors.Join(err, failed)
 	}
 	path := filepath.Join(dir, "a.html")
 	for name, err := range map[string]error{

@@ -1,11 +1,10 @@
-package summary_test
+package summary
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 func TestDeltas(t *testing.T) {
@@ -38,13 +37,10 @@ func TestDeltas(t *testing.T) {
 	} {
 		r := &reporter.Report{Run: reporter.Run{WallSeconds: 16.3, ExitCode: &c.code},
 			Nodes: map[string]*reporter.Node{"0": {Job: c.job, Earlier: c.earlier, Metrics: reporter.Values{}}}}
-		list, note := summary.Deltas(r)
-		if got := fmt.Sprint(list, " ", note); got != c.want {
-			t.Errorf("%s: deltas %s\nwant %s", c.name, got, c.want)
-		}
+		list, note := Deltas(r)
+		wantEqual(t, fmt.Sprint(list, " ", note), c.want, "%s: deltas", c.name)
 	}
 
-	if list, note := summary.Deltas(&reporter.Report{Nodes: map[string]*reporter.Node{"0": nil}}); list != nil || note != "" {
-		t.Errorf("deltas of an empty node = %v (%s), want none", list, note)
-	}
+	list, note := Deltas(&reporter.Report{Nodes: map[string]*reporter.Node{"0": nil}})
+	wantValues(t, "deltas and note of an empty node", "[] ", list, note)
 }

@@ -42,16 +42,11 @@ func digits(values []float64, width int, lo, hi float64, _ bool) string {
 func TestWrite_CurveEndsAtKill(t *testing.T) {
 	t.Parallel()
 	words := summaryOf(t, grownReport(), Options{Curve: digits})
-	for _, want := range []string{
-		"\n" + strings.Repeat(" ", 54) + "each curve to its own peak\n",
-		"\nmemory     ██████████ 100 %  of 256 MiB (peak)" + strings.Repeat(" ", 28) + "2479✗\n",
-		"\nCPU        ▌·········   5 %  of 2 CPUs (mean)" + strings.Repeat(" ", 29) + "999\n",
-		"\nprocesses  at most 1 seen\n",
-	} {
-		if !strings.Contains(words, want) {
-			t.Errorf("summary lacks %q:\n%s", want, words)
-		}
-	}
+	wantParts(t, "summary", words,
+		"\n"+strings.Repeat(" ", 54)+"each curve to its own peak\n",
+		"\nmemory     ██████████ 100 %  of 256 MiB (peak)"+strings.Repeat(" ", 28)+"2479✗\n",
+		"\nCPU        ▌·········   5 %  of 2 CPUs (mean)"+strings.Repeat(" ", 29)+"999\n",
+		"\nprocesses  at most 1 seen\n")
 	ascii := summaryOf(t, grownReport(), Options{Curve: digits, ASCII: true})
 	if !strings.Contains(ascii, "of 256 MiB (peak)"+strings.Repeat(" ", 33)+"x\n") || strings.ContainsAny(ascii, "✗·█") ||
 		strings.Contains(ascii, "curve") {
@@ -173,8 +168,6 @@ func TestJobPeak_IgnoresLimitOfSingleRank(t *testing.T) {
 		for range c.ranks {
 			n.Ranks = map[string]*reporter.Rank{"0": {}, "1": {}}
 		}
-		if got := jobPeak(n); got != c.want {
-			t.Errorf("%s: peak memory = %v MiB, want %v", name, got, c.want)
-		}
+		wantEqual(t, jobPeak(n), c.want, "%s: peak memory", name)
 	}
 }

@@ -3,7 +3,6 @@ package summary
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,11 +37,8 @@ func TestWrite_PlainJobIsShort(t *testing.T) {
 	if lines := strings.Count(words, "\n"); lines > 24 {
 		t.Errorf("summary of a plain job has %d lines, want at most 24:\n%s", lines, words)
 	}
-	for _, not := range []string{"limit", "GPU", "swap", "waiting", "stolen", "verdict", "advice", "throttled", "missing"} {
-		if strings.Contains(words, not) {
-			t.Errorf("summary of a plain job mentions %q:\n%s", not, words)
-		}
-	}
+	wantNone(t, "summary of a plain job", words,
+		"limit", "GPU", "swap", "waiting", "stolen", "verdict", "advice", "throttled", "missing")
 }
 
 // cardOf returns the card of a job with the given label, or the zero Highlight.
@@ -67,25 +63,16 @@ func TestJobCards(t *testing.T) {
 		{"Processes", "at most 4", "seen at once, with 36 threads"},
 		{"throttled", "31.0 %", "of the quota's periods, 12.1 s in all"},
 	} {
-		if got := cardOf(r, want.Label); got != want {
-			t.Errorf("card %+v, want %+v", got, want)
-		}
+		wantEqual(t, cardOf(r, want.Label), want, "card")
 	}
 	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
-	if got := cardOf(r, "Processes").Note; got != "seen at once, with 1 thread" {
-		t.Errorf("note for a single thread = %q, want seen at once, with 1 thread", got)
-	}
+	wantEqual(t, cardOf(r, "Processes").Note, "seen at once, with 1 thread", "note for a single thread")
 	n.Metrics[reporter.MetricJobCPU], n.Limits.CPUs = 100, 1
-	if got := cardOf(r, "CPU not used").Value; got != "100.0 CPU·s" {
-		t.Errorf("unused CPU time = %q, want 100.0 CPU·s of 200 CPU·s", got)
-	}
+	wantEqual(t, cardOf(r, "CPU not used").Value, "100.0 CPU·s", "unused CPU time")
 	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseOOMCgroup, Evidence: map[string]any{"limit_mb": 8192.0}}
-	if got, peak := cardOf(r, "Memory not used"), cardOf(r, "Peak memory"); got != (Highlight{"Memory not used", "0 MiB", "at the peak"}) || peak.Value != "" {
-		t.Errorf("job killed at its limit: unused memory %+v, peak memory %+v; want 0 MiB at the peak, and no card for the peak", got, peak)
-	}
-	if got := JobCards(&reporter.Report{Nodes: map[string]*reporter.Node{"0": {}}}); len(got) != 0 {
-		t.Errorf("cards of a node without a job = %+v, want none", got)
-	}
+	wantEqual(t, cardOf(r, "Memory not used"), Highlight{"Memory not used", "0 MiB", "at the peak"}, "unused memory of a job killed at its limit")
+	wantEqual(t, cardOf(r, "Peak memory").Value, "", "peak memory of a job killed at its limit")
+	wantEqual(t, len(JobCards(&reporter.Report{Nodes: map[string]*reporter.Node{"0": {}}})), 0, "number of cards of a node without a job")
 }
 
 // Changed limits, and a binding to fewer CPUs than the job was given, have separate lines. Idle CPUs are counted out of
@@ -99,11 +86,7 @@ func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 	for _, r := range limitRows(n) {
 		notes = append(notes, r.note)
 	}
-	for _, want := range []string{"the job bound itself to 1 of the 2 CPUs it was given", "1.0 GiB to 2.0 GiB, changed at 12:00:18 UTC"} {
-		if !slices.Contains(notes, want) {
-			t.Errorf("notes %q lack %q", notes, want)
-		}
-	}
+	wantParts(t, "notes", strings.Join(notes, "\n"), "the job bound itself to 1 of the 2 CPUs it was given", "1.0 GiB to 2.0 GiB, changed at 12:00:18 UTC")
 	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs (52 %)" {
 		t.Errorf("idle rows %+v, want one: 1.04 of 2 CPUs (52 %%)", rows)
 	}
@@ -164,9 +147,7 @@ func TestGPUTotals_Rows(t *testing.T) {
 				{value: text.Quantity{Number: "512", Unit: "MiB"}, note: "the most memory used on one, of 1.0 GiB"}}},
 	} {
 		gpus := newGPUTotals(&reporter.Report{Nodes: c.nodes})
-		if got := gpus.rows(); !slices.Equal(got, c.want) {
-			t.Errorf("%s: GPU rows\n%+v, want\n%+v", name, got, c.want)
-		}
+		wantEqual(t, fmt.Sprintf("%+v", gpus.rows()), fmt.Sprintf("%+v", c.want), "%s: GPU rows", name)
 	}
 }
 
@@ -183,9 +164,7 @@ func TestJobRows_ShowSwappedAndUnownedMemorySeparately(t *testing.T) {
 		t.Errorf("memory rows %+v, want the job's memory with 51 MiB swapped out, and 300 MiB more without a known owner", rows)
 	}
 	more := Highlight{"Shared memory", "300 MiB", "in /dev/shm or a tmpfs, owner not known"}
-	if got := cardOf(&reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}, more.Label); got != more {
-		t.Errorf("card %+v, want %+v", got, more)
-	}
+	wantEqual(t, cardOf(&reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}, more.Label), more, "card")
 	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
 	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "memory" ||
 		rows[0].note != "in /dev/shm or a tmpfs, owner not known" || rows[0].value != text.Size(300) {

@@ -32,20 +32,16 @@ func killedReport() *reporter.Report {
 
 func TestLine(t *testing.T) {
 	t.Parallel()
-	good := func(wall float64, gpu bool) *reporter.Report {
-		n := barNode()
-		if !gpu {
-			n.GPUs = nil
-		}
+	good := func(n *reporter.Node, wall float64) *reporter.Report {
 		r := barReport(n)
 		r.Run.ExitCode, r.Run.WallSeconds = new(0), wall
 		return r
 	}
-	survived := good(2, false)
+	survived := good(withoutGPUs(barNode()), 2)
 	survived.Nodes["0"].Verdict = &reporter.Verdict{Cause: diagnosis.CauseExited, Text: "exited with code 0, although its control group had 1 out-of-memory kill",
 		Evidence: map[string]any{"exit_code": 0.0, "oom_kills": 1.0, "limit_kills": 1.0}}
 	survived.Run.Verdict = survived.Nodes["0"].Verdict
-	failed := good(2, false)
+	failed := good(withoutGPUs(barNode()), 2)
 	failed.Run.ExitCode, failed.Run.Verdict = new(9), &reporter.Verdict{Cause: diagnosis.CauseExited, Text: "exited with code 9\n\x1b[31m"}
 
 	for name, c := range map[string]struct {
@@ -58,8 +54,8 @@ func TestLine(t *testing.T) {
 		"survived kill": {survived, "p", "perfagent: Succeeded after 2.0 s, although the kernel killed 1 process of it for lack of memory. " +
 			"Set the limit to 12 GiB or more: the kernel killed 1 process at the memory limit of 8 GiB. Report: p\n", true},
 		"failed":     {failed, "p", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself. Report: p\n", true},
-		"18 minutes": {good(1080, true), "p.html", "perfagent: Succeeded after 18 min 00 s. Page: p.html\n", false},
-		"two hours":  {good(7320, false), "p.html", "perfagent: Succeeded after 2 h 02 min. Page: p.html\n", false},
+		"18 minutes": {good(barNode(), 1080), "p.html", "perfagent: Succeeded after 18 min 00 s. Page: p.html\n", false},
+		"two hours":  {good(withoutGPUs(barNode()), 7320), "p.html", "perfagent: Succeeded after 2 h 02 min. Page: p.html\n", false},
 		"no file":    {failed, "", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself.\n", true},
 	} {
 		if got := Line(c.report, c.path, nil); got != c.want || HasFailed(c.report) != c.failed {
@@ -123,48 +119,51 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
+var (
+	fewer = reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
+	less  = reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
+)
+
+// advised returns the node of a job with findings.
+func advised(command string, findings ...reporter.Finding) *reporter.Node {
+	n := barNode()
+	n.Findings, n.Metrics[reporter.MetricLimitMemory], n.Command = findings, 34, strings.Fields(command)
+	return n
+}
+
+// withoutGPUs returns n without its GPUs.
+func withoutGPUs(n *reporter.Node) *reporter.Node {
+	n.GPUs = nil
+	return n
+}
+
 // The line for Slurm requests memory per node, CPU or GPU, as the run did. If the number of GPUs is unknown, it
 // requests none.
 func TestAdvice_SlurmLineKeepsUnitOfMemoryRequest(t *testing.T) {
 	t.Parallel()
-	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
-	less := reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
-	with := func(command string, findings ...reporter.Finding) *reporter.Node {
-		n := barNode()
-		n.Findings, n.Metrics[reporter.MetricLimitMemory], n.Command = findings, 34, strings.Fields(command)
-		return n
-	}
 	for name, c := range map[string]struct {
 		per   string
 		nodes []*reporter.Node
 		want  string
 	}{
-		"per node":                        {"", []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem=6G"},
-		"per CPU":                         {reporter.MemoryPerCPU, []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem-per-cpu=3072M"},
-		"per CPU, same number of CPUs":    {reporter.MemoryPerCPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-cpu=160M"},
-		"per GPU":                         {reporter.MemoryPerGPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-gpu=160M"},
-		"memory option in the command":    {"", []*reporter.Node{with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
-		"unknown need of one node":        {"", []*reporter.Node{with("x", fewer, less), with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
-		"per GPU, unknown number of GPUs": {reporter.MemoryPerGPU, []*reporter.Node{func() *reporter.Node { n := with("x", less); n.GPUs = nil; return n }()}, ""},
+		"per node":                        {"", []*reporter.Node{advised("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem=6G"},
+		"per CPU":                         {reporter.MemoryPerCPU, []*reporter.Node{advised("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem-per-cpu=3072M"},
+		"per CPU, same number of CPUs":    {reporter.MemoryPerCPU, []*reporter.Node{advised("x", less)}, "#SBATCH --mem-per-cpu=160M"},
+		"per GPU":                         {reporter.MemoryPerGPU, []*reporter.Node{advised("x", less)}, "#SBATCH --mem-per-gpu=160M"},
+		"memory option in the command":    {"", []*reporter.Node{advised("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
+		"unknown need of one node":        {"", []*reporter.Node{advised("x", fewer, less), advised("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
+		"per GPU, unknown number of GPUs": {reporter.MemoryPerGPU, []*reporter.Node{withoutGPUs(advised("x", less))}, ""},
 	} {
 		r := barReport(c.nodes...)
 		r.Run.Platform, r.Run.MemoryPer = reporter.PlatformSlurm, c.per
-		if paste := Conclude(r).Paste; paste != c.want {
-			t.Errorf("%s: line to paste %q, want %q", name, paste, c.want)
-		}
+		wantEqual(t, Conclude(r).Paste, c.want, "%s: line to paste", name)
 	}
 }
 
 // The line to paste has the syntax of the platform where the run was started.
 func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 	t.Parallel()
-	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
-	less := reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
-	with := func(findings ...reporter.Finding) *reporter.Node {
-		n := barNode()
-		n.GPUs, n.Findings, n.Metrics[reporter.MetricLimitMemory] = nil, findings, 34
-		return n
-	}
+	with := func(findings ...reporter.Finding) *reporter.Node { return withoutGPUs(advised("", findings...)) }
 	unlimited, unmeasured := with(fewer), with(fewer)
 	unlimited.Limits.MemoryMB = series.Unknown()
 	unmeasured.Limits.MemoryMB = series.Unknown()
@@ -190,9 +189,7 @@ func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 		for i, platform := range []string{reporter.PlatformSlurm, reporter.PlatformKubernetes, reporter.PlatformPodman} {
 			r := barReport(c.nodes...)
 			r.Run.Platform = platform
-			if paste := Conclude(r).Paste; paste != c.want[i] {
-				t.Errorf("%s, %s: line to paste %q, want %q", name, platform, paste, c.want[i])
-			}
+			wantEqual(t, Conclude(r).Paste, c.want[i], "%s, %s: line to paste", name, platform)
 			r.Run.Platform = ""
 			if paste := Conclude(r).Paste; paste != "" {
 				t.Errorf("%s: line to paste %q without a platform, want none", name, paste)
@@ -212,23 +209,15 @@ func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 		}
 		inputs = append(inputs, reporter.SourceReport{Path: fmt.Sprint(i), Report: reporter.New(in)})
 	}
-	r, err := diagnosis.Merge(inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	r := merged(t, inputs...)
 	words := summaryOf(t, r, whole)
 	if first, _, _ := strings.Cut(words, "\n"); first != "perfagent: Node 1 failed (exit 5) after 2.0 s." ||
 		!strings.Contains(words, "2 of 3 nodes succeeded.") {
 		t.Errorf("summary does not begin with the failed node, or lacks the count of 2 of 3 nodes:\n%s", words)
 	}
 	for _, words := range []string{words, showMarkdown(t, r)} {
-		if !strings.Contains(words, "command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n") {
-			t.Errorf("summary lacks the command of each node:\n%s", words)
-		}
+		wantParts(t, "summary", words, "command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n")
 	}
-	again, err := diagnosis.Merge([]reporter.SourceReport{{Path: "a", Report: r}, inputs[1]})
-	if err != nil || summaryOf(t, again, whole) != words {
-		t.Errorf("merging the report with its input (error %v) changes the summary:\n%s", err, words)
-	}
+	again := merged(t, reporter.SourceReport{Path: "a", Report: r}, inputs[1])
+	wantEqual(t, summaryOf(t, again, whole), words, "summary after merging the report with its input")
 }

@@ -22,9 +22,7 @@ import (
 func showMarkdown(t testing.TB, r *reporter.Report, pictures ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteMarkdown(&out, r, Options{NodeSparklines: pictures}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteMarkdown(&out, r, Options{NodeSparklines: pictures}))
 	return out.String()
 }
 
@@ -101,19 +99,12 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 	}
 	words := showMarkdown(t, r, slices.Repeat([]string{long}, 500)...)
 	showMarkdownForm(t, "one", words)
-	for _, want := range []string{"and 440 more, see the report", "and 2941 more, see the report", "…"} {
-		if !strings.Contains(words, want) {
-			t.Errorf("summary lacks %q", want)
-		}
-	}
+	wantParts(t, "summary", words, "and 440 more, see the report", "and 2941 more, see the report", "…")
 	many := reportertest.Nodes(1000, 3, 700, 999)
 	words = showMarkdown(t, many)
 	showMarkdownForm(t, "many", words)
-	for _, want := range []string{"950 more nodes are in the report", "\n| `3` | ", "\n| `700` | ", "\n| `999` | `compute-0999.cluster.example.org` | ", "\n| all | "} {
-		if !strings.Contains(words, want) {
-			t.Errorf("summary lacks %q:\n%s", want, words)
-		}
-	}
+	wantParts(t, "summary", words,
+		"950 more nodes are in the report", "\n| `3` | ", "\n| `700` | ", "\n| `999` | `compute-0999.cluster.example.org` | ", "\n| all | ")
 	if rows := strings.Count(words, "\n| `"); rows != 50 {
 		t.Errorf("%d rows of nodes, want 50", rows)
 	}
@@ -178,9 +169,7 @@ func TestWriteMarkdown_GitHubShowsReportAsText(t *testing.T) {
 		if plain[kind] == "" { // the text "plain" comes first
 			plain[kind] = shape
 		}
-		if shape != plain[kind] {
-			t.Errorf("%s: %q changes the tags on the page:\n%s\nwant:\n%s", names[i], texts[i/3], shape, plain[kind])
-		}
+		wantEqual(t, shape, plain[kind], "%s: %q changes the tags on the page", names[i], texts[i/3])
 		words := texts[i/3]
 		if shown := html.UnescapeString(tags.ReplaceAllString(page, "")); len(words) < 200 && !strings.Contains(shown, text.Printable(words)) {
 			t.Errorf("%s: %q is not on the page:\n%s", names[i], text.Printable(words), shown)
@@ -208,15 +197,11 @@ func showGitHub(t *testing.T, parser string, pages []string) []string {
 from cmarkgfm.cmark import Options
 json.dump([cmarkgfm.github_flavored_markdown_to_html(p, Options.CMARK_OPT_UNSAFE) for p in json.load(sys.stdin)], sys.stdout)`
 	in, err := json.Marshal(pages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(parser, "-c", script)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var rendered []string
 	if err := json.Unmarshal(out, &rendered); err != nil || len(rendered) != len(pages) {
 		t.Fatalf("rendered %d of %d pages, error %v", len(rendered), len(pages), err)

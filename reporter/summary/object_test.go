@@ -1,14 +1,11 @@
-package summary_test
+package summary
 
 import (
 	"encoding/json"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // ended returns a node with a job that ended with the given exit code, and with the given push state.
@@ -30,28 +27,16 @@ func TestNewOverview_NamesFailedNode(t *testing.T) {
 		},
 	}
 
-	o := summary.NewOverview(r, "out/4711/node-1.json", "")
-	if o.State != summary.StateEnded || *o.ExitCode != 5 || o.Nodes != 3 || !slices.Equal(o.FailedNodes, []int{1}) || o.Push != "pending" {
-		t.Errorf("overview %+v, want ended, exit code 5, 3 nodes, failed node 1, push pending", o)
-	}
+	o := NewOverview(r, "out/4711/node-1.json", "")
+	wantValues(t, "state, exit code, nodes, failed nodes, push", StateEnded+" 5 3 [1] pending", o.State, *o.ExitCode, o.Nodes, o.FailedNodes, o.Push)
 	if !filepath.IsAbs(o.Report) || o.Dir != filepath.Dir(o.Report) || o.Page != "" {
 		t.Errorf("report %q, directory %q, page %q; want an absolute path, its directory, no page", o.Report, o.Dir,
 			o.Page)
 	}
 	data, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, absent := range []string{`"page"`, `"signal"`, `"start"`, `"end"`} { // their values are unknown
-		if strings.Contains(string(data), absent) {
-			t.Errorf("JSON has %s, want it absent: %s", absent, data)
-		}
-	}
-	for _, there := range []string{`"schema":"perfagent.summary/1"`, `"tags":{}`, `"advice":["Read its own output: `, `"ranks":0`} {
-		if !strings.Contains(string(data), there) {
-			t.Errorf("JSON lacks %s: %s", there, data)
-		}
-	}
+	must(t, err)
+	wantNone(t, "JSON", string(data), `"page"`, `"signal"`, `"start"`, `"end"`) // their values are unknown
+	wantParts(t, "JSON", string(data), `"schema":"perfagent.summary/1"`, `"tags":{}`, `"advice":["Read its own output: `, `"ranks":0`)
 }
 
 func TestNewOverview_RunWithoutEndIsIncomplete(t *testing.T) {
@@ -60,9 +45,8 @@ func TestNewOverview_RunWithoutEndIsIncomplete(t *testing.T) {
 		Run:   reporter.Run{ID: "x", Incomplete: "the run is still going on, or was lost"},
 		Nodes: map[string]*reporter.Node{"0": {Verdict: &reporter.Verdict{Cause: "unknown", Text: "not known"}}, "1": nil},
 	}
-	if o := summary.NewOverview(r, "", ""); o.State != summary.StateIncomplete || len(o.FailedNodes) != 0 || o.Dir != "" {
-		t.Errorf("overview %+v, want incomplete, no failed nodes, no directory", o)
-	}
+	o := NewOverview(r, "", "")
+	wantValues(t, "state, failed nodes, directory", StateIncomplete+" [] ", o.State, o.FailedNodes, o.Dir)
 }
 
 // If only a bound on the memory is known, the overview has the bound and no memory.
@@ -72,11 +56,11 @@ func TestNewOverview_ReportsMemoryBoundSeparately(t *testing.T) {
 		return &reporter.Node{Host: &reporter.Host{MemoryMB: 8192}, Job: &reporter.Job{MaxRSSMB: mb, MaxRSSAtMost: true}}
 	}
 	r := &reporter.Report{Run: reporter.Run{Command: []string{"true"}}, Nodes: map[string]*reporter.Node{"0": job(11.5), "1": job(12.25), "2": nil}}
-	if o := summary.NewOverview(r, "", ""); o.Memory != nil || o.MaxRSSAtMostMB != 12.25 {
+	if o := NewOverview(r, "", ""); o.Memory != nil || o.MaxRSSAtMostMB != 12.25 {
 		t.Errorf("memory %+v, bound %v MiB; want no memory, bound 12.25", o.Memory, o.MaxRSSAtMostMB)
 	}
 	r.Nodes["1"].Job.PeakMemoryMB = 3
-	if o := summary.NewOverview(r, "", ""); o.Memory == nil || *o.Memory.UsedMB != 3 || o.MaxRSSAtMostMB != 0 {
+	if o := NewOverview(r, "", ""); o.Memory == nil || *o.Memory.UsedMB != 3 || o.MaxRSSAtMostMB != 0 {
 		t.Errorf("memory %+v, bound %v MiB; want 3 MiB used, no bound", o.Memory, o.MaxRSSAtMostMB)
 	}
 }
@@ -87,9 +71,7 @@ func TestNewOverview_SurvivedKillCountsAsFailure(t *testing.T) {
 	code, n := 0, ended(0, reporter.PushOff)
 	n.Verdict.Evidence["oom_kills"] = 1.0
 	r := &reporter.Report{Run: reporter.Run{ExitCode: &code}, Nodes: map[string]*reporter.Node{"0": n}}
-	if o := summary.NewOverview(r, "", ""); !summary.HasFailed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("failed = %v, failed nodes = %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
-	}
+	wantValues(t, "whether it failed, failed nodes", "true [0]", HasFailed(r), NewOverview(r, "", "").FailedNodes)
 }
 
 // An unknown end of an attached job is not a failure, because only its parent gets the exit code. It is a failure if
@@ -103,15 +85,8 @@ func TestNewOverview_UnknownEndOfAttachedJobIsNotFailure(t *testing.T) {
 	r := &reporter.Report{
 		Run: reporter.Run{WallSeconds: 2, Verdict: n.Verdict}, Nodes: map[string]*reporter.Node{"0": n, "1": ended(0, reporter.PushOff)},
 	}
-	if o := summary.NewOverview(r, "", ""); summary.HasFailed(r) || len(o.FailedNodes) != 0 {
-		t.Errorf("failed = %v, failed nodes = %v; want false, none", summary.HasFailed(r), o.FailedNodes)
-	}
-	if line := summary.Line(r, "x.html", nil); line != "perfagent: Ended after 2.0 s; how is not known. Page: x.html\n" {
-		t.Errorf("line %q, want the line of a job that ended after 2.0 s", line)
-	}
-
+	wantValues(t, "whether it failed, failed nodes", "false []", HasFailed(r), NewOverview(r, "", "").FailedNodes)
+	wantEqual(t, Line(r, "x.html", nil), "perfagent: Ended after 2.0 s; how is not known. Page: x.html\n", "line")
 	n.Verdict.Evidence["oom_kills"] = 1.0
-	if o := summary.NewOverview(r, "", ""); !summary.HasFailed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("after a kill: failed = %v, failed nodes = %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
-	}
+	wantValues(t, "whether it failed after a kill, failed nodes", "true [0]", HasFailed(r), NewOverview(r, "", "").FailedNodes)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -66,11 +65,8 @@ func TestWrite_ShowsFirstSeriesOfEachKind(t *testing.T) {
 	}
 	r := workOf(o, nil)
 	for form, words := range map[string]string{"text": summaryOf(t, r, whole), "Markdown": showMarkdown(t, r)} {
-		for _, want := range []string{"s29", "s22", "22 more operations, see perfagent show --ops", "26 more counters, see", "26 more gauges, see"} {
-			if !strings.Contains(words, want) {
-				t.Errorf("%s: summary lacks %q:\n%s", form, want, words)
-			}
-		}
+		wantParts(t, form+": summary", words,
+			"s29", "s22", "22 more operations, see perfagent show --ops", "26 more counters, see", "26 more gauges, see")
 		if strings.Contains(words, "s21") || strings.Count(words, "s03") != 2 || strings.Contains(words, "s04") {
 			t.Errorf("%s: want s03 twice, and neither s04 nor s21:\n%s", form, words)
 		}
@@ -89,9 +85,7 @@ func TestDroppedWords(t *testing.T) {
 		"4 datagrams beyond the share of CPU: counts and sums are lower bounds":    {RateLimited: 4},
 		"9 datagrams by the kernel, 1 malformed: counts and sums are lower bounds": {Kernel: 9, Malformed: 1},
 	} {
-		if got := droppedWords(d); got != want {
-			t.Errorf("droppedWords(%+v) = %q, want %q", d, got, want)
-		}
+		wantEqual(t, droppedWords(d), want, "droppedWords(%+v)", d)
 	}
 }
 
@@ -124,9 +118,7 @@ func TestSourceProblems(t *testing.T) {
 		for _, a := range sourceProblems(workOf(&aggregate.Operations{Sources: c.sources}, nil)) {
 			got = append(got, a.text(1))
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("problems %q, want %q", got, c.want)
-		}
+		wantEqual(t, got, c.want, "problems")
 	}
 }
 
@@ -162,9 +154,7 @@ func FuzzWork(f *testing.F) {
 func TestWriteOperations_Golden(t *testing.T) {
 	for name, r := range workReports() {
 		var out bytes.Buffer
-		if err := WriteOperations(&out, r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteOperations(&out, r))
 		reportertest.CompareGolden(t, filepath.Join("testdata", name+"-all.txt"), out.Bytes(), *update)
 	}
 }
@@ -175,9 +165,8 @@ func TestWriteOperations_ReportsThatNothingWasReceived(t *testing.T) {
 	r := reportertest.ShortJob()
 	r.Nodes["0"].Operations = &aggregate.Operations{}
 	var out bytes.Buffer
-	if err := WriteOperations(&out, r); err != nil || out.String() != "nothing was received\n" {
-		t.Errorf("wrote %q (error %v), want \"nothing was received\"", out.String(), err)
-	}
+	must(t, WriteOperations(&out, r))
+	wantEqual(t, out.String(), "nothing was received\n", "output")
 }
 
 // The table for a key lists its operations, with the same columns for all reports. The table for an unknown key is
@@ -189,9 +178,8 @@ func TestWriteOperationKey(t *testing.T) {
 		"\x1b[2J": "operation  calls  avg ms  min ms  max ms  size B\n",
 	} {
 		var out bytes.Buffer
-		if err := WriteOperationKey(&out, workReports()["work"], key); err != nil || out.String() != want {
-			t.Errorf("key %q (error %v):\n%s\nwant\n%s", key, err, out.String(), want)
-		}
+		must(t, WriteOperationKey(&out, workReports()["work"], key))
+		wantEqual(t, out.String(), want, "key %q", key)
 	}
 }
 
@@ -199,9 +187,7 @@ func TestWriteOperationKey(t *testing.T) {
 func wantPrintable(t *testing.T, r *reporter.Report, key string) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := errors.Join(WriteOperations(&out, r), WriteOperationKey(&out, r, key)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(WriteOperations(&out, r), WriteOperationKey(&out, r, key)))
 	for line := range strings.SplitSeq(out.String(), "\n") {
 		if line != text.Printable(line) {
 			t.Errorf("line has unprintable characters: %q", line)

@@ -1,13 +1,11 @@
-package summary_test
+package summary
 
 import (
-	"slices"
-	"strings"
+	"regexp"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // Optional devices are shown for nodes that have them.
@@ -26,27 +24,13 @@ func TestWrite_ShowsOptionalDevices(t *testing.T) {
 		{Type: "lustre", Source: "scratch", WriteMB: 10},
 	}
 
-	var out strings.Builder
-	if err := summary.Write(&out, r, summary.Options{Long: true}); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(out.String(), "\n")
-	for i, line := range lines {
-		lines[i] = strings.Join(strings.Fields(line), " ")
-	}
-	for _, want := range []string{
-		"NFS 2.0 GiB read 102.4 MiB/s",
-		"Lustre 10 MiB written 0.50 MiB/s",
-		"energy 3.1 MJ of CPU packages and memory, 156000.0 W on average",
-		"heat 91.2 °C hottest CPU package, peak, clocked down 1 time",
-	} {
-		if !slices.Contains(lines, want) {
-			t.Errorf("summary has no line %q:\n%s", want, out.String())
-		}
-	}
+	lines := regexp.MustCompile(` +`).ReplaceAllString(summaryOf(t, r, Options{Long: true}), " ")
+	wantParts(t, "summary", lines,
+		"\nNFS 2.0 GiB read 102.4 MiB/s\n", "\nLustre 10 MiB written 0.50 MiB/s\n",
+		"\nenergy 3.1 MJ of CPU packages and memory, 156000.0 W on average\n", "\nheat 91.2 °C hottest CPU package, peak, clocked down 1 time\n")
 
 	var got []string
-	for _, d := range summary.Details(n) {
+	for _, d := range Details(n) {
 		if d.Label == "file system" {
 			got = append(got, d.Value)
 		}
@@ -55,16 +39,10 @@ func TestWrite_ShowsOptionalDevices(t *testing.T) {
 		"nfs1:/home on /home, /mnt/home (nfs4): 2.0 GiB read, 0 B written, 1500 calls in 12.5 s, of them 1000 GETATTR in 8.0 s",
 		"scratch (lustre): 0 B read, 10 MiB written",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("details %q, want %q", got, want)
+	wantEqual(t, got, want, "details")
+	labels := "\n"
+	for _, h := range Highlights(n, 20) {
+		labels += h.Label + " " + h.Value + "\n"
 	}
-	var labels []string
-	for _, h := range summary.Highlights(n, 20) {
-		labels = append(labels, h.Label+" "+h.Value)
-	}
-	for _, want := range []string{"NFS 2.0 GiB", "energy 3.1 MJ", "heat 91.2 °C"} {
-		if !slices.Contains(labels, want) {
-			t.Errorf("highlights %q lack %q", labels, want)
-		}
-	}
+	wantParts(t, "highlights", labels, "\nNFS 2.0 GiB\n", "\nenergy 3.1 MJ\n", "\nheat 91.2 °C\n")
 }

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -29,9 +28,7 @@ func TestWrite_HasLineForEachPhase(t *testing.T) {
            train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  2.9 GiB
            save                1 ×   5.0 s  node 3.0 %        –
 `
-	if got := told(t, reportertest.AddMarks(reportertest.ShortJob()), Options{}); got != want {
-		t.Errorf("phases\n%s\nwant\n%s", got, want)
-	}
+	wantEqual(t, told(t, reportertest.AddMarks(reportertest.ShortJob()), Options{}), want, "phases")
 }
 
 // Over several nodes, the length is the greatest, CPUs are added up, and the peak is the highest.
@@ -72,15 +69,9 @@ func TestWrite_ShowsLongestPhases(t *testing.T) {
 }
 
 func TestWriteMarkdown_HasTableOfPhases(t *testing.T) {
-	var out bytes.Buffer
-	if err := WriteMarkdown(&out, reportertest.AddMarks(reportertest.ShortJob()), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	const want = "| phase | began | lasted | CPUs | peak memory | GPU |\n|---|---:|---:|---:|---:|---:|\n" +
-		"| `load` | 1 × | 10.0 s | 0.25 CPUs | 100 MiB | – |\n" +
-		"| `train <b>&\\x1b[31m` | 2 × | 40.0 s | 7.50 CPUs | 2.9 GiB | – |\n" +
-		"| `save` | 1 × | 5.0 s | node 3.0 % | – | – |\n"
-	if !strings.Contains(out.String(), want) {
-		t.Errorf("Markdown\n%s\nlacks\n%s", out.String(), want)
-	}
+	wantParts(t, "Markdown", showMarkdown(t, reportertest.AddMarks(reportertest.ShortJob())),
+		"| phase | began | lasted | CPUs | peak memory | GPU |\n|---|---:|---:|---:|---:|---:|\n"+
+			"| `load` | 1 × | 10.0 s | 0.25 CPUs | 100 MiB | – |\n"+
+			"| `train <b>&\\x1b[31m` | 2 × | 40.0 s | 7.50 CPUs | 2.9 GiB | – |\n"+
+			"| `save` | 1 × | 5.0 s | node 3.0 % | – | – |\n")
 }

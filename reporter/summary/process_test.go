@@ -1,4 +1,4 @@
-package summary_test
+package summary
 
 import (
 	"strings"
@@ -6,41 +6,33 @@ import (
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter/summary"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 func TestWriteProcesses(t *testing.T) {
+	written := func(r *reporter.Report, width int) string {
+		var out strings.Builder
+		must(t, WriteProcesses(&out, r, width))
+		return out.String()
+	}
 	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
 	command := "python3 " + strings.Repeat("--option value ", 20) + "é"
 	r.Nodes["0"].Processes[0].Command = command
-	var whole strings.Builder
-	if err := summary.WriteProcesses(&whole, r, 0); err != nil || !strings.Contains(whole.String(), "  "+command+"\n") {
-		t.Errorf("error %v, want the whole command %q in\n%s", err, command, whole.String())
-	}
+	wantParts(t, "table of any width", written(r, 0), "  "+command+"\n")
 	for _, width := range []int{40, 80, 200} {
-		var out strings.Builder
-		if err := summary.WriteProcesses(&out, r, width); err != nil {
-			t.Fatal(err)
-		}
-		if line := strings.Split(out.String(), "\n")[1]; text.Width(line) != width {
-			t.Errorf("line of %d cells, want %d: %q", text.Width(line), width, line)
-		}
+		wantEqual(t, text.Width(strings.Split(written(r, width), "\n")[1]), width, "width of a line in cells")
 	}
 
-	r = reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
-	var out strings.Builder
-	if err := summary.WriteProcesses(&out, r, summary.Width); err != nil {
-		t.Fatal(err)
-	}
+	out := written(reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)), Width)
 	const want = `PID      CPU  CHILDREN   MEMORY  THREADS  COMMAND
 1201   2m00s     500ms  1.5 GiB       12  python3 train.py --token ***
 `
-	if got := out.String(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 5 {
-		t.Errorf("processes\n%swant 5 lines that begin with\n%s", got, want)
+	if !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 5 {
+		t.Errorf("processes\n%swant 5 lines that begin with\n%s", out, want)
 	}
-	for line := range strings.Lines(out.String()) {
-		if line = strings.TrimSuffix(line, "\n"); text.Width(line) > summary.Width || line != text.Printable(line) {
-			t.Errorf("line of %d cells, want printable text of at most %d: %q", text.Width(line), summary.Width, line)
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSuffix(line, "\n"); text.Width(line) > Width || line != text.Printable(line) {
+			t.Errorf("line of %d cells, want printable text of at most %d: %q", text.Width(line), Width, line)
 		}
 	}
 }

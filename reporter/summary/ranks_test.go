@@ -1,8 +1,6 @@
 package summary
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +15,7 @@ import (
 func merged(t testing.TB, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := diagnosis.Merge(inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -115,11 +111,7 @@ func TestWrite_NodeHasSameNameInAllTables(t *testing.T) {
 		for i, n := range r.Nodes {
 			n.Host.Hostname, n.Identity.NodeName = "job-4711-"+i+"-xk2vp", "worker-"+i
 		}
-		var text, markdown strings.Builder
-		if err := errors.Join(Write(&text, r, whole), WriteMarkdown(&markdown, r, Options{})); err != nil {
-			t.Fatal(err)
-		}
-		for _, out := range []string{text.String(), markdown.String()} {
+		for _, out := range []string{summaryOf(t, r, whole), showMarkdown(t, r)} {
 			if strings.Count(out, "worker-0") < 3 || strings.Contains(out, "xk2vp") { // in the line of the node, and in the lines of two ranks
 				t.Errorf("%d nodes: want worker-0 at least 3 times, and not the Pod's name xk2vp:\n%s", nodes, out)
 			}
@@ -149,39 +141,26 @@ func TestChooseRanks_PutsFirstFailureFirstAndLosesNoRank(t *testing.T) {
 		return out
 	}
 	shown, left := ChooseRanks(rows, 16)
-	if want := []int{37, 0, 1, 2, 3, 5, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47}; !slices.Equal(numbers(shown), want) {
-		t.Errorf("chosen ranks %v, want %v", numbers(shown), want)
-	}
-	if got := RestOfRanks(left); got != "48 more: 48 succeeded" {
-		t.Errorf("rest %q, want 48 succeeded", got)
-	}
+	wantEqual(t, numbers(shown), []int{37, 0, 1, 2, 3, 5, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47}, "chosen ranks")
+	wantEqual(t, RestOfRanks(left), "48 more: 48 succeeded", "rest")
 	shown, left = ChooseRanks(rows, 4)
-	if want := []int{37, 38, 39, 40}; !slices.Equal(numbers(shown), want) {
-		t.Errorf("chosen ranks %v, want %v", numbers(shown), want)
-	}
-	if got := RestOfRanks(left); got != "60 more: 53 succeeded, 7 SIGTERM" {
-		t.Errorf("rest %q, want 53 succeeded and 7 SIGTERM", got)
-	}
+	wantEqual(t, numbers(shown), []int{37, 38, 39, 40}, "chosen ranks")
+	wantEqual(t, RestOfRanks(left), "60 more: 53 succeeded, 7 SIGTERM", "rest")
 	all := slices.Sorted(slices.Values(append(numbers(shown), numbers(left)...)))
 	for i, rank := range all {
 		if rank != i {
 			t.Fatalf("rank at position %d of the sorted shown and omitted ranks is %d, want each rank once", i, rank)
 		}
 	}
-	if got, _ := ChooseRanks(nil, 16); len(got) != 0 || RestOfRanks(nil) != "" {
-		t.Errorf("ranks chosen from none: %v, rest %q; want none, \"\"", got, RestOfRanks(nil))
-	}
+	shown, _ = ChooseRanks(nil, 16)
+	wantValues(t, "ranks chosen from none, and the rest", "[] ", shown, RestOfRanks(nil))
 }
 
 // The overview has the number of ranks and the ranks that failed.
 func TestNewOverview_CountsRanksAndListsFailedRanks(t *testing.T) {
 	o := NewOverview(withVerdict(t, manyRanks()), "", "")
-	if o.Ranks != 64 || o.Nodes != 4 || fmt.Sprint(o.FailedRanks) != "[37 38 39 40 41 42 43 44 45 46 47]" || *o.ExitCode != 7 {
-		t.Errorf("overview %+v, want 64 ranks on 4 nodes, failed ranks 37 to 47, exit code 7", o)
-	}
-	if want := "Rank 37 on node3 failed (exit 7) after 59.0 s."; o.Verdict != want {
-		t.Errorf("verdict %q, want %q", o.Verdict, want)
-	}
+	wantValues(t, "ranks, nodes, failed ranks, exit code", "64 4 [37 38 39 40 41 42 43 44 45 46 47] 7", o.Ranks, o.Nodes, o.FailedRanks, *o.ExitCode)
+	wantEqual(t, o.Verdict, "Rank 37 on node3 failed (exit 7) after 59.0 s.", "verdict")
 	if o := NewOverview(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
 		t.Errorf("overview without ranks %+v, want 0 ranks and an empty list of failed ranks", o)
 	}

@@ -70,9 +70,7 @@ func TestRows_UnknownValuesAreAbsent(t *testing.T) {
 func TestRows_KeysAreInTheDocs(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/show.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for field := range reflect.TypeFor[Row]().Fields() {
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if key != "" && !bytes.Contains(docs, []byte("`"+key+"`")) {

@@ -19,17 +19,60 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantEqual checks that got equals want. what and its arguments name the value.
+func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
+	}
+}
+
+// wantValues checks what fmt.Println prints for values.
+func wantValues(t testing.TB, what, want string, values ...any) {
+	t.Helper()
+	if got := strings.TrimSuffix(fmt.Sprintln(values...), "\n"); got != want {
+		t.Errorf("%s = %s, want %s", what, got, want)
+	}
+}
+
+// wantParts checks that text has each of the parts.
+func wantParts(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q:\n%.9000s", what, part, text)
+		}
+	}
+}
+
+// wantNone checks that text has none of the parts.
+func wantNone(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s has %q:\n%.9000s", what, part, text)
+		}
+	}
+}
 
 // summaryOf writes a summary and checks the invariants of all summaries.
 func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, r, o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(&out, r, o))
 	words := out.String()
 	bare := words
 	if o.Color {
@@ -181,7 +224,5 @@ func TestMissingGroups_GroupByCodeAndSource(t *testing.T) {
 		"disk on node 0, 1: statfs /: no response (1 of 10 readings)", "cpu on node 0, 1: " + broken + " (9 of 10 readings)",
 		"journal on node 0, 1: the disk is full",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("groups %q, want %q", got, want)
-	}
+	wantEqual(t, got, want, "groups")
 }

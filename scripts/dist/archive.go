@@ -19,7 +19,7 @@ import (
 type file struct {
 	name string // slash-separated
 	data []byte
-	exec bool // it is a program
+	exec bool // whether it is a program
 }
 
 // mode returns the permissions of the file in every package.
@@ -30,7 +30,7 @@ func (f file) mode() os.FileMode {
 	return 0o644
 }
 
-// tarball makes the archive for use without a package manager: one folder with everything.
+// tarball makes the archive for use without a package manager. It has a single folder, which contains everything.
 func tarball(r *release, p platform) (file, error) {
 	folder := fmt.Sprintf("perfagent_%s_linux_%s", r.version, p.go_)
 	files := []file{r.programs[p.go_]}
@@ -44,7 +44,7 @@ func tarball(r *release, p platform) (file, error) {
 	return file{name: folder + ".tar.gz", data: b.Bytes()}, err
 }
 
-// under returns files moved into a folder.
+// under returns files with names below folder.
 func under(folder string, files []file) []file {
 	moved := slices.Clone(files)
 	for i := range moved {
@@ -54,7 +54,7 @@ func under(folder string, files []file) []file {
 	return moved
 }
 
-// compressed gzips the output of write, without a name and a time.
+// compressed writes the output of write in gzip format, without a name or a time.
 func compressed(w io.Writer, write func(io.Writer) error) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
@@ -86,7 +86,8 @@ func writeTar(w io.Writer, files []file, at time.Time) error {
 	return t.Close()
 }
 
-// withFolders returns files sorted by name, each after its parent folders. A folder has nil data.
+// withFolders returns files and their parent folders, sorted by name. Each file follows its parent folders. A folder
+// has nil data.
 func withFolders(files []file) []file {
 	all := slices.Clone(files)
 	seen := make(map[string]bool)
@@ -101,7 +102,7 @@ func withFolders(files []file) []file {
 	return all
 }
 
-// sums returns the file SHA256SUMS for sha256sum -c.
+// sums returns the file SHA256SUMS, which sha256sum -c can check.
 func sums(files []file) file {
 	sorted := slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 	var b bytes.Buffer
@@ -112,7 +113,7 @@ func sums(files []file) file {
 	return file{name: "SHA256SUMS", data: b.Bytes()}
 }
 
-// write replaces directory dir by one with files.
+// write replaces the directory dir with one that contains files.
 func write(dir string, files []file) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

@@ -79,12 +79,12 @@ Use \(dqperfagent help\(dq for more.
 \fBperfagent\-run\fR(1)
 `
 	if got := page.render(someHelp); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		t.Errorf("manual page:\n%s\nwant:\n%s", got, want)
 	}
 }
 
-// Programs that read manuals accept these.
-func TestManPage_ForMandoc(t *testing.T) {
+// mandoc reads the manual pages without warnings.
+func TestManPage_PassesMandoc(t *testing.T) {
 	mandoc, err := exec.LookPath("mandoc")
 	if err != nil {
 		t.Skip("needs mandoc: apt-get install mandoc (make e2e does it as root)")
@@ -97,37 +97,37 @@ func TestManPage_ForMandoc(t *testing.T) {
 	}
 }
 
-// An earlier version sorts before a later one in Debian and RPM, where ~ precedes the end.
+// An earlier version sorts before a later version in Debian and RPM, where ~ sorts before the end of the version.
 func TestSortable(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.0.0": "1.0.0", "1.1.0rc1": "1.1.0~rc1", "1.1a2": "1.1~a2", "1.1.dev3": "1.1~.dev3", "1.0.post1": "1.0.post1",
 	} {
 		if got := (&release{version: version}).sortable(); got != want || !versionForm.MatchString(version) {
-			t.Errorf("%s: %s, want %s", version, got, want)
+			t.Errorf("sortable form of %s = %s, want %s, and a valid version", version, got, want)
 		}
 	}
 	for _, version := range []string{"", "v1.0.0", "1.0.0-rc1", "1.0.0+local", "1!1.0", "1.0\n2"} {
 		if versionForm.MatchString(version) {
-			t.Errorf("%q is taken for a version", version)
+			t.Errorf("%q matches versionForm, want no match", version)
 		}
 	}
 }
 
-// A module with an unknown licence is an error, so that the licence is reviewed.
-func TestLicense_MustBeKnown(t *testing.T) {
+// An unknown license is an error, so that someone reviews the license.
+func TestLicense_RejectsUnknownLicense(t *testing.T) {
 	m := module{name: "example.com/x", texts: []file{{name: "LICENSE", data: []byte("All rights reserved.")}}}
 	if id, err := m.license(); err == nil {
-		t.Errorf("the licence is %s", id)
+		t.Errorf("license = %s, want an error", id)
 	}
 
 	m.texts[0].data = []byte("Permission is hereby granted, free of charge, to any\nperson obtaining a copy of this  software")
 	if id, err := m.license(); err != nil || id != "MIT" {
-		t.Errorf("the licence is %s, %v", id, err)
+		t.Errorf("license = %s, error %v; want MIT", id, err)
 	}
 }
 
-// NOTICE has the licence and the patents grant of Go, although it takes them from another module.
-func TestLinked_StandardLibrary(t *testing.T) {
+// NOTICE has the license and the patent grant of Go, although it takes them from another module.
+func TestLinked_IncludesLicenseOfStandardLibrary(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -140,16 +140,16 @@ func TestLinked_StandardLibrary(t *testing.T) {
 	for _, name := range []string{"LICENSE", "PATENTS"} {
 		want, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), name))
 		if err != nil {
-			t.Skipf("this distribution of Go lacks its licence: %v", err)
+			t.Skipf("this distribution of Go lacks its license: %v", err)
 		}
 		if !slices.ContainsFunc(modules[i].texts, func(f file) bool { return f.name == name && bytes.Equal(f.data, want) }) {
-			t.Errorf("%s is not that of %s: %+v", name, modules[i].version, modules[i].texts)
+			t.Errorf("%s in NOTICE differs from %s: %+v", name, modules[i].version, modules[i].texts)
 		}
 	}
 }
 
 // A tar archive has fixed modes and a fixed order, and every folder precedes its files.
-func TestWriteTar_HasFolders(t *testing.T) {
+func TestWriteTar_WritesFoldersBeforeFiles(t *testing.T) {
 	var b bytes.Buffer
 	if err := writeTar(&b, []file{{name: "z/y/x", data: []byte("1"), exec: true}, {name: "a", data: []byte("2")}}, time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
@@ -168,6 +168,6 @@ func TestWriteTar_HasFolders(t *testing.T) {
 	}
 	want := "-rw-r--r-- 0/0 a|drwxr-xr-x 0/0 z/|drwxr-xr-x 0/0 z/y/|-rwxr-xr-x 0/0 z/y/x"
 	if strings.Join(got, "|") != want {
-		t.Errorf("%q, want %s", got, want)
+		t.Errorf("entries of the archive = %q, want %s", got, want)
 	}
 }

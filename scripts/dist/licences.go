@@ -15,23 +15,23 @@ import (
 	"strings"
 )
 
-// A module is a dependency that is linked into the program or embedded by it.
+// A module is a dependency of the program: code that is linked into it, or files that it embeds.
 type module struct {
 	name, version string
 	texts         []file // licences and notices
 }
 
-// standardName is the name of the dependency that is not a Go module.
+// standardName is the name of the only dependency that is not a Go module.
 const standardName = "Go standard library"
 
-// isLicense matches the names of licences and related files.
+// isLicense matches the names of license files and related files.
 var isLicense = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|ofl)([.-].*)?$`)
 
-// chosen maps modules that offer several licences to the file of the chosen one.
+// chosen maps each module that offers several licenses to the file of the chosen license.
 var chosen = map[string]string{"github.com/golang/freetype": "licenses/ftl.txt"}
 
-// linked returns the dependencies of the program on any platform: modules and the standard library. Their licences come
-// from the local module cache.
+// linked returns the dependencies of the program on all platforms: modules and the standard library. It reads their
+// licenses from the local module cache.
 func linked(checkout string) ([]module, error) {
 	std, err := standardLibrary(checkout)
 	if err != nil {
@@ -51,7 +51,7 @@ func linked(checkout string) ([]module, error) {
 		}
 	}
 
-	// The standard library has the same licence. Not every distribution of Go contains its text.
+	// The standard library has the same license, but not every distribution of Go contains the text.
 	if same := found["golang.org/x/sys"]; same != nil {
 		std.texts = same.texts
 	}
@@ -88,7 +88,7 @@ func goCommand(checkout string, p platform, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// standardLibrary returns the Go standard library without its licence, which also covers its vendored packages.
+// standardLibrary returns the Go standard library without its license. The license also covers its vendored packages.
 func standardLibrary(checkout string) (*module, error) {
 	out, err := goCommand(checkout, platforms[0], "env", "GOVERSION")
 	if err != nil {
@@ -130,8 +130,8 @@ func listPackages(checkout string, p platform) ([]goPackage, error) {
 	}
 }
 
-// addTo adds the licences of a package to its module: those in its folder and the folders of its embedded files, and in
-// the folders above up to the module's root.
+// addTo adds the licenses of a package to its module. It finds them in the folder of the package, in the folders of its
+// embedded files, and in all folders above, up to the root of the module.
 func (pkg goPackage) addTo(found map[string]*module) error {
 	if pkg.Standard || pkg.Module.Main {
 		return nil
@@ -157,7 +157,7 @@ func (pkg goPackage) addTo(found map[string]*module) error {
 	return nil
 }
 
-// read adds the licences in dir and in the folders above it, up to root.
+// read adds the licenses in dir and in the folders above it, up to root.
 func (m *module) read(root, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -182,7 +182,7 @@ func (m *module) isGo() bool {
 	return m.name != standardName
 }
 
-// add adds a file unless it has been added before.
+// add adds a license file, unless it has already been added.
 func (m *module) add(root, path string) error {
 	name, err := filepath.Rel(root, path)
 	if err != nil {
@@ -202,7 +202,7 @@ func (m *module) add(root, path string) error {
 	return nil
 }
 
-// knownLicenses maps words that identify a licence to its SPDX name.
+// knownLicenses maps words that identify a license to the SPDX ID of the license.
 var knownLicenses = []struct{ words, id string }{
 	{"Permission is hereby granted, free of charge, to any person obtaining a copy of this software", "MIT"},
 	{"Neither the name of", "BSD-3-Clause"},
@@ -211,8 +211,8 @@ var knownLicenses = []struct{ words, id string }{
 	{"The FreeType Project LICENSE", "FTL"},
 }
 
-// license returns the licences of a module as an SPDX expression. A module without a known licence is an error, so that
-// it is reviewed before it ships.
+// license returns the licenses of a module as an SPDX expression. If a license is unknown, it returns an error, so that
+// someone reviews the license before the program is shipped.
 func (m *module) license() (string, error) {
 	var ids []string
 	for _, text := range m.texts {

@@ -3,8 +3,8 @@
 // Command dist makes perfagent's packages for "make dist", in the folder dist of a checkout. It is a separate module,
 // so that the program does not depend on packaging libraries.
 //
-// The same commit and version of Go give the same bytes, wherever the checkout is and whenever the command runs. With a
-// warm module cache it needs no network.
+// The output depends only on the commit and the version of Go, not on the location of the checkout or the time. With a
+// warm module cache, the command needs no network.
 //
 //	usage: dist CHECKOUT
 package main
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// makeDist replaces the folder dist of a checkout by one with all packages.
+// makeDist replaces the folder dist of a checkout with one that contains all packages.
 func makeDist(checkout string) error {
 	r, err := newRelease(checkout, platforms)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// manPages makes the manual from the output of "perfagent help", so that the two agree: a page for the program and one
-// for each command.
+// manPages makes a manual page for the program and one for each command. It makes them from the output of "perfagent
+// help", so that the two agree.
 func manPages(p program, version string, at time.Time) ([]file, error) {
 	commands, err := p.commands()
 	if err != nil {
@@ -34,7 +34,7 @@ func manPages(p program, version string, at time.Time) ([]file, error) {
 // A command is a command of perfagent.
 type command struct{ name, short string }
 
-// commands returns the commands, from the shell completion of the program. Those that cobra adds have no page.
+// commands returns the commands of the program, from its shell completion. It omits commands that cobra adds.
 func (p program) commands() ([]command, error) {
 	out, err := p.output("__complete", "")
 	if err != nil {
@@ -66,11 +66,11 @@ type manPage struct {
 var (
 	// heading matches a line of the help that begins a section.
 	heading = regexp.MustCompile(`^(\S.*):$`)
-	// flagLine matches a line of the help that begins a flag: the flag, and the start of its description.
+	// flagLine matches a line of the help that begins a flag. Its groups are the flag and the start of the description.
 	flagLine = regexp.MustCompile(`^ {2,}((?:-\w, )?--?\w[\w-]*(?: \S+)*?)(?: {2,}(\S.*))?$`)
 )
 
-// render returns the page made from a help text. The usage comes first, as in all manuals.
+// render returns the page, made from a help text. The usage comes first, as in all manual pages.
 func (m manPage) render(help string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 %s \"perfagent %s\" \"User Commands\"\n", roff(strings.ToUpper(m.name)), m.time.Format("2006-01-02"), roff(m.version))

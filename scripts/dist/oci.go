@@ -16,8 +16,8 @@ import (
 // An ociStore collects the blobs of an OCI layout.
 type ociStore struct{ blobs []file }
 
-// ociLayout makes the container image, with only the program for each platform, as an archive for podman, skopeo, ctr
-// and docker.
+// ociLayout makes the container image as an archive for podman, skopeo, ctr and docker. For each platform, the image
+// contains only the program.
 func ociLayout(r *release) (file, error) {
 	var store ociStore
 	index := v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Annotations: labels(r)}

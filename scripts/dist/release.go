@@ -18,32 +18,33 @@ const (
 	summary  = "what a job really used on this node"
 )
 
-// A platform is a target of packages, by its names.
+// A platform is a target for which packages are made. Its fields are the names of the platform.
 type platform struct {
-	go_     string // in Go, Debian and OCI
-	machine string // in RPM and Python, as uname -m prints it
+	go_     string // name in Go, Debian and OCI
+	machine string // name in RPM and Python, as printed by uname -m
 }
 
-// platforms are all targets.
+// platforms lists all targets.
 var platforms = []platform{{"amd64", "x86_64"}, {"arm64", "aarch64"}}
 
 // A release holds the contents of the packages.
 type release struct {
 	checkout string
-	version  string    // from the file VERSION
+	version  string    // content of the file VERSION
 	time     time.Time // modification time of all files in all packages
 
-	programs    map[string]file // by GOARCH
+	programs    map[string]file // programs by GOARCH
 	man         []file          // perfagent.1, perfagent-run.1, …
 	completions []file          // perfagent.bash, perfagent.zsh, perfagent.fish
 	documents   []file          // README.md, CHANGELOG.md, LICENSE, NOTICE
-	modules     []module        // linked modules with licences
+	modules     []module        // linked modules with their licenses
 }
 
-// versionForm is the normal form of PEP 440 without epoch and local part, which package managers interpret differently.
+// versionForm matches the normal form of PEP 440, without an epoch and a local part, because package managers interpret
+// these differently.
 var versionForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?$`)
 
-// newRelease builds the programs of a checkout for the targets, and reads its documents.
+// newRelease builds the program for the targets, and reads the documents of the checkout.
 func newRelease(checkout string, targets []platform) (*release, error) {
 	data, err := os.ReadFile(filepath.Join(checkout, "VERSION"))
 	if err != nil {
@@ -71,7 +72,8 @@ func newRelease(checkout string, targets []platform) (*release, error) {
 	return r, r.readDocuments()
 }
 
-// sourceTime returns SOURCE_DATE_EPOCH, else the time of the newest commit, else the earliest time of zip archives.
+// sourceTime returns the time in SOURCE_DATE_EPOCH. If that is not set, it returns the time of the newest commit or,
+// without a repository, the earliest time that zip archives support.
 func sourceTime(checkout string) (time.Time, error) {
 	seconds := os.Getenv("SOURCE_DATE_EPOCH")
 	if seconds == "" {
@@ -92,10 +94,10 @@ func sourceTime(checkout string) (time.Time, error) {
 	return time.Unix(n, 0).UTC(), nil
 }
 
-// plain overrides variables that would change the bytes of a build.
+// plain holds environment entries that override variables with an effect on the bytes of a build.
 var plain = []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0", "VCS="}
 
-// build builds the program like every shipped build, and returns its bytes.
+// build builds the program in the same way as every released build, and returns its bytes.
 func (r *release) build(env ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "perfagent-dist-")
 	if err != nil {
@@ -137,7 +139,7 @@ func (p program) output(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// ask builds the program for this machine, and makes the man pages and the completions from what it prints.
+// ask builds the program for this machine, and makes the manual pages and the completions from its output.
 func (r *release) ask() error {
 	data, err := r.build("GOOS=", "GOARCH=")
 	if err != nil {
@@ -181,7 +183,7 @@ func (r *release) readDocuments() error {
 	return nil
 }
 
-// document returns the document with a name. It panics if there is none.
+// document returns the document with the given name. It panics if there is none.
 func (r *release) document(name string) file {
 	for _, d := range r.documents {
 		if d.name == name {
@@ -191,7 +193,8 @@ func (r *release) document(name string) file {
 	panic("no document " + name)
 }
 
-// sortable returns the version as Debian and RPM sort it: a version with ~ precedes the one without.
+// sortable returns the version in a form that Debian and RPM sort correctly: a version with ~ sorts before the version
+// without it.
 func (r *release) sortable() string {
 	return regexp.MustCompile(`(a|b|rc|\.dev)([0-9]+)`).ReplaceAllString(r.version, "~$1$2")
 }

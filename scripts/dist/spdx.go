@@ -14,7 +14,7 @@ import (
 )
 
 // spdxDocument makes the bill of materials: the programs with their checksums, and the linked modules with their
-// licences.
+// licenses.
 func spdxDocument(r *release) (file, error) {
 	hash := sha256.New()
 	for _, p := range platforms {
@@ -67,7 +67,7 @@ func modulePackage(m module) (*v2_3.Package, error) {
 	return pkg, nil
 }
 
-// addProgram adds the program for one platform and its links to all modules.
+// addProgram adds the program for one platform, and its relations to all modules.
 func addProgram(doc *v2_3.Document, r *release, p platform) {
 	sum := sha256.Sum256(r.programs[p.go_].data)
 	id := elementID("perfagent-linux-" + p.go_)
@@ -94,7 +94,7 @@ func addProgram(doc *v2_3.Document, r *release, p platform) {
 	doc.Packages = append(doc.Packages, program)
 }
 
-// elementID returns name with all characters that SPDX forbids replaced.
+// elementID returns an SPDX element ID for name. It replaces all characters that SPDX forbids.
 func elementID(name string) common.ElementID {
 	return common.ElementID(regexp.MustCompile(`[^a-zA-Z0-9.-]+`).ReplaceAllString(name, "-"))
 }

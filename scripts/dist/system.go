@@ -41,7 +41,7 @@ func rpm(r *release, p platform) (file, error) {
 // A layout holds the differences between systems: the package release, and paths of files.
 type layout struct{ release, zsh, license string }
 
-// systemPackage makes a package of the system's package manager. It has no install or removal scripts.
+// systemPackage makes a package for the system's package manager. The package has no install or removal scripts.
 func systemPackage(r *release, name string, p platform, packager nfpm.Packager, l layout) (file, error) {
 	content, err := installed(r, p, l)
 	if err != nil {
@@ -57,7 +57,7 @@ func systemPackage(r *release, name string, p platform, packager nfpm.Packager, 
 		Name: "perfagent", Arch: p.go_, Version: r.sortable(), VersionSchema: "none", Release: l.release, Section: "utils", Priority: "optional",
 		Maintainer: maintainer, Description: summary + "\n" + moreWords, Homepage: homepage, License: "MIT", MTime: r.time, DisableGlobbing: true,
 	})
-	info.Umask = 0 // modes are explicit
+	info.Umask = 0 // all modes are explicit
 	info.RPM.BuildHost, info.RPM.Summary, info.RPM.Group = "localhost", summary, "Applications/System"
 	if info.Contents, err = staged(dir, content, r); err != nil {
 		return file{}, err

@@ -14,7 +14,7 @@ import (
 )
 
 // wheel makes the package for Python's installers. They put the program itself on PATH, so it runs without a Python
-// wrapper; the module perfagent is in python/perfagent.
+// wrapper. The sources of the module perfagent are in python/perfagent.
 func wheel(r *release, p platform) (file, error) {
 	folder := "perfagent-" + r.version
 	tags := []string{"manylinux_2_17_" + p.machine, "manylinux2014_" + p.machine, "musllinux_1_1_" + p.machine}
@@ -95,7 +95,7 @@ func wheelInfo(tags []string) []byte {
 	return b.Bytes()
 }
 
-// record returns the RECORD file, with which installers check and uninstall the wheel.
+// record returns the RECORD file, which installers use to check and uninstall the wheel.
 func record(name string, files []file) file {
 	var b bytes.Buffer
 	for _, f := range files {

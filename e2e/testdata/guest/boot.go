@@ -19,22 +19,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trial is what the virtual machine is to run. The same type is in the test.
+// trial is a command for the virtual machine to run. The test has the same type.
 type trial struct {
 	Name   string      `json:"name"`
 	Groups []groupSpec `json:"groups"`
 	In     string      `json:"in"`    // group in which the command starts
 	Args   []string    `json:"args"`  // the command
-	Watch  []string    `json:"watch"` // files of groups (patterns) whose text is reported, before and after
+	Watch  []string    `json:"watch"` // patterns of files in groups; their contents before and after are reported
 }
 
-// groupSpec is a group to make, with what to write to its files, in order.
+// groupSpec is a group to create, with the contents to write to its files, in order.
 type groupSpec struct {
 	Path  string      `json:"path"`
 	Files [][2]string `json:"files"`
 }
 
-// result is how a trial went.
+// result is the result of a trial.
 type result struct {
 	Name   string            `json:"name"`
 	Error  string            `json:"error,omitempty"`
@@ -44,13 +44,13 @@ type result struct {
 	Report string            `json:"report"`
 	Before map[string]string `json:"before"`
 	After  map[string]string `json:"after"`
-	Took   float64           `json:"took"` // seconds of the guest's clock
+	Took   float64           `json:"took"` // duration in seconds, by the guest's clock
 }
 
 const groups = "/sys/fs/cgroup"
 
-// boot is the first process of a virtual machine: it runs what /trials.json names, writes
-// a line about each to /dev/vdb and switches the machine off.
+// boot is the main function of the first process of a virtual machine. It runs the trials in /trials.json, writes a
+// line with the result of each to /dev/vdb, and switches the machine off.
 func boot() {
 	if err := bootAll(); err != nil {
 		fmt.Println("guest: FAILED:", err)
@@ -98,7 +98,7 @@ func bootAll() error {
 	return nil
 }
 
-// prepare mounts what a machine has, and loads what reads its disks.
+// prepare mounts the usual file systems, and loads the kernel modules for the disks.
 func prepare() error {
 	mounts := [][2]string{
 		{"proc", "/proc"},
@@ -139,7 +139,7 @@ func load(path string) error {
 	return nil
 }
 
-// run runs the command in its group, and returns what the kernel and the report say.
+// run runs the command in its group, and returns its outcome, the kernel's counters and the report.
 func (t *trial) run() (r result) {
 	r.Name = t.Name
 	start := time.Now()
@@ -184,7 +184,7 @@ func (t *trial) try(r *result) error {
 	late := time.AfterFunc(longest, t.late)
 	err = cmd.Run()
 	if !late.Stop() {
-		return fmt.Errorf("it was not over after %v", longest)
+		return fmt.Errorf("still running after %v", longest)
 	}
 
 	var exit *exec.ExitError
@@ -200,17 +200,17 @@ func (t *trial) try(r *result) error {
 	return r.readReport(out)
 }
 
-// longest is for how long a trial may go on: seconds are usual, the machine is slow.
+// longest is the time limit of a trial. A trial usually takes seconds, because the machine is slow.
 const longest = time.Minute
 
-// late prints what the machine's processes wait for, and ends the trial's.
+// late prints the kernel stacks of the machine's processes, and kills the processes of the trial.
 func (t *trial) late() {
 	fmt.Printf("guest: %s is not over after %v\n", t.Name, longest)
 	tasks, _ := filepath.Glob("/proc/[0-9]*/task/*")
 	for _, task := range tasks {
 		name, _ := os.ReadFile(task + "/comm")
 		stack, _ := os.ReadFile(task + "/stack")
-		if _, err := os.Readlink(task + "/exe"); err == nil { // the kernel's own threads have none
+		if _, err := os.Readlink(task + "/exe"); err == nil { // skip kernel threads, which have no executable
 			fmt.Printf("guest: %s %s%s", task, name, stack)
 		}
 	}
@@ -219,11 +219,11 @@ func (t *trial) late() {
 	}
 }
 
-// readReport adds the one report.
+// readReport adds the report to the result. There must be exactly one.
 func (r *result) readReport(out string) error {
 	paths, _ := filepath.Glob(out + "/*/node-*.json")
 	if len(paths) != 1 {
-		return fmt.Errorf("%d reports", len(paths))
+		return fmt.Errorf("found %d reports, want 1", len(paths))
 	}
 	data, err := os.ReadFile(paths[0])
 	r.Report = string(data)
@@ -245,7 +245,7 @@ func (t *trial) makeGroups() error {
 	return nil
 }
 
-// watched reads the files of groups that are reported.
+// watched returns the contents of the files that match Watch.
 func (t *trial) watched() map[string]string {
 	out := map[string]string{}
 	for _, pattern := range t.Watch {
@@ -261,7 +261,7 @@ func (t *trial) watched() map[string]string {
 	return out
 }
 
-// clear ends what the trial left running and removes its groups.
+// clear kills the remaining processes of the trial and removes its groups.
 func (t *trial) clear() error {
 	for _, g := range slices.Backward(t.Groups) {
 		top := filepath.Join(groups, g.Path)
@@ -287,8 +287,8 @@ func (t *trial) clear() error {
 	return nil
 }
 
-// empty reports whether a group and all below it have no process. While it waits, the first process
-// of the machine reaps what was left to it.
+// empty reports whether the group dir and all groups below it have no processes. It first reaps orphans that have
+// ended, because this is the first process of the machine.
 func empty(dir string) bool {
 	for {
 		var status unix.WaitStatus
@@ -307,5 +307,5 @@ func await(done func() bool) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return errors.New("not within " + strconv.Itoa(2000) + " looks")
+	return errors.New("still false after " + strconv.Itoa(2000) + " polls")
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// readCounters reads what there is of v1 or v2; the numbers of what is not there are 0.
+// readCounters reads the counters of control groups v1 or v2. Missing counters are 0.
 func readCounters() counters {
 	c := counters{Agent: agentCPU()}
 	if dir := groupDir(""); dir != "" {
@@ -29,7 +29,7 @@ func readCounters() counters {
 		c.OOMKills, c.Peak = key(dir, "memory.oom_control", "oom_kill"), key(dir, "memory.max_usage_in_bytes", "")
 	}
 
-	// The last, so that little is used between this and our end.
+	// Read the CPU time last, so that this process uses little of it afterwards.
 	if dir := groupDir(""); dir != "" {
 		c.CPU = key(dir, "cpu.stat", "usage_usec") / 1e6
 	}
@@ -42,8 +42,8 @@ func readCounters() counters {
 	return c
 }
 
-// groupDir returns the directory of our group in the hierarchy of a controller, "" = v2.
-// In a container that is the mount itself, even if /proc/self/cgroup says otherwise.
+// groupDir returns the directory of this process's group in the hierarchy of a controller; "" = v2. In a container,
+// that is the root of the mount, even if /proc/self/cgroup has another path.
 func groupDir(controller string) string {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -71,7 +71,8 @@ func groupDir(controller string) string {
 	return ""
 }
 
-// key reads one number of a file: the line that begins with a word, or the only one.
+// key reads a number from a file: from the line that begins with word or, if word is "", from the line that is only a
+// number.
 func key(dir, file, word string) float64 {
 	data, err := os.ReadFile(filepath.Join(dir, file))
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command guest is what the tests run where there is nothing else: in containers without
-// files, and in a virtual machine, where it also is the first process. It is built static.
+// Command guest is a program that tests run where there are no other programs: in containers without files, and in a
+// virtual machine, where it is also the first process. It is statically linked.
 package main
 
 import (
@@ -37,37 +37,37 @@ func fail(err error) {
 	os.Exit(99)
 }
 
-// play is one part of a job.
+// play runs one part of a job.
 func play(part string, args []string) error {
 	switch part {
-	case "burn": // SECONDS THREADS [PULSES]: so much CPU time, then so often a little of it
+	case "burn": // SECONDS THREADS [PULSES]: uses CPU time, then works briefly PULSES times
 		burn(number(args[0]), int(number(args[1])))
 		if len(args) > 2 {
 			pulse(int(number(args[2])))
 		}
-	case "children": // N SECONDS: N processes of so much CPU time each, two at a time
+	case "children": // N SECONDS: runs N processes that use CPU time, two at a time
 		return children(int(number(args[0])), args[1])
-	case "hog": // MiB SECONDS: takes so much memory, and keeps it so long
+	case "hog": // MiB SECONDS: allocates memory and keeps it for a time
 		return hog(int(number(args[0])), number(args[1]))
-	case "write": // FILE MiB: to the device, not to a cache
+	case "write": // FILE MiB: writes to the device, not only to a cache
 		return writeSync(args[0], int(number(args[1])))
-	case "parent": // CODE PART...: ends with CODE when the part that it started failed
+	case "parent": // CODE PART...: runs a part as a child, and exits with CODE if the child fails
 		if self(args[1:]...).Run() != nil {
 			os.Exit(int(number(args[0])))
 		}
-	case "daemon": // SECONDS: leaves a process behind, and prints its id
+	case "daemon": // SECONDS: leaves a process running, and prints its ID
 		return daemon(args[0])
-	case "sleep": // SECONDS
+	case "sleep": // SECONDS: sleeps
 		time.Sleep(seconds(number(args[0])))
-	case "truth": // PART...: a part, and what the kernel's counters say of it
+	case "truth": // PART...: runs a part, and prints the kernel's counters before and after it
 		return truth(args)
-	case "namespaced": // MOUNT PROGRAM...: in a control group namespace; MOUNT "new": with its own mount
+	case "namespaced": // MOUNT PROGRAM...: runs a program in a control group namespace; MOUNT "new" mounts cgroupfs again
 		return namespaced(args[0], args[1:])
-	case "nfs": // PROGRAM...: on a machine that mounts what it serves
+	case "nfs": // PROGRAM...: runs a program on a machine that mounts its own NFS export
 		return nfs(args)
-	case "usenfs": // MiB FILES
+	case "usenfs": // MiB FILES: writes and reads data, and looks up files, over NFS
 		return useNFS(int(number(args[0])), int(number(args[1])))
-	case "hangnfs": // SECONDS: for which the server does not answer
+	case "hangnfs": // SECONDS: stops the NFS server for a time
 		return hangNFS(seconds(number(args[0])))
 	default:
 		return fmt.Errorf("guest: no part %q", part)
@@ -85,7 +85,7 @@ func number(text string) float64 {
 
 func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 
-// self prepares another part as a child.
+// self prepares this program to run another part as a child process.
 func self(args ...string) *exec.Cmd {
 	cmd := exec.Command(program(), args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -101,7 +101,7 @@ func program() string {
 	return path
 }
 
-// burn uses so much CPU time, this process's whole life counted.
+// burn uses CPU time until this process has used budget seconds since its start.
 func burn(budget float64, threads int) {
 	var wait sync.WaitGroup
 	for range threads {
@@ -117,7 +117,7 @@ func burn(budget float64, threads int) {
 	wait.Wait()
 }
 
-// pulse works a little every 100 ms.
+// pulse uses a millisecond of CPU time every 100 ms, n times.
 func pulse(n int) {
 	for range n {
 		time.Sleep(100 * time.Millisecond)
@@ -151,8 +151,8 @@ func children(n int, budget string) error {
 	return all
 }
 
-// hog maps it all at once: while the victim of an out-of-memory kill is in mmap, the kernel
-// cannot take its memory away, and may then kill another process, too.
+// hog allocates memory and keeps it for a number of seconds. It maps all memory in one call: while the victim of an
+// out-of-memory kill is in mmap, the kernel cannot reclaim its memory, and may kill another process as well.
 func hog(mib int, keep float64) error {
 	if err := settled(); err != nil {
 		return err
@@ -192,19 +192,19 @@ func daemon(keep string) error {
 	return nil
 }
 
-// counters are the kernel's, of the control group that this process is in.
+// counters holds the kernel's counters of this process's control group.
 type counters struct {
-	CPU          float64 `json:"cpu"` // seconds
-	Agent        float64 `json:"agent"`
+	CPU          float64 `json:"cpu"`   // seconds
+	Agent        float64 `json:"agent"` // CPU time of perfagent in seconds
 	Periods      float64 `json:"periods"`
 	Throttled    float64 `json:"throttled"`
 	OOMKills     float64 `json:"oom_kills"`
 	Peak         float64 `json:"peak"`          // bytes
 	ThrottledFor float64 `json:"throttled_for"` // seconds
-	Own          float64 `json:"own"`           // CPU seconds of this process
+	Own          float64 `json:"own"`           // CPU time of this process in seconds
 }
 
-// truth plays a part, then writes what the kernel counted before and after it.
+// truth runs a part, and then prints the kernel's counters before and after it.
 func truth(args []string) error {
 	before, err := json.Marshal(readCounters())
 	if err != nil {
@@ -223,8 +223,8 @@ func truth(args []string) error {
 	return err
 }
 
-// namespaced becomes another program in a new control group namespace: its group is the
-// root that it sees.
+// namespaced replaces this process with another program in a new control group namespace. To that program, its group is
+// the root.
 func namespaced(mount string, args []string) error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP | unix.CLONE_NEWNS); err != nil {
@@ -244,7 +244,7 @@ func namespaced(mount string, args []string) error {
 	return unix.Exec(args[0], args, os.Environ())
 }
 
-// agentCPU returns the CPU time of the process above us, to the nanosecond.
+// agentCPU returns the CPU time of the parent process in seconds, with nanosecond resolution.
 func agentCPU() float64 {
 	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(os.Getppid()) + "/task/*/schedstat")
 	sum := 0.0

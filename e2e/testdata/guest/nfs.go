@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exported is the folder that this machine's NFS server exports, in a file system of its own.
+// exported is the folder that this machine's NFS server exports. It is a separate file system.
 const exported = "/export"
 
-// nfs runs a command on a machine that is its own NFS server: /mnt/nfs is a mount of it, and /mnt/bound is bound to
-// a folder of that. The kernel asks a daemon who may mount what; this program is that daemon.
+// nfs runs a command on a machine that is its own NFS server: /mnt/nfs is a mount of the export, and /mnt/bound is a
+// bind mount of a folder in it. The kernel asks a daemon about access rights, and this program is that daemon.
 func nfs(args []string) error {
 	for _, name := range []string{"sunrpc", "grace", "lockd", "nfs_acl", "auth_rpcgss", "nfsd", "netfs", "fscache", "nfs",
 		"dns_resolver", "nfsv4"} {
@@ -40,7 +40,7 @@ func nfs(args []string) error {
 	return errors.Join(err, stopNFS())
 }
 
-// upLoopback makes 127.0.0.1 answer.
+// upLoopback enables the loopback interface.
 func upLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func upLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
 }
 
-// serveNFS starts the kernel's server, of version 4 alone.
+// serveNFS starts the kernel's NFS server, with version 4 only.
 func serveNFS() error {
 	for _, m := range [][2]string{{"tmpfs", exported}, {"nfsd", "/proc/fs/nfsd"}} {
 		if err := os.MkdirAll(m[1], 0o755); err != nil {
@@ -68,7 +68,7 @@ func serveNFS() error {
 	for cache, reply := range map[string]func([]string) string{
 		"auth.unix.ip": func(f []string) string { return f[0] + " " + f[1] + " " + later() + " guest" },
 		"nfsd.fh":      func(f []string) string { return strings.Join(f[:3], " ") + " " + later() + " " + exported },
-		// Insecure ports, no_subtree_check and an fsid, by linux/nfsd/export.h; no user is mapped to another, and the fsid is 0.
+		// The flags are insecure ports, no_subtree_check and fsid, as in linux/nfsd/export.h. The fsid is 0.
 		"nfsd.export": func(f []string) string {
 			return fmt.Sprintf("%s %s %s %d 65534 65534 0", f[0], f[1], later(), 0x2|0x400|0x2000)
 		},
@@ -81,7 +81,7 @@ func serveNFS() error {
 	return startNFS()
 }
 
-// startNFS starts the threads of the server, with the least time in which it waits for clients of before.
+// startNFS starts the threads of the server, with the shortest possible wait for earlier clients.
 func startNFS() error {
 	for _, w := range [][2]string{{"nfsv4gracetime", "10"}, {"nfsv4leasetime", "10"}, {"versions", "-2 -3 +4 +4.1 +4.2"},
 		{"portlist", "tcp 2049"}, {"threads", "2"}} {
@@ -92,10 +92,10 @@ func startNFS() error {
 	return nil
 }
 
-// stopNFS stops them: clients wait until they are started again.
+// stopNFS stops the threads of the server. Clients wait until the threads are started again.
 func stopNFS() error { return os.WriteFile("/proc/fs/nfsd/threads", []byte("0\n"), 0) }
 
-// hangNFS waits for a server that does not answer for some time.
+// hangNFS stops the server for d, and checks that an access waits during this time.
 func hangNFS(d time.Duration) error {
 	if err := stopNFS(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func hangNFS(d time.Duration) error {
 	}()
 	select {
 	case err := <-looked:
-		return fmt.Errorf("a server that was stopped answered: %w", err)
+		return fmt.Errorf("stopped server responded: %w", err)
 	case <-time.After(d):
 	}
 	if err := startNFS(); err != nil {
@@ -119,10 +119,10 @@ func hangNFS(d time.Duration) error {
 	return nil
 }
 
-// later is until when an answer holds.
+// later returns the expiry time of an answer.
 func later() string { return fmt.Sprint(time.Now().Add(time.Hour).Unix()) }
 
-// answer answers the kernel's questions for one cache, as long as the program runs.
+// answer answers the kernel's requests for one cache until the program ends.
 func answer(cache string, reply func(fields []string) string) error {
 	f, err := os.OpenFile(filepath.Join("/proc/net/rpc", cache, "channel"), os.O_RDWR, 0)
 	if err != nil {
@@ -132,7 +132,7 @@ func answer(cache string, reply func(fields []string) string) error {
 		buf := make([]byte, 8192)
 		for {
 			n, err := f.Read(buf)
-			if err != nil || n == 0 { // nothing is asked now
+			if err != nil || n == 0 { // there is no request now
 				time.Sleep(time.Millisecond)
 				continue
 			}
@@ -147,7 +147,7 @@ func answer(cache string, reply func(fields []string) string) error {
 	return nil
 }
 
-// mountNFS mounts what is exported, and waits until files can be opened.
+// mountNFS mounts the export, and waits until files can be opened.
 func mountNFS() error {
 	if err := errors.Join(os.MkdirAll("/mnt/nfs", 0o755), os.MkdirAll("/mnt/bound", 0o755), os.Mkdir(exported+"/sub", 0o755)); err != nil {
 		return err
@@ -161,8 +161,8 @@ func mountNFS() error {
 	return unix.Mount("/mnt/nfs/sub", "/mnt/bound", "", unix.MS_BIND, "")
 }
 
-// useNFS writes so many MiB through one place of the mount, reads as many that the server has through another, and
-// looks up many files. Nothing of what it reads is in the client's cache.
+// useNFS writes mib MiB through the mount, reads the same amount through the bind mount, and looks up the given number
+// of missing files. The client's cache has none of the data that useNFS reads.
 func useNFS(mib int, files int) error {
 	if err := writeSync("/mnt/nfs/sub/written", mib); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// settled waits until the perfagents of this job have taken their first sample: the one above this process, and those of
-// the other tasks of its Slurm step. Then it waits for a moment between two samples of each, at 1 Hz. A process that is
-// killed for memory takes some milliseconds to give it back. Until then the kernel also kills other processes of the group
-// that need a page, such as a perfagent that starts or samples (docs/wrapping.md).
+// settled waits until the perfagents of this job have taken their first sample: the ancestor of this process, and the
+// perfagents of other tasks in the same Slurm step. Then it waits for a moment at which none of them is sampling, at 1
+// Hz. A process that is killed for its memory takes some milliseconds to free it. Until then, the kernel may also kill
+// other processes of the group that need a page, such as a perfagent that starts or samples (docs/wrapping.md).
 func settled() error {
 	journal := journalAbove(os.Getppid())
 	if journal == "" {
@@ -31,14 +31,14 @@ func settled() error {
 		}
 		journals = sampled(filepath.Dir(journal))
 	}
-	// At more than 1 Hz there is no such moment.
+	// Above 1 Hz there is no such moment, so the wait is limited.
 	for begin := time.Now(); !between(journals) && time.Since(begin) < 2*time.Second; {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
 }
 
-// journalAbove returns the path of the journal that the nearest ancestor with one has open, or "".
+// journalAbove returns the path of the journal that process pid or its nearest ancestor has open, or "".
 func journalAbove(pid int) string {
 	for pid > 0 {
 		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -58,8 +58,8 @@ func journalAbove(pid int) string {
 	return ""
 }
 
-// sampled returns the journals in a folder that have a sample. It reads their beginnings only: the memory of this process
-// is measured.
+// sampled returns the journals in a folder that contain a sample. It reads only their beginnings, because the memory of
+// this process is measured.
 func sampled(dir string) (with []string) {
 	journals, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	data := make([]byte, 64<<10)
@@ -77,7 +77,7 @@ func sampled(dir string) (with []string) {
 	return with
 }
 
-// between reports whether none of the journals has just got a sample, or is about to.
+// between reports whether no journal has just received a sample or is about to receive one.
 func between(journals []string) bool {
 	for _, path := range journals {
 		info, err := os.Stat(path)

@@ -1,7 +1,7 @@
-// Package cpio replaces the package of this name that rpmpack uses for the payload of an RPM. It has the part of its
-// API that rpmpack uses, and writes names as rpmbuild does: "./usr/bin/perfagent". rpmpack passes absolute names. rpm
-// reads both, but "rpm2cpio … | cpio -id" would unpack absolute ones over the system instead of into the current
-// folder.
+// Package cpio replaces the package of the same name that rpmpack uses for the payload of an RPM. It has the part of
+// the API that rpmpack uses. rpmpack passes absolute names, but this package writes relative names like rpmbuild:
+// "./usr/bin/perfagent". rpm reads both forms. However, "rpm2cpio … | cpio -id" would unpack files with absolute names
+// over the system instead of into the current folder.
 package cpio
 
 import (
@@ -26,14 +26,15 @@ type Header struct {
 type Writer struct {
 	w     io.Writer
 	inode int
-	left  int64 // missing bytes of the current file
-	pad   int64 // zeros after them
+	left  int64 // number of bytes missing from the current file
+	pad   int64 // number of zeros to write after the current file
 }
 
 // NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// WriteHeader begins a file. Its content follows with Write. It returns an error if the previous file is incomplete.
+// WriteHeader begins a file. Write then writes its content. WriteHeader returns an error if the previous file is
+// incomplete.
 func (w *Writer) WriteHeader(h *Header) error {
 	w.inode++
 	return w.header("."+strings.TrimPrefix(h.Name, "."), h, w.inode)
@@ -63,7 +64,7 @@ func (w *Writer) header(name string, h *Header, inode int) error {
 	return err
 }
 
-// padding returns the number of bytes from n to the next multiple of four.
+// padding returns the number of bytes between n and the next multiple of four.
 func padding[T int | int64](n T) int64 { return int64((4 - n%4) % 4) }
 
 // Write writes content of the current file.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An action is action.yml.
+// An action is the content of action.yml.
 type action struct {
 	Inputs map[string]struct{ Default string }
 	Runs   struct {
@@ -24,7 +24,7 @@ type action struct {
 	}
 }
 
-// An actionStep is one of its steps.
+// An actionStep is a step of an action.
 type actionStep struct {
 	ID, If, Shell, Run string
 	Env                map[string]string
@@ -44,33 +44,34 @@ func readAction(t *testing.T) action {
 	return a
 }
 
-// input matches an expression that is only one input.
+// input matches an expression that consists of a single input.
 var input = regexp.MustCompile(`^\$\{\{ inputs\.(\w+) \}\}$`)
 
-// The inputs of a workflow reach the scripts as variables. No expression is put into the text of a script.
-func TestAction_InputsAreVariables(t *testing.T) {
+// The inputs of a workflow are passed to the scripts in variables. The text of a script contains no expression.
+func TestAction_PassesInputsInVariables(t *testing.T) {
 	a := readAction(t)
 	if a.Runs.Using != "composite" || len(a.Runs.Steps) == 0 {
-		t.Fatalf("runs %+v", a.Runs)
+		t.Fatalf("runs %+v, want a composite action with steps", a.Runs)
 	}
 	for _, s := range a.Runs.Steps {
 		if s.Shell != "bash" || strings.Contains(s.Run, "${{") {
-			t.Errorf("step %s: shell %q, or an expression in its script:\n%s", s.ID, s.Shell, s.Run)
+			t.Errorf("step %s: shell %q, want bash, and no expression in the script:\n%s", s.ID, s.Shell, s.Run)
 		}
 		for name, value := range s.Env {
 			m := input.FindStringSubmatch(value)
 			if m == nil {
-				t.Errorf("step %s: %s is %q", s.ID, name, value)
+				t.Errorf("step %s: variable %s = %q, want a single input", s.ID, name, value)
 				continue
 			}
 			if _, known := a.Inputs[m[1]]; !known {
-				t.Errorf("step %s: there is no input %s", s.ID, m[1])
+				t.Errorf("step %s: input %s does not exist", s.ID, m[1])
 			}
 		}
 	}
 }
 
-// goCaches returns the variables with the caches of Go, which a runner would otherwise look for in its empty home.
+// goCaches returns the variables with the locations of Go's caches. Without them, a runner would look for the caches in
+// its empty home directory.
 var goCaches = sync.OnceValue(func() []string {
 	out, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
 	if err != nil {
@@ -80,14 +81,14 @@ var goCaches = sync.OnceValue(func() []string {
 	return []string{"GOMODCACHE=" + mod, "GOCACHE=" + build}
 })
 
-// A runner runs the steps as GitHub's does: each script by bash, with files for its outputs.
+// A runner runs steps like a runner of GitHub: it runs each script with bash, with files for the outputs.
 type runner struct {
 	t      *testing.T
 	action action
-	dir    string // the workspace
+	dir    string // directory of the workspace
 }
 
-// newRunner makes a runner without perfagent on PATH.
+// newRunner returns a runner without perfagent on PATH.
 func newRunner(t *testing.T) *runner {
 	t.Helper()
 	r := &runner{t: t, action: readAction(t), dir: t.TempDir()}
@@ -118,12 +119,12 @@ func (r *runner) read(name string) string {
 	return string(data)
 }
 
-// step runs one step with inputs and returns its exit code and output.
+// step runs a step with inputs and returns its exit code and output.
 func (r *runner) step(id string, inputs map[string]string) (int, string) {
 	r.t.Helper()
 	i := slices.IndexFunc(r.action.Runs.Steps, func(s actionStep) bool { return s.ID == id })
 	if i < 0 {
-		r.t.Fatalf("there is no step %s", id)
+		r.t.Fatalf("step %s does not exist", id)
 	}
 	s := r.action.Runs.Steps[i]
 	r.write("script", s.Run)
@@ -157,7 +158,7 @@ func (r *runner) step(id string, inputs map[string]string) (int, string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// install installs the program built by make build.
+// install builds the program with make build, and installs it with the action.
 func (r *runner) install() {
 	r.t.Helper()
 	binary := filepath.Join(r.t.TempDir(), "a 'quoted' name")
@@ -167,111 +168,112 @@ func (r *runner) install() {
 		r.t.Fatalf("%v\n%s", err, out)
 	}
 	if code, out := r.step("install", map[string]string{"install": binary}); code != 0 || !strings.HasPrefix(out, "perfagent ") {
-		r.t.Fatalf("install: exit code %d\n%s", code, out)
+		r.t.Fatalf("install: exit code %d, want 0 and the version:\n%s", code, out)
 	}
 }
 
-// output returns the output dir of the last step that set it.
+// output returns the output dir from the last step that set it.
 func (r *runner) output() string {
 	r.t.Helper()
 	head, rest, _ := strings.Cut(r.read("output"), "\n")
 	end, found := strings.CutPrefix(head, "dir<<")
 	value, after, closed := strings.Cut(rest, "\n"+end+"\n")
 	if !found || !closed || after != "" {
-		r.t.Errorf("the output is %q", r.read("output"))
+		r.t.Errorf("output = %q, want only dir", r.read("output"))
 	}
 
 	return value
 }
 
-// Where no perfagent is on PATH, the action builds and installs its own version; where one is, it takes that.
+// If there is no perfagent on PATH, the action builds and installs its own version. Otherwise it uses the one on PATH.
 func TestAction_InstallsItself(t *testing.T) {
 	r := newRunner(t)
 	if code, out := r.step("install", nil); code != 0 || !strings.HasPrefix(out, "perfagent ") {
-		t.Fatalf("exit code %d\n%s", code, out)
+		t.Fatalf("install: exit code %d, want 0 and the version:\n%s", code, out)
 	}
 	if code, out := r.step("install", nil); code != 0 || out != "" {
-		t.Errorf("again: exit code %d, %q, want nothing to do", code, out)
+		t.Errorf("second install: exit code %d, output %q; want 0 and no output", code, out)
 	}
 	if code, out := r.step("wrap", map[string]string{"run": "exit 3"}); code != 3 {
-		t.Errorf("exit code %d\n%s", code, out)
+		t.Errorf("wrap: exit code = %d, want 3; output:\n%s", code, out)
 	}
 }
 
-// The commands run unchanged with their exit code, and for any code there are the summary and the folder of the run.
-func TestAction_Wraps(t *testing.T) {
+// The commands run unchanged and keep their exit code. Whatever the code, there is a summary, and the output is the
+// folder of the run.
+func TestAction_WrapsCommands(t *testing.T) {
 	r := newRunner(t)
 	r.install()
 
 	code, out := r.step("wrap", map[string]string{"run": "echo \"it's $((40+2))\"\nexit 3", "options": "--interval\n100ms\n--tag\na=b c"})
 	if code != 3 || !strings.Contains(out, "it's 42\n") {
-		t.Errorf("exit code %d, %q", code, out)
+		t.Errorf("exit code %d, output %q; want 3, and output with \"it's 42\\n\"", code, out)
 	}
 	if text := r.read("summary"); !strings.Contains(text, "exit") || !strings.Contains(text, "|") {
-		t.Errorf("the summary is %q", text)
+		t.Errorf("summary = %q, want a table and the exit code", text)
 	}
 	if report := r.read(filepath.Join(r.output(), "node-0.json")); !strings.Contains(report, `"a": "b c"`) {
-		t.Errorf("the report has no tag: %.600s", report)
+		t.Errorf("report lacks the tag a: %.600s", report)
 	}
 }
 
-// Inputs cannot break out of a shell, a command line or a runner's file.
-func TestAction_HostileInputs(t *testing.T) {
+// Inputs cannot inject code into a shell, a command line or a file of the runner.
+func TestAction_DoesNotExecuteHostileInputs(t *testing.T) {
 	r := newRunner(t)
 	r.install()
 	for _, hostile := range []string{`"; touch pwned; "`, `$(touch pwned)`, "`touch pwned`", "a\ntouch pwned\n", "x\nEOF\ndir=pwned", `'; touch pwned #`, "-h", "--out=/nowhere"} {
 		r.write("output", "")
 		code, out := r.step("wrap", map[string]string{"run": "exit 5", "out": hostile, "options": "--tag\nx=" + strings.ReplaceAll(hostile, "\n", " ")})
 		if code != 5 {
-			t.Errorf("out %q: exit code %d\n%s", hostile, code, out)
+			t.Errorf("out %q: exit code = %d, want 5; output:\n%s", hostile, code, out)
 		}
 		if _, err := os.Stat(filepath.Join(r.dir, "pwned")); err == nil {
-			t.Fatalf("out %q was run", hostile)
+			t.Fatalf("out %q was executed", hostile)
 		}
 		if dir := r.output(); !strings.HasPrefix(dir, hostile+"/4711-") {
-			t.Errorf("out %q: the output is %q", hostile, dir)
+			t.Errorf("out %q: output dir = %q, want a folder below out", hostile, dir)
 		}
 		for _, step := range []string{"install"} {
 			if code, _ := r.step(step, map[string]string{"install": hostile}); code == 0 {
-				t.Errorf("%s takes %q", step, hostile)
+				t.Errorf("step %s accepted the input %q, want an error", step, hostile)
 			}
 		}
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "pwned")); err == nil {
-		t.Error("an input was run")
+		t.Error("an input was executed")
 	}
 }
 
-// In parallel with other steps the action records until it is stopped.
-func TestAction_Beside(t *testing.T) {
+// The action records in parallel with other steps, until it is stopped.
+func TestAction_RecordsInParallelWithOtherSteps(t *testing.T) {
 	r := newRunner(t)
 	r.install()
 
 	if code, out := r.step("start", map[string]string{"out": "it's here", "options": "--interval\n100ms"}); code != 0 {
-		t.Fatalf("start: exit code %d\n%s", code, out)
+		t.Fatalf("start: exit code = %d, want 0; output:\n%s", code, out)
 	}
 	if code, out := r.step("stop", nil); code != 0 {
-		t.Fatalf("stop: exit code %d\n%s", code, out)
+		t.Fatalf("stop: exit code = %d, want 0; output:\n%s", code, out)
 	}
 	if report := r.read(filepath.Join(r.output(), "node-0.json")); strings.Contains(report, `"incomplete": true`) {
-		t.Errorf("the report is incomplete: %.400s", report)
+		t.Errorf("report is incomplete: %.400s", report)
 	}
 	if text := r.read("summary"); !strings.Contains(text, "|") {
-		t.Errorf("the summary is %q", text)
+		t.Errorf("summary = %q, want a table", text)
 	}
 
 	if code, out := r.step("start", map[string]string{"options": "--nonsense"}); code == 0 || !strings.Contains(out, "nonsense") {
-		t.Errorf("a bad option: exit code %d, %q", code, out)
+		t.Errorf("start with an unknown option: exit code %d, output %q; want an error that names the option", code, out)
 	}
 }
 
-// Contradictory inputs are an error, not a step that does nothing.
-func TestAction_Mistakes(t *testing.T) {
+// Invalid inputs are an error, instead of a step that does nothing.
+func TestAction_RejectsInvalidInputs(t *testing.T) {
 	r := newRunner(t)
 	if code, out := r.step("wrap", nil); code == 0 || !strings.Contains(out, "::error::") {
-		t.Errorf("nothing to run: exit code %d, %q", code, out)
+		t.Errorf("no command: exit code %d, output %q; want an error", code, out)
 	}
 	if code, out := r.step("mode", nil); code == 0 || !strings.Contains(out, "::error::") {
-		t.Errorf("an unknown mode: exit code %d, %q", code, out)
+		t.Errorf("unknown mode: exit code %d, output %q; want an error", code, out)
 	}
 }

@@ -1,5 +1,5 @@
-// Package deploy checks the folder deploy of the checkout, and action.yml, with libraries that the program must not
-// depend on.
+// Package deploy tests the folder deploy of the checkout, and action.yml, with libraries on which the program must not
+// depend.
 package deploy
 
 import (
@@ -22,7 +22,7 @@ const (
 	kubernetes = checkout + "/deploy/kubernetes"
 )
 
-// manifests reads the manifests of a file into types of Kubernetes. A field that Kubernetes does not know is an error.
+// manifests decodes the manifests in a file into Kubernetes types. Unknown fields are errors.
 func manifests(t *testing.T, name string, into ...any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(kubernetes, name))
@@ -40,7 +40,7 @@ func manifests(t *testing.T, name string, into ...any) {
 	}
 }
 
-// pods returns the Pods of all manifests by file name.
+// pods returns the specs of the Pods in all manifests, by file name.
 func pods(t *testing.T) map[string]core.PodSpec {
 	t.Helper()
 	var job, indexed batch.Job
@@ -53,15 +53,15 @@ func pods(t *testing.T) map[string]core.PodSpec {
 	manifests(t, "daemonset.yaml", &daemons)
 	got := []string{job.Kind, claim.Kind, indexed.Kind, sidecar.Kind, daemons.Kind}
 	if !slices.Equal(got, []string{"Job", "PersistentVolumeClaim", "Job", "Pod", "DaemonSet"}) {
-		t.Errorf("kinds %q", got)
+		t.Errorf("kinds = %q, want two Jobs, a PersistentVolumeClaim, a Pod and a DaemonSet", got)
 	}
 	if m := indexed.Spec.CompletionMode; m == nil || *m != batch.IndexedCompletion || *indexed.Spec.Completions != 2 || *indexed.Spec.Parallelism != 2 {
-		t.Errorf("indexed-job.yaml: %+v", indexed.Spec)
+		t.Errorf("spec in indexed-job.yaml = %+v, want an Indexed Job with two completions in parallel", indexed.Spec)
 	}
 	labels := daemons.Spec.Template.Labels
 	for key, value := range daemons.Spec.Selector.MatchLabels {
 		if labels[key] != value {
-			t.Errorf("daemonset.yaml selects %s=%s, its Pods have %q", key, value, labels)
+			t.Errorf("daemonset.yaml selects %s=%s, but the labels of its Pods are %q", key, value, labels)
 		}
 	}
 
@@ -71,31 +71,31 @@ func pods(t *testing.T) map[string]core.PodSpec {
 	}
 }
 
-// No Pod has more rights than a job: they have the profile "restricted" of Kubernetes, except for the two directories
-// of the node that the DaemonSet reads.
-func TestKubernetes_NoPrivilege(t *testing.T) {
+// No Pod has more rights than a job. All Pods comply with the Kubernetes profile "restricted", except for the two
+// directories of the node that the DaemonSet reads.
+func TestKubernetes_PodsAreUnprivileged(t *testing.T) {
 	for name, pod := range pods(t) {
 		if c := pod.SecurityContext; c == nil || c.RunAsNonRoot == nil || !*c.RunAsNonRoot || c.SeccompProfile == nil ||
 			c.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
-			t.Errorf("%s: the Pod's security context is %+v", name, c)
+			t.Errorf("%s: security context of the Pod = %+v, want a non-root user and the default seccomp profile", name, c)
 		}
 		if pod.HostPID || pod.HostNetwork || pod.HostIPC {
-			t.Errorf("%s shares something with the node", name)
+			t.Errorf("%s: Pod shares processes, the network or IPC with the node", name)
 		}
 		for _, c := range append(slices.Clone(pod.InitContainers), pod.Containers...) {
 			if s := c.SecurityContext; s == nil || s.Privileged != nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
 				s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
-				t.Errorf("%s: the security context of %s is %+v", name, c.Name, s)
+				t.Errorf("%s: security context of %s = %+v, want no privileges and no capabilities", name, c.Name, s)
 			}
 			if read := c.SecurityContext.ReadOnlyRootFilesystem; c.Image == "perfagent" && (read == nil || !*read) {
-				t.Errorf("%s: %s can write into its image", name, c.Name)
+				t.Errorf("%s: root file system of %s is writable", name, c.Name)
 			}
 			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
-				t.Errorf("%s: the resources of %s are %+v", name, c.Name, c.Resources)
+				t.Errorf("%s: resources of %s = %+v, want requests for CPU and memory, and a memory limit", name, c.Name, c.Resources)
 			}
 			for _, m := range c.VolumeMounts {
 				if isHostPath(pod, m.Name) && !m.ReadOnly {
-					t.Errorf("%s: %s may write to the node's %s", name, c.Name, m.Name)
+					t.Errorf("%s: %s can write to the node's %s", name, c.Name, m.Name)
 				}
 			}
 		}
@@ -111,18 +111,18 @@ func isHostPath(pod core.PodSpec, volume string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == volume && v.HostPath != nil })
 }
 
-// A sidecar is native: an init container that keeps running.
-func TestKubernetes_NativeSidecar(t *testing.T) {
+// The sidecar is a native one: an init container that keeps running.
+func TestKubernetes_SidecarIsNative(t *testing.T) {
 	pod := pods(t)["pod-sidecar.yaml"]
 	if len(pod.InitContainers) != 1 || pod.InitContainers[0].RestartPolicy == nil ||
 		*pod.InitContainers[0].RestartPolicy != core.ContainerRestartPolicyAlways || pod.InitContainers[0].Image != "perfagent" {
-		t.Errorf("init containers %+v", pod.InitContainers)
+		t.Errorf("init containers = %+v, want one perfagent that is always restarted", pod.InitContainers)
 	}
 }
 
-// The output of kustomize for the folder names the registry's image with the version of this checkout, and
-// kustomization.yaml covers all images.
-func TestKubernetes_Kustomize(t *testing.T) {
+// In the output of kustomize, the image is from the registry and has the version of this checkout. kustomization.yaml
+// covers all images.
+func TestKubernetes_KustomizeSetsImages(t *testing.T) {
 	version, err := os.ReadFile(filepath.Join(checkout, "VERSION"))
 	if err != nil {
 		t.Fatal(err)

@@ -17,16 +17,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// podman plays Pods in a separate store.
+// podman runs Pods in a separate store of podman.
 type podman struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-// The Containerfile makes an image of the program. No registry is reachable here: instead of the image golang it begins
-// with an empty one, which has this machine's Go.
-func TestContainerfile(t *testing.T) {
+// The Containerfile builds an image with the program. No registry is reachable in the test, so the build begins with an
+// empty image that has this machine's Go, instead of the image golang.
+func TestContainerfile_BuildsImage(t *testing.T) {
 	p := newPodman(t)
 	p.script(`at() { go env "$1"; }
 		mkdir -p builder/tmp && tar -C builder -cf builder.tar . && podman import -q -c "ENV PATH=$(at GOROOT)/bin:/usr/bin:/bin" \
@@ -34,11 +34,12 @@ func TestContainerfile(t *testing.T) {
 		for dir in /usr /bin /lib /lib64 "$(at GOROOT)" "$(at GOMODCACHE)" "$(at GOCACHE)"; do set -- "$@" --volume="$dir:$dir"; done
 		podman build -q --network=none --from=localhost/golang:test "$@" -f "$0/deploy/Containerfile" -t localhost/perfagent:built "$0"`)
 	if out, err := p.run("run", "--rm", "--network=none", "localhost/perfagent:built", "version"); err != nil || !strings.HasPrefix(out, "perfagent ") {
-		t.Errorf("version: %v\n%s", err, out)
+		t.Errorf("perfagent version in the image: error %v, output:\n%s", err, out)
 	}
 }
 
-// newPodman makes the store with one image that has perfagent and a shell, under the names of the manifests.
+// newPodman creates a store with one image, which contains perfagent and a shell. The image has all names that the
+// manifests use.
 func newPodman(t *testing.T) *podman {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -49,7 +50,7 @@ func newPodman(t *testing.T) *podman {
 			t.Skipf("needs %s: apt-get install podman runc busybox-static catatonit (make e2e does it as root)", tool)
 		}
 	}
-	dir, err := os.MkdirTemp("", "perfagent-deploy-") // the length of overlay's paths is limited
+	dir, err := os.MkdirTemp("", "perfagent-deploy-") // a short path, because the length of overlay paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func (p *podman) write(name, text string) {
 	}
 }
 
-// script runs a script in the store's folder, with the checkout as $0.
+// script runs a shell script in the folder of the store, with the path of the checkout as $0.
 func (p *podman) script(text string) {
 	p.t.Helper()
 	root, err := filepath.Abs(checkout)
@@ -88,7 +89,8 @@ func (p *podman) script(text string) {
 	}
 }
 
-// run runs podman and returns its output. conmon leaves a file in its directory when a container is out of memory.
+// run runs podman in the folder of the store and returns its output. When a container runs out of memory, conmon leaves
+// a file in the working directory.
 func (p *podman) run(args ...string) (string, error) {
 	cmd := exec.Command("podman", args...)
 	cmd.Dir, cmd.Env = p.dir, p.env
@@ -108,7 +110,7 @@ func (p *podman) remove() {
 	}
 }
 
-// folder makes a folder of this machine that containers may write to.
+// folder creates a folder on this machine to which containers may write.
 func (p *podman) folder(name string) string {
 	p.t.Helper()
 	dir := filepath.Join(p.dir, name)
@@ -122,8 +124,9 @@ func (p *podman) folder(name string) string {
 	return dir
 }
 
-// play plays a Pod, and returns the folder of this machine for the reports of all Pods. podman neither makes volumes
-// writable for a group nor has claims, so they are folders. It has no node names.
+// play starts a Pod. It returns the folder on this machine with the reports of all Pods. It replaces volumes with
+// folders, because podman neither has claims nor makes volumes writable for a group. It also replaces node names, which
+// podman lacks.
 func (p *podman) play(about meta.ObjectMeta, spec core.PodSpec) (reports string) {
 	p.t.Helper()
 	reports = p.folder("reports")
@@ -139,7 +142,7 @@ func (p *podman) play(about meta.ObjectMeta, spec core.PodSpec) (reports string)
 	for _, containers := range [][]core.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			c := &containers[i]
-			c.Image, c.ImagePullPolicy, c.Ports = "localhost/perfagent:test", core.PullNever, nil // there is no network
+			c.Image, c.ImagePullPolicy, c.Ports = "localhost/perfagent:test", core.PullNever, nil // without a network
 			for j := range c.Env {
 				if from := c.Env[j].ValueFrom; from != nil && from.FieldRef.FieldPath == "spec.nodeName" {
 					c.Env[j] = core.EnvVar{Name: c.Env[j].Name, Value: "node1"}
@@ -160,12 +163,12 @@ func (p *podman) play(about meta.ObjectMeta, spec core.PodSpec) (reports string)
 	return reports
 }
 
-// jobPod returns a Pod as the Job controller makes it: with a name and labels.
+// jobPod returns the name and the labels that the Job controller would give to a Pod.
 func jobPod(job, suffix string) meta.ObjectMeta {
 	return meta.ObjectMeta{Name: job + suffix, Labels: map[string]string{"batch.kubernetes.io/job-name": job}}
 }
 
-// A report is the part of a report that these tests read.
+// A report is the part of a report that these tests use.
 type report struct {
 	Run struct {
 		ID         string
@@ -202,24 +205,24 @@ func (p *podman) report(path string) report {
 		}
 	}
 	logs, _ := p.run("ps", "-a")
-	p.t.Fatalf("there is no report %s\n%s", path, logs)
+	p.t.Fatalf("report %s does not exist; containers:\n%s", path, logs)
 
 	return report{}
 }
 
-// The wrapped Job has its report, with the limit of its container.
-func TestKubernetes_PodmanPlaysTheJob(t *testing.T) {
+// The wrapped Job has a report with the limit of its container.
+func TestKubernetes_PodmanRunsJob(t *testing.T) {
 	p := newPodman(t)
 	reports := p.play(jobPod("wrapped", "-x7k2p"), pods(t)["job.yaml"])
 	r := p.report(filepath.Join(reports, "wrapped", "node-0.json"))
 	if r.Run.ExitCode != 0 || r.Nodes["0"].Limits.MemoryMB != 256 {
-		t.Errorf("the report is %+v", r)
+		t.Errorf("report = %+v, want exit code 0 and a limit of 256 MiB", r)
 	}
 }
 
-// The kernel kills a Job that exceeds its memory limit. Its report has that cause, and its container the exit code of
-// such a kill.
-func TestKubernetes_PodmanPlaysAHungryJob(t *testing.T) {
+// The kernel kills a Job that exceeds its memory limit. The report has this cause, and the container's exit code is
+// 137.
+func TestKubernetes_PodmanRunsJobOutOfMemory(t *testing.T) {
 	p := newPodman(t)
 	spec := pods(t)["job.yaml"]
 	job := &spec.Containers[0]
@@ -227,21 +230,21 @@ func TestKubernetes_PodmanPlaysAHungryJob(t *testing.T) {
 	reports := p.play(jobPod("hungry", "-q9wzt"), spec)
 
 	if out, err := p.run("wait", "hungry-q9wzt-job"); err != nil || strings.TrimSpace(out) != "137" {
-		t.Errorf("the container's exit code is %s, %v", out, err)
+		t.Errorf("exit code of the container = %s (error %v), want 137", out, err)
 	}
 	r := p.report(filepath.Join(reports, "hungry", "node-0.json"))
 	if v := r.Nodes["0"].Verdict; r.Run.ExitCode != 137 || v.Cause != "oom_cgroup" {
-		t.Errorf("the report is %+v", r)
+		t.Errorf("report = %+v, want exit code 137 and the cause oom_cgroup", r)
 	}
 }
 
-// The two Pods of an Indexed Job are one run of two nodes, without settings in the manifest.
-func TestKubernetes_PodmanPlaysTheIndexedJob(t *testing.T) {
+// The two Pods of an Indexed Job are one run with two nodes, without settings in the manifest.
+func TestKubernetes_PodmanRunsIndexedJob(t *testing.T) {
 	p := newPodman(t)
 	var reports string
 	for _, index := range []string{"0", "1"} {
 		spec := pods(t)["indexed-job.yaml"]
-		spec.Hostname = "sweep-" + index // as the controller does
+		spec.Hostname = "sweep-" + index // the name that the controller would set
 		job := &spec.Containers[0]
 		job.Env = append(job.Env, core.EnvVar{Name: "JOB_COMPLETION_INDEX", Value: index})
 		reports = p.play(jobPod("sweep", "-"+index+"-b4n8c"), spec)
@@ -251,14 +254,15 @@ func TestKubernetes_PodmanPlaysTheIndexedJob(t *testing.T) {
 		r := p.report(filepath.Join(reports, "sweep", "node-"+index+".json"))
 		id := r.Nodes[index].Identity
 		if r.Run.ID != "sweep" || id.JobID != "sweep" || id.Scheduler != "Kubernetes" || id.NodeFrom != "JOB_COMPLETION_INDEX" {
-			t.Errorf("the report is %+v", r)
+			t.Errorf("report of node %s = %+v, want run and job sweep of Kubernetes, node from JOB_COMPLETION_INDEX", index, r)
 		}
 	}
 }
 
-// The sidecar of a Pod writes its report when it gets TERM after the job, as an ordinary user with a read-only image.
-// podman does not support native sidecars: here it is an additional container.
-func TestKubernetes_PodmanPlaysTheSidecar(t *testing.T) {
+// The sidecar of a Pod writes its report when it receives SIGTERM after the end of the job. It runs as an unprivileged
+// user with a read-only image. podman does not support native sidecars, so the sidecar is an ordinary container in this
+// test.
+func TestKubernetes_PodmanRunsSidecar(t *testing.T) {
 	p := newPodman(t)
 	spec := pods(t)["pod-sidecar.yaml"]
 	sidecar := spec.InitContainers[0]
@@ -274,12 +278,12 @@ func TestKubernetes_PodmanPlaysTheSidecar(t *testing.T) {
 	}
 	p.report(filepath.Join(reports, "beside", "node-0.json"))
 	if out, err := p.run("logs", "beside-perfagent"); err != nil || !strings.Contains(out, "report") {
-		t.Errorf("the log of the sidecar has no summary: %s", out)
+		t.Errorf("log of the sidecar lacks the summary: %s", out)
 	}
 }
 
-// On a node the DaemonSet reads the node's files as an unprivileged user, and Prometheus finds it.
-func TestKubernetes_PodmanPlaysTheDaemon(t *testing.T) {
+// The DaemonSet reads the node's files as an unprivileged user, and serves metrics to Prometheus.
+func TestKubernetes_PodmanRunsDaemonSet(t *testing.T) {
 	p := newPodman(t)
 	p.play(meta.ObjectMeta{Name: "daemon"}, pods(t)["daemonset.yaml"])
 
@@ -291,5 +295,5 @@ func TestKubernetes_PodmanPlaysTheDaemon(t *testing.T) {
 		}
 	}
 	logs, _ := p.run("logs", "daemon-perfagent")
-	t.Errorf("the metrics are %.2000s\n%s", out, logs)
+	t.Errorf("metrics lack the CPU or the network: %.2000s\n%s", out, logs)
 }

@@ -1,6 +1,7 @@
-// Job is what the campaign wraps: a short job that writes down what it knows of itself, so that others can be compared
-// with it. Usage: job DIR CPU-MS KIB SLEEP-MS CODE. It says "said" on stdout, burns CPU time, writes a file, sleeps,
-// and exits with the code. DIR/log gets a line at the beginning, one for each signal that comes, and one at the end.
+// Job is the short job that the campaign wraps. It records its own usage, with which reports are compared.
+//
+// Usage: job DIR CPU-MS KIB SLEEP-MS CODE. It prints "said" to stdout, uses CPU time, writes a file, sleeps, and exits
+// with the code. It writes a line to DIR/log at the beginning, for each received signal, and at the end.
 package main
 
 import (
