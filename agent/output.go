@@ -85,12 +85,12 @@ func openOutput(options Options, head journal.Head) *output {
 // ignoreName is the file that makes git ignore a directory and all its files, including itself.
 const ignoreName = ".gitignore"
 
-// createJournal creates a directory with makeDir, and the journal in it. The error after a timeout contains where.
-func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
-	return withDiskTimeout("create journal in "+where, func() (*journal.Journal, error) {
+// createJournal creates a directory with makeDir, and the journal in it. place names the directory in errors.
+func createJournal(place string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
+	return withDiskTimeout("create journal in "+place, func() (*journal.Journal, error) {
 		dir, err := makeDir()
 		if err != nil {
-			return nil, fmt.Errorf("create directory %s: %w", where, err)
+			return nil, fmt.Errorf("create directory %s: %w", place, err)
 		}
 		j, err := journal.Create(dir, head)
 		if err != nil {

@@ -146,7 +146,7 @@ func (m *Marks) check() error {
 		return errors.New("more marks than the bounds allow")
 	}
 	if m.InPhase && len(m.PhaseSpans) == 0 {
-		return errors.New("a phase continues that has not begun")
+		return errors.New("an open phase that has not begun")
 	}
 
 	begun := make([]int64, len(m.Phases))

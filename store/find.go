@@ -102,6 +102,7 @@ func (c *Copies) Find(ctx context.Context, s *Store, object string) (*catalog.Ma
 		if c.warnFailures(s, fetched) < len(fetched) {
 			return c.findRun(object, in)
 		}
+		// No run has reports under this name, but an object may have it.
 	}
 
 	path, err := s.Fetch(ctx, object, in.dir)

@@ -116,8 +116,8 @@ func (f *File) artifact(done func(runID string) map[string]reporter.PushState) A
 	return a
 }
 
-// EncodeNode returns the report of the node with the given key, encoded for a store without its store state, and the
-// base name of the object. The base name is the file's name if the file has no other node; otherwise it includes key.
+// EncodeNode encodes the report of the node with the given key for a store, and omits the state of the store. It also
+// returns the base name of the object: the file's name if the file has no other node, otherwise a name with key.
 func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	base = strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
 	if of, ok := catalog.ParseFileName(base + ".json"); ok && len(f.Report.Nodes) == 1 {

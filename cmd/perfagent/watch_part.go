@@ -179,7 +179,7 @@ func (p *watchedPart) live(now time.Time) terminal.LiveNode {
 		out.State, out.Problem = "cannot be read", p.readErr.Error()
 	case p.isGone():
 		since := p.report.Run.End.UTC().Format("15:04:05 MST")
-		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", since, text.Seconds(known))
+		out.State = fmt.Sprintf("perfagent has been gone since %s, after %s", since, text.Seconds(known))
 	case p.writer == journal.WriterAlive && quiet > p.maxSilence():
 		out.State = "running for " + length + silent
 	case quiet > p.maxSilence():

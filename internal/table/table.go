@@ -27,7 +27,7 @@ type Column struct {
 	Min, Max int
 	Fit      bool // limit the first column to the space that the other columns leave
 	Optional bool // omit the column from lines of text if no row has a value in it
-	// Wrap makes a text that does not fit into the last column continue on further lines.
+	// Wrap continues text that is too long for the last column on further lines.
 	Wrap bool
 }
 

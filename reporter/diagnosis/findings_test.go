@@ -44,6 +44,11 @@ func value[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
+func encoded(t *testing.T, r *reporter.Report) string {
+	t.Helper()
+	return string(value(reporter.Encode(r))(t))
+}
+
 func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	return value(Merge(inputs))(t)
@@ -126,8 +131,12 @@ func all[T any](changes ...func(T)) func(T) {
 
 func limits(l reporter.Limits) change { return func(n *reporter.Node) { n.Limits = &l } }
 
-func quota(cpus float64) change    { return limits(reporter.Limits{CPUs: cpus, CPUQuota: series.Optional(cpus)}) }
-func affinity(cpus float64) change { return limits(reporter.Limits{CPUs: cpus, AffinityCPUs: series.Optional(cpus)}) }
+func quota(cpus float64) change {
+	return limits(reporter.Limits{CPUs: cpus, CPUQuota: series.Optional(cpus)})
+}
+func affinity(cpus int) change {
+	return limits(reporter.Limits{CPUs: float64(cpus), AffinityCPUs: cpus})
+}
 
 func noGPUs(n *reporter.Node)   { n.GPUs = nil }
 func fromTree(n *reporter.Node) { n.Job = &reporter.Job{Source: host.JobFromTree} }
@@ -448,8 +457,7 @@ var findingNodesCases = []struct {
 	{"memory", "0", []change{metrics("memory=1600"), nil}, []change{metrics("memory=1667"), nil}},
 	{"little memory", "0", []change{metrics("memory=100"), metrics("memory=1950")},
 		[]change{metrics("memory=100"), metrics("memory=1940")}},
-	{"GPU", "2", []change{nil, nil, metrics("gpu0=12 gpu1=30")},
-		[]change{nil, nil, metrics("gpu0=60 gpu1=30")}},
+	{"GPU", "2", []change{nil, nil, metrics("gpu0=12 gpu1=30")}, []change{nil, nil, metrics("gpu0=60 gpu1=30")}},
 	{"little GPU", "0", []change{findingGPUs(1), findingGPUs(19.1)}, []change{findingGPUs(1), findingGPUs(18.9)}},
 	{"all measures", "0", []change{all(findingCores(0.25), metrics("memory=50 gpu0=12 gpu1=12")), nil, nil},
 		[]change{nil, nil, nil}},
@@ -504,6 +512,27 @@ func TestAddPeerFindings_RecomputesForNodesOfReport(t *testing.T) {
 		t.Errorf("the merge changed a list that another report shares:\n%s\nwas\n%s", after, before)
 	}
 	addPeerFindings(&reporter.Report{})
+}
+
+// The findings of merged reports do not change if a node is merged again. mergedRun checks other orders and steps.
+func TestMerge_FindingsTolerateOverlap(t *testing.T) {
+	node := func(i int, cores float64) reporter.SourceReport {
+		in := Input{Input: reportertest.Input(i, 60, 0, "")}
+		in.Recording.Account.Source = host.JobFromTree
+		in.Recording.Account.Limits = host.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: series.Unknown()}
+		in.Job.UserSeconds, in.Job.SystemSeconds = cores*60, 0
+		return reporter.SourceReport{Path: fmt.Sprint(i), Report: New(in)}
+	}
+	a, b, c := node(0, 6), node(1, 1.9), node(2, 7)
+	want := mustMerge(t, a, b, c)
+	if got := findingIDs(want.Nodes["1"].Findings); !strings.Contains(got, ruleImbalance) {
+		t.Fatalf("node 1 has the findings %s, want imbalance among them", got)
+	}
+	first, second := mustMerge(t, c, b), mustMerge(t, a, c)
+	got := mustMerge(t, reporter.SourceReport{Path: "a", Report: first}, reporter.SourceReport{Path: "b", Report: second}, b)
+	if diff := cmp.Diff(encoded(t, want), encoded(t, got)); diff != "" {
+		t.Errorf("merged with overlap (-want +got):\n%s", diff)
+	}
 }
 
 // The report of a run contains the list of findings, even if it is empty.

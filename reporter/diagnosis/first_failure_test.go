@@ -38,15 +38,15 @@ func mergedRun(t *testing.T, r *reporter.Report) *reporter.Report {
 	}
 
 	merged := mustMerge(t, inputs()...)
-	want := value(reporter.Encode(merged))(t)
+	want := encoded(t, merged)
 	for range 5 {
 		list := inputs()
 		steps := mustMerge(t, list[0])
-		for _, next := range list[1:] { // a node that is merged again changes nothing
-			steps = mustMerge(t, reporter.SourceReport{Path: "steps", Report: steps}, next, list[0])
+		for _, next := range list[1:] {
+			steps = mustMerge(t, reporter.SourceReport{Path: "steps", Report: steps}, next)
 		}
 		for name, got := range map[string]*reporter.Report{"in another order": mustMerge(t, list...), "in steps": steps} {
-			if diff := cmp.Diff(string(want), string(value(reporter.Encode(got))(t))); diff != "" {
+			if diff := cmp.Diff(want, encoded(t, got)); diff != "" {
 				t.Fatalf("merged %s (-want +got):\n%s", name, diff)
 			}
 		}

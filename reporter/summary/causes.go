@@ -136,7 +136,7 @@ func (e *end) timeLimit() Conclusion {
 func (e *end) diskFull() Conclusion {
 	where, what := e.words("path"), "no room was left on "
 	if noInodes(e.verdict) {
-		what = "no more files could be made on "
+		what = "no more files could be created on "
 	}
 	return Conclusion{Outcome: Failed, Subject: "disk_space",
 		Cause:  "Disk full: " + what + where + " when " + e.ofJob() + " " + e.failure() + e.after() + ".",
