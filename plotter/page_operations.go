@@ -47,9 +47,9 @@ func (p *Page) operationsView() *operationsView {
 	notes.Add(lost > 0, "Counts and sums are at least what is shown: %s of the job could not be read.",
 		text.Count(lost, "datagram", "datagrams"))
 	notes.Add(len(ops.Times)+len(ops.Counters)+len(ops.Gauges)+len(ops.Values)+len(ops.Transfers) == 0,
-		"The job has said nothing of its work.")
-	notes.Add(ops.Nodes > 1, "p90 is at most what is shown, that of the worst node.")
-	notes.Add(unseen > 0, "A chart has the %d lines that reach highest; the report has %d more.", maxLines, unseen)
+		"The job has reported no operations.")
+	notes.Add(ops.Nodes > 1, "p90 is the worst node's; over all nodes, it is at most that.")
+	notes.Add(unseen > 0, "A chart shows the %d lines with the highest peaks; the report has %d more.", maxLines, unseen)
 	view := &operationsView{Notes: notes}
 	for _, kind := range reporter.OperationKinds() {
 		t := operationsTable{Name: kind.Noun() + "s"}

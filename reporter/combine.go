@@ -366,5 +366,5 @@ func (c *combiner) whyMissing(name string) error {
 			}
 		}
 	}
-	return &missingError{NotCombined, rankNames(numbers) + " do not say why"}
+	return &missingError{NotCombined, rankNames(numbers) + text.Plural(len(numbers), " does", " do") + " not say why"}
 }

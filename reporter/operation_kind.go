@@ -64,9 +64,9 @@ type OperationNumber struct {
 
 	PerNode bool // has no meaning over several nodes
 
-	pool pooling // nil if the kind's rest pools the number, or the second node's number is kept
-	kind kindTable
-	row  int
+	pool  pooling   // nil if the kind's rest pools the number, or the second node's number is kept
+	table kindTable // of the number's kind
+	index int       // of the number in table
 }
 
 // A MetricFamily is a metric of /metrics made from numbers of the table. In /metrics, times are in seconds, and amounts
@@ -76,7 +76,7 @@ type MetricFamily struct{ Name, Type, Label, Help string }
 // Value returns the number of a series; nil if it is unknown. estimated reports that it was estimated from the buckets
 // of a histogram.
 func (n *OperationNumber) Value(w *Operations, series string) (v *float64, estimated bool) {
-	return n.kind.value(w, series, n.row)
+	return n.table.value(w, series, n.index)
 }
 
 // Text returns the number of a series for a table: with a tilde if it was estimated, or a dash if it is unknown or an
@@ -100,7 +100,7 @@ type kindTable interface {
 	kind() OperationKind
 	numbers() []OperationNumber
 	series(w *Operations) []string
-	value(w *Operations, series string, row int) (v *float64, estimated bool)
+	value(w *Operations, series string, index int) (v *float64, estimated bool)
 	add(w, o *Operations)
 }
 
@@ -143,7 +143,7 @@ func (k *kind[T]) kind() OperationKind { return k.name }
 func (k *kind[T]) numbers() []OperationNumber {
 	out := slices.Clone(k.rows)
 	for i := range out {
-		out[i].kind, out[i].row = k, i
+		out[i].table, out[i].index = k, i
 	}
 	return out
 }
@@ -159,17 +159,17 @@ func (k *kind[T]) series(w *Operations) []string {
 	})
 }
 
-func (k *kind[T]) value(w *Operations, series string, row int) (v *float64, estimated bool) {
+func (k *kind[T]) value(w *Operations, series string, index int) (v *float64, estimated bool) {
 	t, ok := (*k.all(w))[series]
 	if !ok {
 		return nil, false
 	}
-	n := &k.rows[row]
+	n := &k.rows[index]
 	if k.estimated != nil {
 		names := *k.estimated(&t)
 		estimated = slices.Contains(names, cmp.Or(n.VLLMName, n.Name))
 	}
-	return numberAt(k.fields(&t)[row]), estimated
+	return numberAt(k.fields(&t)[index]), estimated
 }
 
 // add pools the series of o into w.
@@ -209,14 +209,13 @@ func OperationKinds() []OperationKind {
 	return []OperationKind{OpKind, CounterKind, GaugeKind, ValueKind, TransferKind}
 }
 
-// OperationNumbers returns the numbers of a kind that every output in the set in shows. If in is 0, it returns all
-// numbers.
-func OperationNumbers(kind OperationKind, in Outputs) []OperationNumber {
+// OperationNumbers returns the numbers of a kind that all of the given outputs show. For 0, it returns all numbers.
+func OperationNumbers(kind OperationKind, outputs Outputs) []OperationNumber {
 	k := kindOf(kind)
 	if k == nil {
 		return nil
 	}
-	return slices.DeleteFunc(k.numbers(), func(n OperationNumber) bool { return n.Outputs&in != in })
+	return slices.DeleteFunc(k.numbers(), func(n OperationNumber) bool { return n.Outputs&outputs != outputs })
 }
 
 // Series returns the series of a kind: operations by total time, greatest first, all other kinds by name.
@@ -229,9 +228,9 @@ func (w *Operations) Has(kind OperationKind, series string) bool {
 }
 
 // Table returns a table of the series of a kind: headings, and a row for each series. A row has the series, the numbers
-// that the outputs in show, and the unit of values or the slowest node of an operation.
-func (w *Operations) Table(kind OperationKind, in Outputs) (heads []string, rows [][]string) {
-	numbers, heads := OperationNumbers(kind, in), []string{kind.Noun()}
+// that all of outputs show, and the unit of values or the slowest node of an operation.
+func (w *Operations) Table(kind OperationKind, outputs Outputs) (heads []string, rows [][]string) {
+	numbers, heads := OperationNumbers(kind, outputs), []string{kind.Noun()}
 	for _, n := range numbers {
 		if n.Unit == ms || n.Unit == bytesUnit {
 			n.Heading += " " + string(n.Unit)
@@ -288,7 +287,7 @@ func seriesIn(text, separator, number string) (series string, ok bool) {
 
 // metric returns n as a metric of the given series.
 func (n *OperationNumber) metric(series string) Metric {
-	kind := n.kind.kind()
+	kind := n.table.kind()
 	m := Metric{
 		Name: OperationMetricName(kind, series, n.Name), Unit: n.Unit, Group: GroupOperations, Kind: kind, Series: series,
 		Number: n.Name,

@@ -81,14 +81,14 @@ func (f *File) recordPush(states map[string]reporter.PushState) error {
 	return errors.Join(errs...)
 }
 
-// rewrite replaces the content of file with the result of with, if file is a perfagent report. what names the recorded
+// rewrite replaces the content of file with the result of edit, if file is a perfagent report. what names the recorded
 // data in an error.
-func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte, error)) error {
+func rewrite(file *reportfile.File, what string, edit func(data []byte) ([]byte, error)) error {
 	if file.Kind != reportfile.KindReport {
 		return nil
 	}
 
-	data, err := with(file.Data)
+	data, err := edit(file.Data)
 	if err != nil || string(data) == string(file.Data) {
 		return err
 	}

@@ -48,7 +48,7 @@ func ParseAddress(value string) (Address, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 1<<16-1 {
 		return Address{}, fmt.Errorf(
-			"%q is not a port with another port after it: give on, PORT, ADDRESS:PORT or unix:PATH", port)
+			"%q is not a port from 0 to 65534: give on, PORT, ADDRESS:PORT or unix:PATH", port)
 	}
 	a.Port = uint16(n)
 
@@ -68,7 +68,7 @@ func parsePath(path string) (Address, error) {
 		return Address{}, fmt.Errorf("find the directory of unix:PATH: %w", err)
 	}
 	if len(path) > maxPath {
-		return Address{}, fmt.Errorf("%[2]q has %[3]d bytes, and the path of a socket at most %[1]d: give a shorter one",
+		return Address{}, fmt.Errorf("%[2]q has %[3]d bytes, but the path of a socket has at most %[1]d: give a shorter one",
 			maxPath, path, len(path))
 	}
 	return Address{Path: path}, nil

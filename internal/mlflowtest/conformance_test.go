@@ -31,6 +31,23 @@ type row struct {
 	cut bool
 }
 
+// of returns a row with a request to which the Fake and the real servers respond with want.
+func of(name, want, request string, before ...string) row {
+	return row{name: name, want: want, request: request, before: before}
+}
+
+// as returns the row with another content type.
+func (r row) as(kind string) row {
+	r.kind = kind
+	return r
+}
+
+// but returns the row with the responses of the real servers, and the reason why they differ.
+func (r row) but(real3, real2, why string) row {
+	r.real3, r.real2, r.why = real3, real2, why
+	return r
+}
+
 // An outcome is the result of a request.
 type outcome struct {
 	answer string // status and error code
@@ -249,93 +266,90 @@ const (
 	silently  = "the real servers silently store a wrong point"
 	unknown   = "servers in other languages refuse unknown fields"
 	whole     = "2.x has no pages here and responds with the whole history"
+	endRun    = `POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`
 	fileStore = "a store that keeps each key in a file would fail"
 )
 
+// created returns a request to create a run with more fields.
+func created(fields string) string {
+	return strings.Replace(`POST runs/create {"experiment_id":"1","run_name":"n",`+fields+"}", ",}", "}", 1)
+}
+
+// p returns the JSON of a point. logged returns a request to log points.
+func p(value, timestamp, step int) string {
+	return fmt.Sprintf(`{"key":"m","value":%d,"timestamp":%d,"step":%d}`, value, timestamp, step)
+}
+
+func logged(points ...string) string {
+	return `POST runs/log-batch {"run_id":"{run}","metrics":[` + strings.Join(points, ",") + "]}"
+}
+
 var experimentRows = []row{
-	{name: "create an experiment", request: `POST experiments/create {"name":"one"}`, want: ok},
-	{name: "create an existing experiment", request: `POST experiments/create {"name":"one"}`, want: exists},
-	{name: "experiment without a name", request: `POST experiments/create {}`, want: badValue},
-	{name: "experiment with an empty name", request: `POST experiments/create {"name":""}`, want: badValue},
-	{name: "experiment name of 500 characters", request: `POST experiments/create {"name":"{long:500}"}`, want: ok},
-	{name: "experiment name of 501 characters", request: `POST experiments/create {"name":"{long:501}"}`, want: badValue},
-	{name: "experiment name with special characters", request: `POST experiments/create {"name":"é (b)/%'\" ü"}`, want: ok},
-	{name: "experiment by name", request: `GET experiments/get-by-name?experiment_name=one`, want: ok},
-	{name: "experiment by a name that does not exist", request: `GET experiments/get-by-name?experiment_name=two`, want: noSuch},
-	{name: "experiment by name without a name", request: `GET experiments/get-by-name`, want: badValue},
-	{name: "experiment by ID", request: `GET experiments/get?experiment_id=1`, want: ok},
-	{name: "experiment by an ID that does not exist", request: `GET experiments/get?experiment_id=999`, want: noSuch},
-	{name: "experiment by an invalid ID", request: `GET experiments/get?experiment_id=x`, want: badValue,
-		real2: noSuch, why: "like 3.x"},
-	{name: "create an experiment to delete", request: `POST experiments/create {"name":"deleted"}`, want: ok},
-	{name: "delete an experiment", request: `POST experiments/delete {"experiment_id":"4"}`, want: ok},
-	{name: "delete a deleted experiment", request: `POST experiments/delete {"experiment_id":"4"}`, want: noSuch},
-	{name: "deleted experiment by name", request: `GET experiments/get-by-name?experiment_name=deleted`, want: ok},
-	{name: "create an experiment with the name of a deleted one", request: `POST experiments/create {"name":"deleted"}`, want: exists},
-	{name: "run in a deleted experiment", request: `POST runs/create {"experiment_id":"4","run_name":"r"}`, want: badValue},
-	{name: "active experiments", request: `POST experiments/search {"max_results":10}`, want: ok},
-	{name: "restore an experiment", request: `POST experiments/restore {"experiment_id":"4"}`, want: ok},
-	{name: "first page of experiments", request: `POST experiments/search {"max_results":2}`, want: ok},
-	{name: "second page of experiments",
-		request: `POST experiments/search {"max_results":9,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok},
-	{name: "experiments with an invalid token", request: `POST experiments/search {"max_results":9,"page_token":"x"}`,
-		want: badValue},
-	{name: "experiments without a page size", request: `POST experiments/search {}`, want: badValue},
-	{name: "experiments with a page size that is too large", request: `POST experiments/search {"max_results":50001}`,
-		want: badValue},
+	of("create an experiment", ok, `POST experiments/create {"name":"one"}`),
+	of("create an existing experiment", exists, `POST experiments/create {"name":"one"}`),
+	of("experiment without a name", badValue, `POST experiments/create {}`),
+	of("experiment with an empty name", badValue, `POST experiments/create {"name":""}`),
+	of("experiment name of 500 characters", ok, `POST experiments/create {"name":"{long:500}"}`),
+	of("experiment name of 501 characters", badValue, `POST experiments/create {"name":"{long:501}"}`),
+	of("experiment name with special characters", ok, `POST experiments/create {"name":"é (b)/%'\" ü"}`),
+	of("experiment by name", ok, `GET experiments/get-by-name?experiment_name=one`),
+	of("experiment by a name that does not exist", noSuch, `GET experiments/get-by-name?experiment_name=two`),
+	of("experiment by name without a name", badValue, `GET experiments/get-by-name`),
+	of("experiment by ID", ok, `GET experiments/get?experiment_id=1`),
+	of("experiment by an ID that does not exist", noSuch, `GET experiments/get?experiment_id=999`),
+	of("experiment by an invalid ID", badValue, `GET experiments/get?experiment_id=x`).but("", noSuch, "like 3.x"),
+	of("create an experiment to delete", ok, `POST experiments/create {"name":"deleted"}`),
+	of("delete an experiment", ok, `POST experiments/delete {"experiment_id":"4"}`),
+	of("delete a deleted experiment", noSuch, `POST experiments/delete {"experiment_id":"4"}`),
+	of("deleted experiment by name", ok, `GET experiments/get-by-name?experiment_name=deleted`),
+	of("create an experiment with the name of a deleted one", exists, `POST experiments/create {"name":"deleted"}`),
+	of("run in a deleted experiment", badValue, `POST runs/create {"experiment_id":"4","run_name":"r"}`),
+	of("active experiments", ok, `POST experiments/search {"max_results":10}`),
+	of("restore an experiment", ok, `POST experiments/restore {"experiment_id":"4"}`),
+	of("first page of experiments", ok, `POST experiments/search {"max_results":2}`),
+	of("second page of experiments", ok, `POST experiments/search {"max_results":9,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`),
+	of("experiments with an invalid token", badValue, `POST experiments/search {"max_results":9,"page_token":"x"}`),
+	of("experiments without a page size", badValue, `POST experiments/search {}`),
+	of("experiments with a page size that is too large", badValue, `POST experiments/search {"max_results":50001}`),
 }
 
 func runRows() []row {
 	rows := []row{
-		{name: "create a run", request: `POST runs/create {"experiment_id":"1","run_name":"n","user_id":"me",` +
-			`"start_time":1234567890123,"tags":[{"key":"k","value":"v"}]}`, want: ok},
-		{name: "run without an experiment", request: `POST runs/create {"run_name":"n"}`, want: "400 BAD_REQUEST"},
-		{name: "run in an experiment that does not exist",
-			request: `POST runs/create {"experiment_id":"999","run_name":"n"}`, want: noSuch},
-		{name: "run in an experiment with an invalid ID", request: `POST runs/create {"experiment_id":"x","run_name":"n"}`,
-			want: badValue, real2: noSuch, why: "like 3.x"},
-		{name: "run with a start time in a string",
-			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":"77"}`, want: ok},
-		{name: "run with a fractional start time",
-			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":1.5}`, want: badValue, real3: ok,
-			real2: ok, why: silently},
-		{name: "run with an unknown field", request: `POST runs/create {"experiment_id":"1","run_name":"n","color":"red"}`,
-			want: badValue, real3: ok, real2: ok, why: unknown},
-		{name: "run with an invalid tag",
-			request: `POST runs/create {"experiment_id":"1","run_name":"n","tags":[{"key":"a//b","value":"v"}]}`,
-			want:    badValue,
-			real3:   ok, real2: ok, why: "only SQL stores accept any tag here, and they cannot change it later"},
-		{name: "no content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`, kind: "-",
-			want: badValue},
-		{name: "wrong content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`,
-			kind: "text/plain", want: badValue},
-		{name: "content type with a charset", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`,
-			kind: "application/json; charset=utf-8", want: ok},
-		{name: "body cut off", request: `POST runs/create {"experiment_id":"1",`, want: badValue,
-			real3: "400 BAD_REQUEST", real2: "400 BAD_REQUEST", why: "they treat it as an empty body"},
-		{name: "get a run", request: `GET runs/get?run_id={run}`, want: ok},
-		{name: "get a deleted run", request: `GET runs/get?run_id={gone}`, want: ok},
-		{name: "get a run without an ID", request: `GET runs/get`, want: badValue},
-		{name: "get a run that does not exist", request: `GET runs/get?run_id=0123456789abcdef0123456789abcdef`,
-			want: noSuch},
-		{name: "end a run", request: `POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`, want: ok},
-		{name: "resume a run", before: []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
-			request: `POST runs/update {"run_id":"{run}","status":"RUNNING"}`, want: ok},
-		{name: "update a run without changes", request: `POST runs/update {"run_id":"{run}"}`, want: ok},
-		{name: "update a run with an invalid status", request: `POST runs/update {"run_id":"{run}","status":"DONE"}`,
-			want: badValue, real3: ok, real2: ok, why: "they ignore it"},
-		{name: "update a deleted run", request: `POST runs/update {"run_id":"{gone}","status":"FINISHED"}`, want: badValue},
-		{name: "update a run without an ID", request: `POST runs/update {"status":"FINISHED"}`, want: badValue},
-		{name: "update a run that does not exist",
-			request: `POST runs/update {"run_id":"0123456789abcdef0123456789abcdef","status":"FINISHED"}`, want: noSuch},
-		{name: "delete a run", request: `POST runs/delete {"run_id":"{run}"}`, want: ok},
-		{name: "delete a deleted run", request: `POST runs/delete {"run_id":"{gone}"}`, want: ok},
-		{name: "delete a run that does not exist",
-			request: `POST runs/delete {"run_id":"0123456789abcdef0123456789abcdef"}`, want: noSuch},
+		of("create a run", ok, created(`"user_id":"me","start_time":1234567890123,"tags":[{"key":"k","value":"v"}]`)),
+		of("run without an experiment", "400 BAD_REQUEST", `POST runs/create {"run_name":"n"}`),
+		of("run in an experiment that does not exist", noSuch, `POST runs/create {"experiment_id":"999","run_name":"n"}`),
+		of("run in an experiment with an invalid ID", badValue,
+			`POST runs/create {"experiment_id":"x","run_name":"n"}`).but("", noSuch, "like 3.x"),
+		of("run with a start time in a string", ok, created(`"start_time":"77"`)),
+		of("run with a fractional start time", badValue, created(`"start_time":1.5`)).but(ok, ok, silently),
+		of("run with an unknown field", badValue, created(`"color":"red"`)).but(ok, ok, unknown),
+		of("run with an invalid tag", badValue,
+			created(`"tags":[{"key":"a//b","value":"v"}]`)).but(ok, ok,
+			"only SQL stores accept any tag here, and they cannot change it later"),
+		of("no content type", badValue, created("")).as("-"),
+		of("wrong content type", badValue, created("")).as("text/plain"),
+		of("content type with a charset", ok, created("")).as("application/json; charset=utf-8"),
+		of("body cut off", badValue,
+			`POST runs/create {"experiment_id":"1",`).but("400 BAD_REQUEST", "400 BAD_REQUEST", "they treat it as an empty body"),
+		of("get a run", ok, `GET runs/get?run_id={run}`),
+		of("get a deleted run", ok, `GET runs/get?run_id={gone}`),
+		of("get a run without an ID", badValue, `GET runs/get`),
+		of("get a run that does not exist", noSuch, `GET runs/get?run_id=0123456789abcdef0123456789abcdef`),
+		of("end a run", ok, endRun),
+		of("resume a run", ok, `POST runs/update {"run_id":"{run}","status":"RUNNING"}`, endRun),
+		of("update a run without changes", ok, `POST runs/update {"run_id":"{run}"}`),
+		of("update a run with an invalid status", badValue,
+			`POST runs/update {"run_id":"{run}","status":"DONE"}`).but(ok, ok, "they ignore it"),
+		of("update a deleted run", badValue, `POST runs/update {"run_id":"{gone}","status":"FINISHED"}`),
+		of("update a run without an ID", badValue, `POST runs/update {"status":"FINISHED"}`),
+		of("update a run that does not exist", noSuch,
+			`POST runs/update {"run_id":"0123456789abcdef0123456789abcdef","status":"FINISHED"}`),
+		of("delete a run", ok, `POST runs/delete {"run_id":"{run}"}`),
+		of("delete a deleted run", ok, `POST runs/delete {"run_id":"{gone}"}`),
+		of("delete a run that does not exist", noSuch, `POST runs/delete {"run_id":"0123456789abcdef0123456789abcdef"}`),
 	}
 	for _, status := range []string{"RUNNING", "SCHEDULED", "FAILED", "KILLED"} {
-		rows = append(rows, row{name: "status " + status,
-			request: `POST runs/update {"run_id":"{run}","status":"` + status + `"}`, want: ok})
+		rows = append(rows, of("status "+status, ok, `POST runs/update {"run_id":"{run}","status":"`+status+`"}`))
 	}
 	return rows
 }
@@ -355,8 +369,7 @@ func items(n int, format string) string {
 }
 
 func batchRow(name, want string, m, t int) row {
-	return row{name: name, want: want,
-		request: fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":%s,"tags":%s}`, metrics(m), tags(t))}
+	return of(name, want, fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":%s,"tags":%s}`, metrics(m), tags(t)))
 }
 
 func batchRows() []row {
@@ -374,25 +387,23 @@ func batchRows() []row {
 	}
 	for _, key := range []string{"a", "é", "a b", "a/b/c", "A.b-c_d/0", "系统", "a/..b", "²", strings.Repeat("k", 250),
 		strings.Repeat("é", 250)} {
-		rows = append(rows, row{name: "key " + short(key), request: log(key), want: ok})
+		rows = append(rows, of("key "+short(key), ok, log(key)))
 	}
 	for _, key := range []string{"a//b", "/a", "a/", "../x", "..", "...", ".", "a/./b", "a/../b", "a(b)", "a%",
 		"a@b", "a,b", "a[0]", "a=b", "a\tb", "a\\b", "a\u0301", strings.Repeat("k", 251)} {
-		rows = append(rows, row{name: "key " + short(key), request: log(key), want: badValue})
+		rows = append(rows, of("key "+short(key), badValue, log(key)))
 	}
 	return append(rows,
-		row{name: "key with a colon", request: log("a:b"), want: badValue, real3: ok, real2: ok, why: onWindows},
-		row{name: "key with a newline", request: log("a\n"), want: badValue, real3: ok, real2: ok,
-			why: "their regular expression accepts a trailing newline"},
-		row{name: "an empty key", request: log(""), want: badValue},
+		of("key with a colon", badValue, log("a:b")).but(ok, ok, onWindows),
+		of("key with a newline", badValue, log("a\n")).but(ok, ok, "their regular expression accepts a trailing newline"),
+		of("an empty key", badValue, log("")),
 		knownRow("100 metrics, the last already stored", 100, 99),
 		knownRow("101 metrics, the last already stored", 101, 100),
 		knownRow("101 metrics, the first already stored", 101, 0),
 		knownRow("350 metrics, one in the middle already stored", 350, 201),
-		row{name: "a metric in the folder of another",
-			request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b","value":1,"timestamp":1},` +
-				`{"key":"a/b/c","value":1,"timestamp":1}]}`,
-			want: internal, real3: ok, real2: ok, why: fileStore},
+		of("a metric in the folder of another", internal,
+			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b","value":1,"timestamp":1},`+
+				`{"key":"a/b/c","value":1,"timestamp":1}]}`).but(ok, ok, fileStore),
 	)
 }
 
@@ -415,7 +426,7 @@ func short(key string) string {
 
 // point returns a row with one metric.
 func point(name, want, fields string) row {
-	return row{name: name, want: want, request: `POST runs/log-batch {"run_id":"{run}","metrics":[{` + fields + `}]}`}
+	return of(name, want, `POST runs/log-batch {"run_id":"{run}","metrics":[{`+fields+`}]}`)
 }
 
 // wrong returns a row with a metric that the real servers accept and misinterpret.
@@ -449,63 +460,43 @@ var pointRows = []row{
 	wrong("Infinity in a string", `"key":"m","value":"Infinity","timestamp":5`),
 	wrong("a boolean value", `"key":"m","value":true,"timestamp":5`),
 	wrong("an unknown field", `"key":"m","value":1,"timestamp":5,"color":"red"`),
-	{name: "a point that is already stored",
-		before: []string{`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1}]}`},
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},` +
-			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the same point twice in one batch",
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},` +
-			`{"key":"m","value":1,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "latest point by step",
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},` +
-			`{"key":"m","value":2,"timestamp":1,"step":2}]}`, want: ok},
-	{name: "latest point by time",
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},` +
-			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "latest point by value",
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":3,"timestamp":1,"step":1},` +
-			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "latest point of two batches",
-		before:  []string{`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":5,"timestamp":5,"step":5}]}`},
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":4,"timestamp":4,"step":4}]}`,
-		want:    ok},
-	{name: "a batch for a deleted run",
-		request: `POST runs/log-batch {"run_id":"{gone}","metrics":[{"key":"m","value":1,"timestamp":1}]}`,
-		want:    badValue},
-	{name: "a batch without a run ID", request: `POST runs/log-batch {"metrics":[{"key":"m","value":1,"timestamp":1}]}`,
-		want: badValue},
-	{name: "a batch for a run that does not exist",
-		request: `POST runs/log-batch {"run_id":"0123456789abcdef0123456789abcdef","metrics":[{"key":"m",` +
-			`"value":1,"timestamp":1}]}`, want: noSuch},
-	{name: "a batch for an ended run",
-		before:  []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1}]}`, want: ok},
-	{name: "a batch that is a list", request: `POST runs/log-batch []`, want: badValue, real3: "500", real2: "500",
-		why: "it is an error of the client"},
-	{name: "batch cut off", request: `POST runs/log-batch {"run_id":"{run}","metrics":[`, want: badValue,
-		real3: "500", real2: "500", why: "a request that is cut off is an error of the client"},
+	of("a point that is already stored", ok, logged(p(1, 1, 1), p(2, 1, 1)), logged(p(1, 1, 1))),
+	of("the same point twice in one batch", ok, logged(p(1, 1, 1), p(1, 1, 1))),
+	of("latest point by step", ok, logged(p(1, 9, 1), p(2, 1, 2))),
+	of("latest point by time", ok, logged(p(1, 9, 1), p(2, 1, 1))),
+	of("latest point by value", ok, logged(p(3, 1, 1), p(2, 1, 1))),
+	of("latest point of two batches", ok, logged(p(4, 4, 4)), logged(p(5, 5, 5))),
+	of("a batch for a deleted run", badValue,
+		`POST runs/log-batch {"run_id":"{gone}","metrics":[{"key":"m","value":1,"timestamp":1}]}`),
+	of("a batch without a run ID", badValue, `POST runs/log-batch {"metrics":[{"key":"m","value":1,"timestamp":1}]}`),
+	of("a batch for a run that does not exist", noSuch,
+		`POST runs/log-batch {"run_id":"0123456789abcdef0123456789abcdef","metrics":[{"key":"m","value":1,"timestamp":1}]}`),
+	of("a batch for an ended run", ok,
+		`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1}]}`, endRun),
+	of("a batch that is a list", badValue, `POST runs/log-batch []`).but("500", "500", "it is an error of the client"),
+	of("batch cut off", badValue,
+		`POST runs/log-batch {"run_id":"{run}","metrics":[`).but("500", "500",
+		"a request that is cut off is an error of the client"),
 }
 
 var tagRows = []row{
-	{name: "a tag", request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`, want: ok},
-	{name: "a tag with a new value", before: []string{`POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`},
-		request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"w"}`, want: ok},
-	{name: "a tag without a value", request: `POST runs/set-tag {"run_id":"{run}","key":"k"}`, want: ok},
-	{name: "a tag without a key", request: `POST runs/set-tag {"run_id":"{run}","value":"v"}`, want: badValue},
-	{name: "a tag with an invalid key", request: `POST runs/set-tag {"run_id":"{run}","key":"a//b","value":"v"}`,
-		want: badValue},
-	{name: "a tag of a deleted run", request: `POST runs/set-tag {"run_id":"{gone}","key":"k","value":"v"}`,
-		want: badValue},
-	{name: "a tag without a run ID", request: `POST runs/set-tag {"key":"k","value":"v"}`, want: badValue},
-	{name: "a tag value of 8000 characters",
-		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8000}"}]}`, want: ok},
-	{name: "a tag value of 8001 characters",
-		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8001}"}]}`, want: ok},
-	{name: "the tag with the run's name",
-		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"mlflow.runName","value":"new"}]}`, want: ok},
-	{name: "a tag twice in a batch",
-		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"v"},{"key":"k","value":"w"}]}`,
-		want:    ok},
+	of("a tag", ok, `POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`),
+	of("a tag with a new value", ok,
+		`POST runs/set-tag {"run_id":"{run}","key":"k","value":"w"}`,
+		`POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`),
+	of("a tag without a value", ok, `POST runs/set-tag {"run_id":"{run}","key":"k"}`),
+	of("a tag without a key", badValue, `POST runs/set-tag {"run_id":"{run}","value":"v"}`),
+	of("a tag with an invalid key", badValue, `POST runs/set-tag {"run_id":"{run}","key":"a//b","value":"v"}`),
+	of("a tag of a deleted run", badValue, `POST runs/set-tag {"run_id":"{gone}","key":"k","value":"v"}`),
+	of("a tag without a run ID", badValue, `POST runs/set-tag {"key":"k","value":"v"}`),
+	of("a tag value of 8000 characters", ok,
+		`POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8000}"}]}`),
+	of("a tag value of 8001 characters", ok,
+		`POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8001}"}]}`),
+	of("the tag with the run's name", ok,
+		`POST runs/log-batch {"run_id":"{run}","tags":[{"key":"mlflow.runName","value":"new"}]}`),
+	of("a tag twice in a batch", ok,
+		`POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"v"},{"key":"k","value":"w"}]}`),
 }
 
 // five holds requests that log five points to a run.
@@ -518,45 +509,39 @@ var five = []string{
 const historyOf = "GET metrics/get-history?run_id={run}&metric_key=a%2Fb.c"
 
 var historyRows = []row{
-	{name: "a history", before: five, request: historyOf + "&max_results=10", want: ok},
-	{name: "a page of a history", before: five, request: historyOf + "&max_results=2", want: ok, real2: ok, why: whole},
-	{name: "the second page of a history", before: five,
-		request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiAyfQ==", want: ok, real2: ok, why: whole},
-	{name: "the last page of a history", before: five,
-		request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiA0fQ==", want: ok, real2: ok, why: whole},
-	{name: "a full page without a next page", before: five, request: historyOf + "&max_results=5", want: ok},
-	{name: "a history without a page size", before: five, request: historyOf, want: ok, real3: ok, real2: ok,
-		why: "3.10 responds with no points and a token, others with all points"},
-	{name: "a history with an invalid token", before: five, request: historyOf + "&max_results=2&page_token=x",
-		want: badValue, real2: ok, why: whole},
-	{name: "a history with a negative page size", before: five, request: historyOf + "&max_results=-1", want: badValue,
-		real2: ok, why: whole},
-	{name: "the history of another key", before: five,
-		request: "GET metrics/get-history?run_id={run}&metric_key=other&max_results=10", want: ok},
-	{name: "a history without a key", request: "GET metrics/get-history?run_id={run}&max_results=10", want: badValue},
-	{name: "the history of a deleted run",
-		request: "GET metrics/get-history?run_id={gone}&metric_key=m&max_results=10", want: ok},
-	{name: "a history without a run ID", request: "GET metrics/get-history?metric_key=m&max_results=10", want: badValue},
-	{name: "the history of a run that does not exist",
-		request: "GET metrics/get-history?run_id=0123456789abcdef0123456789abcdef&metric_key=m&max_results=10", want: ok},
+	of("a history", ok, historyOf+"&max_results=10", five...),
+	of("a page of a history", ok, historyOf+"&max_results=2", five...).but("", ok, whole),
+	of("the second page of a history", ok,
+		historyOf+"&max_results=2&page_token=eyJvZmZzZXQiOiAyfQ==", five...).but("", ok, whole),
+	of("the last page of a history", ok,
+		historyOf+"&max_results=2&page_token=eyJvZmZzZXQiOiA0fQ==", five...).but("", ok, whole),
+	of("a full page without a next page", ok, historyOf+"&max_results=5", five...),
+	of("a history without a page size", ok,
+		historyOf, five...).but(ok, ok, "3.10 responds with no points and a token, others with all points"),
+	of("a history with an invalid token", badValue, historyOf+"&max_results=2&page_token=x", five...).but("", ok, whole),
+	of("a history with a negative page size", badValue, historyOf+"&max_results=-1", five...).but("", ok, whole),
+	of("the history of another key", ok, "GET metrics/get-history?run_id={run}&metric_key=other&max_results=10", five...),
+	of("a history without a key", badValue, "GET metrics/get-history?run_id={run}&max_results=10"),
+	of("the history of a deleted run", ok, "GET metrics/get-history?run_id={gone}&metric_key=m&max_results=10"),
+	of("a history without a run ID", badValue, "GET metrics/get-history?metric_key=m&max_results=10"),
+	of("the history of a run that does not exist", ok,
+		"GET metrics/get-history?run_id=0123456789abcdef0123456789abcdef&metric_key=m&max_results=10"),
 }
 
 // search returns a row that searches experiment 2, which has three runs.
 func search(name, want, filter, more string) row {
 	f, _ := json.Marshal(filter)
-	return row{name: name, want: want,
-		request: fmt.Sprintf(`POST runs/search {"experiment_ids":["2"],"filter":%s%s}`, f, more)}
+	return of(name, want, fmt.Sprintf(`POST runs/search {"experiment_ids":["2"],"filter":%s%s}`, f, more))
 }
 
 const upwards = `,"order_by":["attributes.start_time ASC"]`
 
 var searchRows = []row{
-	{name: "three runs to search", request: `POST runs/create {"experiment_id":"2","run_name":"three","start_time":300,` +
-		`"tags":[{"key":"perfagent.run_id","value":"x"}]}`, want: ok, before: []string{
-		`POST runs/create {"experiment_id":"2","run_name":"one","start_time":100,"user_id":"u",` +
+	of("three runs to search", ok,
+		`POST runs/create {"experiment_id":"2","run_name":"three","start_time":300,"tags":[{"key":"perfagent.run_id","value":"x"}]}`,
+		`POST runs/create {"experiment_id":"2","run_name":"one","start_time":100,"user_id":"u",`+
 			`"tags":[{"key":"perfagent.run_id","value":"x"},{"key":"k","value":"it's"}]}`,
-		`POST runs/create {"experiment_id":"2","run_name":"two","start_time":200,` +
-			`"tags":[{"key":"perfagent.run_id","value":"y"}]}`}},
+		`POST runs/create {"experiment_id":"2","run_name":"two","start_time":200,"tags":[{"key":"perfagent.run_id","value":"y"}]}`),
 	search("all runs", ok, "", ""),
 	search("all runs, earliest first", ok, "", upwards),
 	search("a tag", ok, "tags.`perfagent.run_id` = 'x'", upwards),
@@ -564,47 +549,45 @@ var searchRows = []row{
 	search("a tag and a time", ok, "tags.`perfagent.run_id` = 'x' and attributes.start_time >= 200", upwards),
 	search("a page of one", ok, "", upwards+`,"max_results":1`),
 	search("the next page", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAxfQ=="`),
-	{name: "the last page", request: `POST runs/search {"experiment_ids":["2"]` + upwards +
-		`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok,
-		real3: ok, why: "2.x returns a token with a full page, even if the next page is empty"},
+	of("the last page", ok,
+		`POST runs/search {"experiment_ids":["2"]`+upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`).but(ok, "",
+		"2.x returns a token with a full page, even if the next page is empty"),
 	search("a page after the last", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAzfQ=="`),
 	search("a page of 0", badValue, "", upwards+`,"max_results":0`),
 	search("a page of 50000", ok, "", upwards+`,"max_results":50000`),
 	search("a page of 50001", badValue, "", upwards+`,"max_results":50001`),
 	search("an invalid token", badValue, "", upwards+`,"page_token":"x"`),
-	{name: "search without experiments", request: `POST runs/search {}`, want: ok},
-	{name: "search an experiment that does not exist", request: `POST runs/search {"experiment_ids":["999"]}`, want: ok},
-	{name: "search an invalid experiment ID", request: `POST runs/search {"experiment_ids":["x"]}`, want: badValue, real2: ok,
-		why: "like 3.x"},
+	of("search without experiments", ok, `POST runs/search {}`),
+	of("search an experiment that does not exist", ok, `POST runs/search {"experiment_ids":["999"]}`),
+	of("search an invalid experiment ID", badValue, `POST runs/search {"experiment_ids":["x"]}`).but("", ok, "like 3.x"),
 }
 
 var artifactRows = []row{
-	{name: "a file", request: "PUT " + cAPI + "/1/{run}/artifacts/perfagent/node-0.json {}",
-		kind: "application/json", want: ok},
-	{name: "a file that exists", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.json {}"},
-		request: "PUT " + cAPI + "/1/{run}/artifacts/a.json []    ", want: ok},
-	{name: "an empty file", request: "PUT " + cAPI + "/1/{run}/artifacts/empty ", want: ok},
-	{name: "a file outside the run's folder", request: "PUT " + cAPI + "/1/{run}/../../x text", want: badValue},
-	{name: "a file outside the run's folder, escaped", request: "PUT " + cAPI + "/1/{run}/%2e%2e/%2e%2e/x text", want: badValue},
-	{name: "a file below another file", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a text"},
-		request: "PUT " + cAPI + "/1/{run}/artifacts/a/b text", want: "500"},
-	{name: "an upload", request: cUpload + "run_uuid={run}&path=perfagent/a.html text", want: ok},
-	{name: "an empty upload", request: cUpload + "run_uuid={run}&path=a.html ", want: badValue},
-	{name: "an upload without a path", request: cUpload + "run_uuid={run} text", want: badValue},
-	{name: "an upload without a run ID", request: cUpload + "path=a.html text", want: badValue},
-	{name: "an upload for a run that does not exist",
-		request: cUpload + "run_uuid=0123456789abcdef0123456789abcdef&path=a.html text", want: noSuch},
-	{name: "an upload outside the run's folder", request: cUpload + "run_uuid={run}&path=../a.html text", want: badValue},
-	{name: "an upload of 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485760}", want: ok},
+	of("a file", ok, "PUT "+cAPI+"/1/{run}/artifacts/perfagent/node-0.json {}").as("application/json"),
+	of("a file that exists", ok,
+		"PUT "+cAPI+"/1/{run}/artifacts/a.json []    ", "PUT "+cAPI+"/1/{run}/artifacts/a.json {}"),
+	of("an empty file", ok, "PUT "+cAPI+"/1/{run}/artifacts/empty "),
+	of("a file outside the run's folder", badValue, "PUT "+cAPI+"/1/{run}/../../x text"),
+	of("a file outside the run's folder, escaped", badValue, "PUT "+cAPI+"/1/{run}/%2e%2e/%2e%2e/x text"),
+	of("a file below another file", "500",
+		"PUT "+cAPI+"/1/{run}/artifacts/a/b text", "PUT "+cAPI+"/1/{run}/artifacts/a text"),
+	of("an upload", ok, cUpload+"run_uuid={run}&path=perfagent/a.html text"),
+	of("an empty upload", badValue, cUpload+"run_uuid={run}&path=a.html "),
+	of("an upload without a path", badValue, cUpload+"run_uuid={run} text"),
+	of("an upload without a run ID", badValue, cUpload+"path=a.html text"),
+	of("an upload for a run that does not exist", noSuch,
+		cUpload+"run_uuid=0123456789abcdef0123456789abcdef&path=a.html text"),
+	of("an upload outside the run's folder", badValue, cUpload+"run_uuid={run}&path=../a.html text"),
+	of("an upload of 10 MiB", ok, cUpload+"run_uuid={run}&path=a.html {long:10485760}"),
 }
 
 var otherRows = []row{
-	{name: "health", request: "GET /health", want: ok},
-	{name: "version", request: "GET /version", want: ok},
-	{name: "an unknown call", request: "POST runs/unknown {}", want: "404"},
-	{name: "an unknown path", request: "GET /api/2.0/preview/mlflow/experiments/list", want: "404"},
-	{name: "a wrong method", request: "GET runs/log-batch", want: "405"},
-	{name: "a call of the browser's API", request: "GET /ajax-api/2.0/mlflow/runs/get?run_id={run}", want: ok},
+	of("health", ok, "GET /health"),
+	of("version", ok, "GET /version"),
+	of("an unknown call", "404", "POST runs/unknown {}"),
+	of("an unknown path", "404", "GET /api/2.0/preview/mlflow/experiments/list"),
+	of("a wrong method", "405", "GET runs/log-batch"),
+	of("a call of the browser's API", ok, "GET /ajax-api/2.0/mlflow/runs/get?run_id={run}"),
 	{name: "an upload of more than 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485761}",
 		want: badValue, cut: true},
 }

@@ -158,7 +158,9 @@ func TestListener_ClosesAndReopensItsPort(t *testing.T) {
 // must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // value returns the first result of a call that must not fail: value(call())(t).

@@ -58,8 +58,8 @@ func Lineage(pid int) iter.Seq[Process] {
 	}
 }
 
-// DescendsFrom reports whether the process pid is an ancestor of this process.
-func DescendsFrom(pid int) bool {
+// IsAncestor reports whether the process pid is an ancestor of this process.
+func IsAncestor(pid int) bool {
 	for p := range Ancestors() {
 		if p.PID == pid {
 			return true

@@ -42,7 +42,7 @@ func TestAncestors_BeginWithParent(t *testing.T) {
 		t.Errorf("ancestors %v, want %d first, without %d", above, os.Getppid(), os.Getpid())
 	}
 
-	if !DescendsFrom(os.Getppid()) || !DescendsFrom(above[len(above)-1]) || DescendsFrom(os.Getpid()) || DescendsFrom(0) {
-		t.Error("DescendsFrom = false for an ancestor, or true for this process or 0")
+	if !IsAncestor(os.Getppid()) || !IsAncestor(above[len(above)-1]) || IsAncestor(os.Getpid()) || IsAncestor(0) {
+		t.Error("IsAncestor = false for an ancestor, or true for this process or 0")
 	}
 }

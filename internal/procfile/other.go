@@ -4,8 +4,8 @@ package procfile
 
 import "os"
 
-// DescendsFrom always returns false, because other processes are not read on this system.
-func DescendsFrom(int) bool { return false }
+// IsAncestor always returns false, because other processes are not read on this system.
+func IsAncestor(int) bool { return false }
 
 // ReadFile reads the kernel file at path. On Linux it avoids the extra system calls of os.ReadFile. On this system,
 // which has no such files, it calls os.ReadFile.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,11 +35,8 @@ func TestDetect_IdentifiesRecordedProcesses(t *testing.T) {
 				Parent: func() (process, day string) { return "4711 100", "2026-11-23" },
 			})
 
-			for _, key := range []string{
-				"scheduler", "job_id", "node", "node_from", "node_name", "rank", "local_rank", "ranks_on_node",
-				"world_size", "nodes", "restart",
-			} {
-				if got, want := member(id, key), valueIn(want, key); got != want {
+			for key, got := range members(id) {
+				if want := valueIn(want, key); got != want {
 					t.Errorf("%s is %q, want %q", key, got, want)
 				}
 			}
@@ -99,8 +97,8 @@ func valueIn(list []string, name string) string {
 	return value
 }
 
-// member returns a field of an identity as text; "" is unknown.
-func member(id Identity, key string) string {
+// members returns the fields of an identity as texts; "" is unknown.
+func members(id Identity) map[string]string {
 	index := func(n *int) string {
 		if n == nil {
 			return ""
@@ -114,30 +112,9 @@ func member(id Identity, key string) string {
 		return strconv.Itoa(n)
 	}
 
-	switch key {
-	case "scheduler":
-		return id.Scheduler
-	case "job_id":
-		return id.JobID
-	case "node":
-		if id.Node == nil {
-			return NodeFromNone
-		}
-		return index(id.Node)
-	case "node_from":
-		return id.NodeFrom
-	case "node_name":
-		return id.NodeName
-	case "rank":
-		return index(id.Rank)
-	case "local_rank":
-		return index(id.LocalRank)
-	case "ranks_on_node":
-		return count(id.RanksOnNode)
-	case "world_size":
-		return count(id.WorldSize)
-	case "nodes":
-		return count(id.Nodes)
+	return map[string]string{
+		"scheduler": id.Scheduler, "job_id": id.JobID, "node": cmp.Or(index(id.Node), NodeFromNone), "node_from": id.NodeFrom,
+		"node_name": id.NodeName, "rank": index(id.Rank), "local_rank": index(id.LocalRank), "restart": count(id.Restart),
+		"ranks_on_node": count(id.RanksOnNode), "world_size": count(id.WorldSize), "nodes": count(id.Nodes),
 	}
-	return count(id.Restart)
 }

@@ -68,7 +68,8 @@ type layout struct {
 	widths []int // widths of all columns, in cells
 }
 
-// measure sets the widths of the columns from the texts of rows.
+// measure sets the widths of the columns from the texts of rows. It goes from right to left, because a column with Fit
+// gets the room that the columns after it leave.
 func (l *layout) measure(rows [][]string) {
 	l.widths = make([]int, len(l.table.Columns))
 	room := l.width - len(l.gap)*(len(l.shown)-1)
@@ -81,7 +82,7 @@ func (l *layout) measure(rows [][]string) {
 		for _, row := range rows {
 			if w := text.Width(row[i]); most == 0 || w <= most {
 				width = max(width, w)
-			} else if i > 0 {
+			} else if i > 0 { // in the first column, such a text is on a separate line
 				width = most
 			}
 		}
@@ -124,8 +125,9 @@ func (l *layout) lines(cells []string, style Style) []Line {
 	return out
 }
 
-// wrap adds cell, the text of the last column, to the lines of a row: after line, or after a name on a separate line.
-// If there is no room, it breaks the text into several lines.
+// wrap adds cell, the text of the last column, to the lines of a row. above is empty, or has the first column's text if
+// that is too long for line. cell follows line, or else the text in above. If there is no room, wrap breaks cell into
+// several lines.
 func (l *layout) wrap(above []string, line, cell string) []string {
 	const minRoom, maxLines = 40, 20
 	indent := text.Width(line)
