@@ -38,9 +38,7 @@ func TestPicture_DrawsPhasesOnEveryChart(t *testing.T) {
 
 	all := string(pictureSVG(t, phased(), PictureOptions{Width: 800}))
 	charts := strings.Count(all, `class="base"`)
-	if n := strings.Count(all, `data-phase="`); n != 4*charts {
-		t.Errorf("%d bands on %d charts, want 4 each", n, charts)
-	}
+	wantEqual(t, strings.Count(all, `data-phase="`), 4*charts, "number of bands on %d charts", charts)
 	for _, want := range []string{`data-mark="epoch 1"`, `data-phase="train &lt;b&gt;&amp;\x1b[31m"`} {
 		if n := strings.Count(all, want); n < charts {
 			t.Errorf("%d charts have %s %d times, want at least once each", charts, want, n)
@@ -76,25 +74,14 @@ func TestWritePNG_DrawsPhases(t *testing.T) {
 }
 
 func TestPage_HasPhasesAndMarks(t *testing.T) {
-	page := string(pageOf(t, phased()))
-	for _, want := range []string{
-		"<table data-phases>", `<i class="sq p0"></i>load</th><td class="n">1 ×</td><td class="n">` + unbroken(`10.0 s</td><td class="n">0.25 CPUs</td><td class="n">peak 100 MiB</td>`),
+	page := pageOf(t, phased())
+	wantParts(t, "page", page,
+		"<table data-phases>", `<i class="sq p0"></i>load</th><td class="n">1 ×</td><td class="n">`+unbroken(`10.0 s</td><td class="n">0.25 CPUs</td><td class="n">peak 100 MiB</td>`),
 		"</b> epoch 1</span>",
-		`train &lt;b&gt;&amp;\x1b[31m`, `data-phase="load"`, `data-mark="epoch 1"`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("page lacks %s", want)
-		}
-	}
-	for _, not := range []string{"train <b>", "\x1b"} {
-		if strings.Contains(page, not) {
-			t.Errorf("page has %q, want it absent", not)
-		}
-	}
+		`train &lt;b&gt;&amp;\x1b[31m`, `data-phase="load"`, `data-mark="epoch 1"`)
+	wantNone(t, "page", page, "train <b>", "\x1b")
 
-	if bare := string(pageOf(t, plottertest.Minute(0))); strings.Contains(bare, "data-phases>") || strings.Contains(bare, "<h3>Phases") {
-		t.Error("page without phases has a table of them")
-	}
+	wantNone(t, "page without phases", pageOf(t, plottertest.Minute(0)), "data-phases>", "<h3>Phases")
 }
 
 // The key names all phases. The phases after the last color share one entry.
@@ -110,7 +97,7 @@ func TestPage_KeyNamesAllPhases(t *testing.T) {
 			n.Phases = append(n.Phases, reporter.Phase{Name: fmt.Sprint("phase ", i), Start: at, Count: 1, Seconds: 1,
 				Spans: []reporter.PhaseSpan{{at, 1}}})
 		}
-		key, _, _ := strings.Cut(string(pageOf(t, r)), `<div class="charts">`)
+		key, _, _ := strings.Cut(pageOf(t, r), `<div class="charts">`)
 		if !strings.Contains(key, want) || phases == 6 && strings.Contains(key, "other phases") {
 			t.Errorf("%d phases: the key lacks %s:\n%s", phases, want, key[strings.LastIndex(key, "<ul"):])
 		}
@@ -122,13 +109,7 @@ func TestPage_NamesCurrentPhaseOfLiveJob(t *testing.T) {
 	r := phased()
 	n := r.Nodes["0"]
 	n.Phases[2].Spans[0] = reporter.PhaseSpan{n.Phases[2].Start, 1000}
-	var out bytes.Buffer
-	if err := WritePage(&out, r, PageOptions{Live: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), "In phase <b>save</b>.") {
-		t.Error("live page lacks the current phase save")
-	}
+	wantParts(t, "live page", pageWith(t, r, PageOptions{Live: 1}), "In phase <b>save</b>.")
 }
 
 // The page stays small even if many nodes have the maximum number of marks.
@@ -152,11 +133,7 @@ func TestPage_StaysSmallWithManyMarks(t *testing.T) {
 		run = &r.Run
 		p.Add(run, fmt.Sprint(i), n)
 	}
-	var out bytes.Buffer
-	if err := p.Write(&out, run); err != nil {
-		t.Fatal(err)
-	}
-	if out.Len() > 8<<20 {
-		t.Errorf("page of 300 nodes has %d bytes, want at most 8 MiB", out.Len())
+	if n := len(written(t, p, run)); n > 8<<20 {
+		t.Errorf("page of 300 nodes has %d bytes, want at most 8 MiB", n)
 	}
 }

@@ -43,9 +43,7 @@ func TestPage_ShowsStartDelayOfLaterNodes(t *testing.T) {
 	sampling.Start = reporter.Time{Time: plottertest.Start().Add(-time.Hour)}
 	late.Sampling = &sampling
 	r.Nodes["1"] = &late
-	if page := string(pageOf(t, r)); !strings.Contains(page, "<dt>node 0</dt><dd>began 1 h 00 min after the first node</dd>") {
-		t.Error("page does not state that node 0 began 1 h 00 min after the first node")
-	}
+	wantParts(t, "page", pageOf(t, r), "<dt>node 0</dt><dd>began 1 h 00 min after the first node</dd>")
 }
 
 // Time axes have few ticks, in a suitable unit.
@@ -59,8 +57,6 @@ func TestNewTimeAxis(t *testing.T) {
 		for _, v := range a.Ticks {
 			got = append(got, a.label(v))
 		}
-		if got := strings.Join(append(got, a.Unit), " "); got != want {
-			t.Errorf("axis of %v s: %s, want %s", length, got, want)
-		}
+		wantEqual(t, strings.Join(append(got, a.Unit), " "), want, "axis of %v s", length)
 	}
 }

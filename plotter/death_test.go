@@ -62,7 +62,7 @@ func TestTimeline_JobMemoryEndsAtKill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := killed(c.cause, c.at)
-			if name == "a child of a job that succeeded" {
+			if name == "child of a successful job killed" {
 				r.Nodes["0"].Verdict.Evidence = map[string]any{"limit_kills": 1.0, "time": r.Nodes["0"].Verdict.Evidence["time"]}
 			}
 			n := r.Nodes["0"]
@@ -72,22 +72,17 @@ func TestTimeline_JobMemoryEndsAtKill(t *testing.T) {
 				got = fmt.Sprint(d.At, d.Limit, " ", d.Words)
 				got = strings.ReplaceAll(got, "  ", " ")
 			}
-			if got != c.death {
-				t.Errorf("death %q, want %q", got, c.death)
-			}
+			wantEqual(t, got, c.death, "death")
 			last := math.NaN()
 			for _, v := range charts[1].Series[0].Band.Mean {
 				if !math.IsNaN(v) {
 					last = v
 				}
 			}
-			if last != c.last {
-				t.Errorf("last memory value of the job = %v MiB, want %v", last, c.last)
-			}
-			page := string(pageOf(t, r))
-			if lines := strings.Count(page, `<path class="k"`); (lines > 2) != c.exists {
-				t.Errorf("%d lines at the time of the kill, want one in each chart: %v", lines, c.exists)
-			}
+			wantEqual(t, last, c.last, "last memory value of the job")
+			page := pageOf(t, r)
+			wantEqual(t, strings.Count(page, `<path class="k"`) > 2, c.exists,
+				"each chart has a line at the time of the kill")
 			if rise := `<path class="un" d="` + c.rise; strings.Contains(page, rise) != (c.rise != "") {
 				t.Errorf("dashed lines on the page: %q, want %q", regexp.MustCompile(`<path class="un" d="[^"]*`).FindAllString(page, -1), c.rise)
 			}

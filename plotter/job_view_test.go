@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -35,9 +34,7 @@ func TestCharts_OmitUnmeasuredCharts(t *testing.T) {
 		for _, chart := range Charts(c.report.Nodes["0"]) {
 			got = append(got, chart.ID)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: charts %q, want %q", name, got, c.want)
-		}
+		wantEqual(t, got, c.want, "%s: charts", name)
 	}
 }
 
@@ -75,9 +72,7 @@ func TestCharts_SeparateJobFromOthers(t *testing.T) {
 				}
 			}
 		}
-		if fmt.Sprint(got) != fmt.Sprint(c.want) {
-			t.Errorf("%s: last values %v, want %v", name, got, c.want)
-		}
+		wantEqual(t, got, c.want, "%s: last values", name)
 	}
 
 	n := plottertest.PerfPy(t).Nodes["0"]
@@ -107,17 +102,14 @@ func TestCharts_NodeLinesAreGreyIfThereIsAJob(t *testing.T) {
 	}
 	want := map[string]string{"cpu": ", j, o", "memory": ", j", "disk_io": ", j s4, j s4 d1", "disk_space": ", j s4",
 		"network": ", j s4, j s4 d1, j s4 d2, j s4 d3", "pressure": ", j s4, j s4 d1, j s4 d2"}
-	if got := styles(); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("lines %v, want %v", got, want)
-	}
-	page := string(pageOf(t, r))
+	wantEqual(t, styles(), want, "lines")
+	page := pageOf(t, r)
 	if _, chart, _ := strings.Cut(page, `<figure data-chart="pressure"`); !strings.Contains(chart, `<path class="j s4`) ||
 		strings.Contains(chart[:strings.Index(chart, "</figure>")], `<path class="w"`) {
 		t.Error("the page's chart of waiting tasks on the node is not in grey")
 	}
-	if n.Job = nil; styles()["pressure"] != ", j, j d1, j s1" {
-		t.Errorf("without a job the lines are %v, want them in color", styles())
-	}
+	n.Job = nil
+	wantEqual(t, styles()["pressure"], ", j, j d1, j s1", "lines without a job, which are in color")
 }
 
 // If the job failed because the disk was full, the bar and the chart of the disk come first.
@@ -133,20 +125,13 @@ func TestPage_ShowsFullDiskFirst(t *testing.T) {
 	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseDiskFull, Conditions: []string{},
 		Evidence: map[string]any{"path": "/<b>scratch", "available_mb": 0.0}}
 	r.Run.Verdict = n.Verdict
-	page := string(pageOf(t, r))
-	if got := chartsIn(page); !slices.Equal(got[:3], []string{"disk_space", "memory", "cpu"}) ||
-		!strings.Contains(page, `data-chart="disk_space" data-values="0/disk_space" class="big"`) {
-		t.Errorf("charts %q, want disk_space first and big, then memory and cpu", got)
-	}
-	bars := regexp.MustCompile(`data-bar="(\w+)"`).FindAllStringSubmatch(page, -1)
-	if got := fmt.Sprint(bars); got != `[[data-bar="disk_space" disk_space] [data-bar="memory" memory] [data-bar="cpu" cpu]]` {
-		t.Errorf("bars %s, want disk_space, memory and cpu", got)
-	}
-	const full = `<dt>Disk used</dt><dd class="bar full" data-bar="disk_space" data-value="100" aria-hidden="true">` +
-		`<i style="width:100.0%"></i></dd><dd class="v"><b>100 %</b> of /&lt;b&gt;scratch, peak</dd>`
-	if !strings.Contains(page, full) {
-		t.Errorf("the page lacks %s", full)
-	}
+	page := pageOf(t, r)
+	wantEqual(t, chartsIn(page)[:3], []string{"disk_space", "memory", "cpu"}, "first charts")
+	bars := regexp.MustCompile(`data-bar="(\w+)"`).FindAllString(page, -1)
+	wantEqual(t, bars, []string{`data-bar="disk_space"`, `data-bar="memory"`, `data-bar="cpu"`}, "bars")
+	wantParts(t, "page", page, `data-chart="disk_space" data-values="0/disk_space" class="big"`,
+		`<dt>Disk used</dt><dd class="bar full" data-bar="disk_space" data-value="100" aria-hidden="true">`+
+			`<i style="width:100.0%"></i></dd><dd class="v"><b>100 %</b> of /&lt;b&gt;scratch, peak</dd>`)
 }
 
 // A sentence replaces a chart without usage.
@@ -155,15 +140,10 @@ func TestSettle_ReplacesIdleChartsWithSentences(t *testing.T) {
 		plottertest.Set(s, 0, 50, 25, 0)
 		s.Values[collector.JobReadRate], s.Values[collector.JobWriteRate] = 5, 0
 	}))
-	page := string(pageOf(t, r))
-	for _, want := range []string{"Nothing written to disk.", "No network traffic on the interfaces that are counted.", "Disk used: at most 40 %.", "<b>Disk reads</b>"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("page lacks %q", want)
-		}
-	}
-	if got := chartsIn(page); !slices.Equal(got, []string{"memory", "cpu", "disk_io"}) {
-		t.Errorf("charts %q, want memory, cpu and disk_io", got)
-	}
+	page := pageOf(t, r)
+	wantParts(t, "page", page,
+		"Nothing written to disk.", "No network traffic on the interfaces that are counted.", "Disk used: at most 40 %.", "<b>Disk reads</b>")
+	wantEqual(t, chartsIn(page), []string{"memory", "cpu", "disk_io"}, "charts")
 }
 
 // The CPU chart reaches up to the allowed CPUs, and the memory chart up to the limit, if the job comes near them.
@@ -176,7 +156,7 @@ func TestChart_ShowsNearLimitAndNamesFarLimit(t *testing.T) {
 	} {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.CPUs = limit
-		if page := string(pageOf(t, r)); !strings.Contains(page, ">"+want+"<") && !strings.Contains(page, ">"+want+";") {
+		if page := pageOf(t, r); !strings.Contains(page, ">"+want+"<") && !strings.Contains(page, ">"+want+";") {
 			t.Errorf("limit of %v: page lacks %q", limit, want)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
@@ -186,19 +166,15 @@ func TestChart_ShowsNearLimitAndNamesFarLimit(t *testing.T) {
 	} {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.MemoryMB, r.Nodes["0"].Metrics = series.Optional(limit), nil
-		if page := string(pageOf(t, r)); !strings.Contains(page, want) {
-			t.Errorf("limit of %v MiB: page lacks %q", limit, want)
-		}
+		wantParts(t, fmt.Sprintf("page with a limit of %v MiB", limit), pageOf(t, r), want)
 	}
 
 	l := &reporter.Limits{CPUs: .5, MemoryMB: 100, CPUsRange: &reporter.LimitRange{Min: .5, Max: 2},
 		MemoryRange: &reporter.LimitRange{Min: 100, Max: 200}}
-	if v, said := jobBound(collector.BoundCPUs, l); v != 2 || said != "0.5 to 2" {
-		t.Errorf("bound of a changed CPU limit: %v, %q; want 2, 0.5 to 2", v, said)
-	}
-	if v, said := jobBound(collector.BoundMemory, l); v != 200 || said != "100 MiB to 200 MiB" {
-		t.Errorf("bound of a changed memory limit: %v, %q; want 200, 100 MiB to 200 MiB", v, said)
-	}
+	cpus, words := jobBound(collector.BoundCPUs, l)
+	memory, size := jobBound(collector.BoundMemory, l)
+	wantEqual(t, fmt.Sprint(cpus, " ", words, ", ", memory, " ", size), "2 0.5 to 2, 200 100 MiB to 200 MiB",
+		"bounds of changed limits of CPUs and memory")
 }
 
 // Up to three GPUs are lines of different colors. If there are more, each GPU is a row of colors.
@@ -220,13 +196,10 @@ func TestCharts_GPUsAreDistinguishable(t *testing.T) {
 					c.ID, len(c.Series), len(seen), c.Rows, gpus)
 			}
 		}
-		if charts != len(plottertest.GPUCharts()) {
-			t.Errorf("%d GPUs: %d charts, want %d", gpus, charts, len(plottertest.GPUCharts()))
-		}
+		wantEqual(t, charts, len(plottertest.GPUCharts()), "%d GPUs", gpus)
 		svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
-		if heat := strings.Contains(svg, `class="h10"`); heat != (gpus > maxLineGPUs) {
-			t.Errorf("%d GPUs: the picture has rows of colors: %v, want %v", gpus, heat, gpus > maxLineGPUs)
-		}
+		wantEqual(t, strings.Contains(svg, `class="h10"`), gpus > maxLineGPUs,
+			"%d GPUs: the picture has rows of colors", gpus)
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
 		picturePNG(t, r, PictureOptions{Width: 800})
 	}
@@ -239,11 +212,7 @@ func BenchmarkJobView_Page(b *testing.B) {
 		b.Run(strconv.Itoa(gpus)+"GPUs", func(b *testing.B) {
 			r, size := plottertest.Limited(0, 1000, gpus), 0
 			for b.Loop() {
-				var out bytes.Buffer
-				if err := WritePage(&out, r, PageOptions{}); err != nil {
-					b.Fatal(err)
-				}
-				size = out.Len()
+				size = len(pageOf(b, r))
 			}
 			b.ReportMetric(float64(size), "bytes")
 		})
@@ -272,7 +241,5 @@ func TestPage_LimitsTextFromReport(t *testing.T) {
 		t.Errorf("page has %d reasons, %d findings, %d bytes of text; want %d, %d, at most %d", len(p.missing),
 			len(head.Notes), size, maxPageLines+1, maxPageLines, 2*maxPageText+maxPageLines*2*(cutPageText+8))
 	}
-	if first := p.missing[0].Why; len(first) != 1<<16 {
-		t.Errorf("first reason has %d bytes, want all %d", len(first), 1<<16)
-	}
+	wantEqual(t, len(p.missing[0].Why), 1<<16, "number of bytes of the first reason")
 }

@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -76,18 +75,14 @@ func TestPicture_DrawsSingleOperationSeries(t *testing.T) {
 		"counter:rows<b>:per_second": ">counter:rows&lt;b&gt;:per_second<", "gauge:queue": ">gauge:queue<",
 		"transfer:nixl:mb_per_second": ">transfer:nixl:mb_per_second<", "transfer:nixl:time_ms": ">transfer:nixl:time_ms<",
 	} {
-		if svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: key})); !strings.Contains(svg, title) {
-			t.Errorf("picture of %s lacks the title %s", key, title)
-		}
+		wantParts(t, "picture of "+key, string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: key})), title)
 	}
 
 	err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: "op:none:time_ms"})
 	for _, want := range []string{
 		`nothing of "op:none:time_ms" was measured`, "cpu_pct_per_cpu_avg, ", ", op:store.get:per_second, ", ", gauge:queue, ",
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one containing %q", err, want)
-		}
+		wantError(t, err, want)
 	}
 
 	draws(r.Nodes["0"], 100)
@@ -101,18 +96,14 @@ func TestPicture_DrawsSingleOperationSeries(t *testing.T) {
 
 // The operation charts follow the CPU chart. A page without operations has no such charts.
 func TestPage_OperationChartsFollowCPU(t *testing.T) {
-	got := strings.Join(chartsIn(string(pageOf(t, worked()))), " ")
+	got := strings.Join(chartsIn(pageOf(t, worked())), " ")
 	if want := "memory cpu " + strings.Join(plottertest.OperationCharts(), " ") + " disk_io"; !strings.HasPrefix(got, want) {
 		t.Errorf("charts %s, want %s first", got, want)
 	}
 
-	bare := string(pageOf(t, plottertest.Minute(0)))
+	bare := pageOf(t, plottertest.Minute(0))
 	for _, id := range plottertest.OperationCharts() {
-		for _, not := range []string{`data-chart="` + id, "<table data-" + id} {
-			if strings.Contains(bare, not) {
-				t.Errorf("page without operations has %s, want it absent", not)
-			}
-		}
+		wantNone(t, "page without operations", bare, `data-chart="`+id, "<table data-"+id)
 	}
 }
 
@@ -130,24 +121,18 @@ func TestPage_DrawsHighestLinesAndCountsOthers(t *testing.T) {
 			t.Errorf("%d lines of kind %+v, want at most %d", n, kind, maxLines)
 		}
 	}
-	if all := len(r.Nodes["0"].Timelines()); len(chosen)+more != all {
-		t.Errorf("%d lines are drawn and %d are not, want a total of %d", len(chosen), more, all)
-	}
+	wantEqual(t, len(chosen)+more, len(r.Nodes["0"].Timelines()), "number of lines that are drawn or counted")
 
-	page := string(pageOf(t, r))
-	if !strings.Contains(page, fmt.Sprintf("the report has %d more.", more)) {
-		t.Errorf("page does not state that the report has %d more lines", more)
-	}
-	if !strings.Contains(page, `"n":"series-31"`) || strings.Contains(page, `"n":"series-03"`) {
-		t.Error("page lacks the highest line series-31, or has the low line series-03")
-	}
+	page := pageOf(t, r)
+	wantParts(t, "page", page, fmt.Sprintf("the report has %d more.", more), `"n":"series-31"`)
+	wantNone(t, "page", page, `"n":"series-03"`) // a low line
 }
 
 func TestPage_HasTablesOfOperations(t *testing.T) {
-	page := string(pageOf(t, worked()))
-	for _, want := range []string{
+	page := pageOf(t, worked())
+	wantParts(t, "page", page,
 		`<table data-operations><thead><tr><th>operation</th><th class="n">calls</th><th class="n">failed</th><th class="n">avg ms</th><th class="n">p90 ms</th><th class="n">max ms</th><th class="n">total ms</th>`,
-		`<tr data-series="store.get"><th scope="row">store.get</th><td class="n">1,234</td><td class="n">3</td>` +
+		`<tr data-series="store.get"><th scope="row">store.get</th><td class="n">1,234</td><td class="n">3</td>`+
 			`<td class="n">0.62</td><td class="n">1.1</td><td class="n">12</td><td class="n">765.08</td></tr>`,
 		`<th scope="row">GET /&lt;script&gt;alert(1)&lt;/script&gt;{code=&#34;200&#34;}</th><td class="n">10</td>`,
 		`<th scope="row">vllm:time_to_first_token_seconds</th><td class="n">40</td><td class="n">–</td><td class="n">55</td><td class="n">~80</td><td class="n">–</td>`,
@@ -156,25 +141,16 @@ func TestPage_HasTablesOfOperations(t *testing.T) {
 		`<table data-gauges>`, `<th scope="row">queue</th><td class="n">-1</td><td class="n">4.5</td><td class="n">9</td><td class="n">3</td>`,
 		`<table data-values>`, `<th scope="row">batch</th><td class="n">12</td><td class="n">31.5</td><td class="n">60</td><td class="n">64</td><td class="n">rows</td>`,
 		`<table data-transfers>`, `<th scope="row">nixl</th><td class="n">120</td><td class="n">9.9</td><td class="n">15</td><td class="n">7,070.707</td><td class="n">8,400</td><td class="n">2</td>`,
-		"Counts and sums are at least what is shown: 42 datagrams of the job could not be read.",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("page lacks %s", want)
-		}
-	}
+		"Counts and sums are at least what is shown: 42 datagrams of the job could not be read.")
 
 	r := worked()
 	r.Nodes["0"].Operations.Dropped.Kernel = 0
-	if strings.Contains(string(pageOf(t, r)), "at least what is shown") {
-		t.Error("page calls counts lower bounds, but nothing was lost")
-	}
+	wantNone(t, "page without loss", pageOf(t, r), "at least what is shown")
 	quiet := plottertest.Minute(0)
 	quiet.Nodes["0"].Operations = reportertest.AddOperations(plottertest.Minute(0)).Nodes["0"].Operations
 	*quiet.Nodes["0"].Operations = reporter.Operations{}.Operations
-	page = string(pageOf(t, quiet))
-	if !strings.Contains(page, "The job has said nothing of its work.") || strings.Contains(page, "<table data-operations>") {
-		t.Error("page of a job without operations lacks a sentence about that, or has a table of them")
-	}
+	wantParts(t, "page without operations", pageOf(t, quiet), "The job has reported no operations.")
+	wantNone(t, "page without operations", pageOf(t, quiet), "<table data-operations>")
 }
 
 // A page of several nodes has one table with the operations of all nodes.
@@ -184,18 +160,11 @@ func TestPage_NodesShareOneTableOfOperations(t *testing.T) {
 	reportertest.AddOperations(r)
 	r.Nodes["1"].Envelope["op:only.here:per_second"] = r.Nodes["1"].Envelope["op:store.get:per_second"]
 	r.Nodes["2"] = plottertest.Minute(2).Nodes["2"] // without operations
-	page := string(pageOf(t, r))
-	for _, want := range []string{
-		"p90 is at most what is shown, that of the worst node.", `<th class="n">slowest node</th>`,
-		`<th scope="row">store.get</th><td class="n">2,468</td><td class="n">6</td><td class="n">0.93</td><td class="n">2.2</td><td class="n">12</td><td class="n">1,530.16</td><td class="n">1</td>`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("page lacks %s", want)
-		}
-	}
-	if n := strings.Count(page, "<table data-operations>"); n != 1 {
-		t.Errorf("page has %d tables of operations, want 1", n)
-	}
+	page := pageOf(t, r)
+	wantParts(t, "page", page,
+		"p90 is the worst node&#39;s; over all nodes, it is at most that.", `<th class="n">slowest node</th>`,
+		`<th scope="row">store.get</th><td class="n">2,468</td><td class="n">6</td><td class="n">0.93</td><td class="n">2.2</td><td class="n">12</td><td class="n">1,530.16</td><td class="n">1</td>`)
+	wantEqual(t, strings.Count(page, "<table data-operations>"), 1, "number of tables of operations")
 
 }
 
@@ -213,12 +182,8 @@ func TestPage_StaysSmallWithOperationsOfManyNodes(t *testing.T) {
 		run = &r.Run
 		p.Add(run, fmt.Sprint(i), n)
 	}
-	var out bytes.Buffer
-	if err := p.Write(&out, run); err != nil {
-		t.Fatal(err)
-	}
-	if out.Len() > 8<<20 {
-		t.Errorf("page has %d bytes, want at most 8 MiB", out.Len())
+	if n := len(written(t, p, run)); n > 8<<20 {
+		t.Errorf("page has %d bytes, want at most 8 MiB", n)
 	}
 }
 
@@ -239,13 +204,9 @@ func TestPage_TreatsHostileSeriesNamesAsText(t *testing.T) {
 			}
 			r.Nodes["1"] = n
 
-			page := string(pageOf(t, r))
-			if scripts := strings.Count(page, "<script"); scripts != 2 {
-				t.Errorf("page has %d script elements, want 2", scripts)
-			}
-			if strings.ContainsAny(page, "\x1b\x07\u202e\u200b") {
-				t.Error("page has invisible characters")
-			}
+			page := pageOf(t, r)
+			wantEqual(t, strings.Count(page, "<script"), 2, "number of script elements")
+			wantNone(t, "page", page, "\x1b", "\x07", "\u202e", "\u200b")
 			pictureWellFormed(t, r, PictureOptions{Width: MinWidth})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: "gauge:" + evil})
 			picturePNG(t, r, PictureOptions{Width: MinWidth})
@@ -298,9 +259,7 @@ func TestChart_AxisIsNegativeOnlyForSignedValues(t *testing.T) {
 		n := plottertest.HostileNumbers(c.values, []float64{1, 2, 3}[:len(c.values)]).Nodes["0"]
 		n.Envelope[c.key] = reporter.Band{Min: c.values, Mean: c.values, Max: c.values}
 		chart, err := ChartOf(n, c.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		top, exact := chart.limits()
 		axis := valueAxis(chart.Unit, chart.bottom(), top, exact, 4)
 		near := func(v, want float64) bool { return math.Abs(v-want) <= 1e-9*math.Abs(want) }

@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -16,44 +15,95 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // pageBase is the maximum size of a page beyond the size of its report, in bytes.
 const pageBase = 90_000
 
-// pageEncoded returns the size of a report's file.
-func pageEncoded(t testing.TB, r *reporter.Report) int {
+// pageEncoded returns the file of a report.
+func pageEncoded(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(data)
+	must(t, err)
+	return data
 }
 
 // pageOf returns the page of a report.
-func pageOf(t testing.TB, r *reporter.Report) []byte {
+func pageOf(t testing.TB, r *reporter.Report) string {
 	t.Helper()
-	var out bytes.Buffer
-	if err := WritePage(&out, r, PageOptions{}); err != nil {
+	return pageWith(t, r, PageOptions{})
+}
+
+// pageWith returns the page of a report, with options.
+func pageWith(t testing.TB, r *reporter.Report, o PageOptions) string {
+	t.Helper()
+	var out strings.Builder
+	must(t, WritePage(&out, r, o))
+	return out.String()
+}
+
+// written returns a page to which nodes were added.
+func written(t testing.TB, p *Page, run *reporter.Run) string {
+	t.Helper()
+	var out strings.Builder
+	must(t, p.Write(&out, run))
+	return out.String()
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
+}
+
+// wantEqual checks that got equals want. what and its arguments name the value.
+func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
+	}
+}
+
+// wantParts checks that text has each of the parts.
+func wantParts(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q", what, part)
+		}
+	}
+}
+
+// wantNone checks that text has none of the parts.
+func wantNone(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s has %q", what, part)
+		}
+	}
+}
+
+// wantError checks that err is not nil and contains want.
+func wantError(t testing.TB, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one that contains %q", err, want)
+	}
 }
 
 // pageMany returns the page of a thousand nodes. Like the command, it adds one node after the other.
-func pageMany(t testing.TB) []byte {
+func pageMany(t testing.TB) string {
 	t.Helper()
 	run, nodes := plottertest.Many()
 	p := NewPage(PageOptions{})
 	for i, n := range nodes {
 		p.Add(&run, strconv.Itoa(i), n)
 	}
-	var out strings.Builder
-	if err := p.Write(&out, &run); err != nil {
-		t.Fatal(err)
-	}
-	return []byte(out.String())
+	return written(t, p, &run)
 }
 
 // pageSamples returns a report of n samples, one per second.
@@ -79,7 +129,7 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(reports)) {
 		r := reports[name]
-		page, report := len(pageOf(t, r)), pageEncoded(t, r)
+		page, report := len(pageOf(t, r)), len(pageEncoded(t, r))
 		t.Logf("%-24s page %9d, report %9d", name, page, report)
 		if page > pageBase+report {
 			t.Errorf("%s: page of %d bytes for a report of %d bytes, want at most %d bytes more", name, page, report, pageBase)
@@ -93,7 +143,7 @@ func TestPage_EscapingGrowsPageByBoundedFactor(t *testing.T) {
 	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
 		r := plottertest.Minute(0)
 		r.Run.Command = []string{strings.Repeat(letter, 1<<18)}
-		page, report := len(pageOf(t, r)), pageEncoded(t, r)
+		page, report := len(pageOf(t, r)), len(pageEncoded(t, r))
 		if page > pageBase+5*report {
 			t.Errorf("256 KiB of %s: page of %d bytes for a report of %d bytes, want at most 5 times that plus %d", letter,
 				page, report, pageBase)
@@ -127,7 +177,7 @@ func TestPage_IsDeterministic(t *testing.T) {
 				other.Metrics, other.Envelope, other.Summaries = maps.Clone(n.Metrics), maps.Clone(n.Envelope), maps.Clone(n.Summaries)
 				again.Nodes[node] = &other
 			}
-			if !bytes.Equal(pageOf(t, &again), first) {
+			if pageOf(t, &again) != first {
 				t.Errorf("%s: two pages of the same report differ", name)
 			}
 		}
@@ -135,23 +185,13 @@ func TestPage_IsDeterministic(t *testing.T) {
 }
 
 func TestPage_RejectsReportWithoutNodes(t *testing.T) {
-	err := WritePage(io.Discard, &reporter.Report{}, PageOptions{})
-	if err == nil || !strings.Contains(err.Error(), "no nodes") {
-		t.Errorf("error %v, want one containing: no nodes", err)
-	}
+	wantError(t, WritePage(io.Discard, &reporter.Report{}, PageOptions{}), "no nodes")
 }
 
 // WritePage returns an error from the writer.
 func TestWritePage_ReturnsWriteErrors(t *testing.T) {
-	full := fmt.Errorf("disk full")
-	if err := WritePage(pageWriter{full}, plottertest.Short(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("error %v, want one containing: disk full", err)
-	}
+	wantError(t, WritePage(closedPipe{}, plottertest.Short(), PageOptions{}), io.ErrClosedPipe.Error())
 }
-
-type pageWriter struct{ err error }
-
-func (w pageWriter) Write([]byte) (int, error) { return 0, w.err }
 
 // Merged buckets keep the least and the greatest values, and the mean.
 func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
@@ -189,9 +229,7 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		html := pageOf(t, r)
-		if scripts := bytes.Count(html, []byte("<script")); scripts != 2 {
-			t.Errorf("page of %d nodes has %d script elements, want 2", len(r.Nodes), scripts)
-		}
+		wantEqual(t, strings.Count(html, "<script"), 2, "number of script elements")
 		pictureWellFormed(t, r, PictureOptions{Width: 400})
 	})
 }
@@ -200,9 +238,7 @@ func FuzzPage(f *testing.F) {
 func BenchmarkPage(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
-		if err := WritePage(io.Discard, r, PageOptions{}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, WritePage(io.Discard, r, PageOptions{}))
 	}
 }
 
@@ -210,9 +246,7 @@ func BenchmarkPage(b *testing.B) {
 func BenchmarkPageShort(b *testing.B) {
 	r := plottertest.Short()
 	for b.Loop() {
-		if err := WritePage(io.Discard, r, PageOptions{}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, WritePage(io.Discard, r, PageOptions{}))
 	}
 }
 
@@ -233,20 +267,12 @@ func TestPage_NamesStoreOfReferencedSeries(t *testing.T) {
 	lazy.Nodes["0"] = full.Nodes["0"].WithReference("file:///d#job/node-0", 9, "00")
 	lazy.Nodes["1"] = full.Nodes["0"].WithReference("file:///d#job/node-1", 9, "00")
 	lazy.Run.Gather = &reporter.GatherResult{Store: "file:///d", NodesExpected: 3}
-	page := string(pageOf(t, lazy))
-	for _, words := range []string{"The series of 2 nodes are in the store", "2 of 3 nodes", `"charts":{}`} {
-		if !strings.Contains(page, words) {
-			t.Errorf("page lacks %q", words)
-		}
-	}
-	for _, words := range []string{"<figure", ": not measured."} {
-		if body, _, _ := strings.Cut(page, "<script"); strings.Contains(body, words) {
-			t.Errorf("page has %q, want it absent: the series are only references", words)
-		}
-	}
-	if page := string(pageOf(t, full)); strings.Contains(page, "are in the store") || !strings.Contains(page, "<figure") {
-		t.Error("page with series has no figures, or mentions the store")
-	}
+	page := pageOf(t, lazy)
+	wantParts(t, "page", page, "The series of 2 nodes are in the store", "2 of 3 nodes", `"charts":{}`)
+	body, _, _ := strings.Cut(page, "<script")
+	wantNone(t, "page with only references to series", body, "<figure", ": not measured.")
+	wantParts(t, "page with series", pageOf(t, full), "<figure")
+	wantNone(t, "page with series", pageOf(t, full), "are in the store")
 }
 
 // A live page shows the time of its update, and does not list the end of the run as missing.
@@ -256,32 +282,19 @@ func TestPage_LivePageShowsUpdateTime(t *testing.T) {
 	n := r.Nodes["0"]
 	n.Missing = append(n.Missing, reporter.Missing{What: "wall_seconds", Code: reporter.JobGoesOn, Why: "the job's end is not known"})
 	for live, want := range map[time.Duration]bool{time.Second: true, 0: false} {
-		var out bytes.Buffer
-		if err := WritePage(&out, r, PageOptions{Live: live}); err != nil {
-			t.Fatal(err)
-		}
-		page := out.String()
-		if got := strings.Contains(page, `data-at="1769860860">12:01:00 UTC</time>`); got != want {
-			t.Errorf("live %v: page shows the time of its update: %v, want %v", live, got, want)
-		}
-		if noise := strings.Contains(page, "<li><b>wall_seconds</b>"); noise == want {
-			t.Errorf("live %v: page lists the end as missing: %v, want %v", live, noise, !want)
-		}
-		if running := strings.Contains(page, ` data-live>`); running != want {
-			t.Errorf("live %v: page shows that the job is running: %v, want %v", live, running, want)
-		}
+		page := pageWith(t, r, PageOptions{Live: live})
+		wantEqual(t, strings.Contains(page, `data-at="1769860860">12:01:00 UTC</time>`), want,
+			"live %v: page shows the time of its update", live)
+		wantEqual(t, strings.Contains(page, "<li><b>wall_seconds</b>"), !want, "live %v: page lists the end as missing",
+			live)
+		wantEqual(t, strings.Contains(page, ` data-live>`), want, "live %v: page shows that the job is running", live)
 	}
 }
 
 // The page links to the pages of other nodes by name.
 func TestPage_LinksSiblings(t *testing.T) {
-	var out bytes.Buffer
-	if err := WritePage(&out, plottertest.Minute(0), PageOptions{Siblings: []string{"node-1.html", "node-12.html"}}); err != nil {
-		t.Fatal(err)
-	}
-	if page := out.String(); !strings.Contains(page, `<a href="node-1.html">node 1</a> <a href="node-12.html">node 12</a>`) {
-		t.Error("page lacks the links to node 1 and node 12")
-	}
+	page := pageWith(t, plottertest.Minute(0), PageOptions{Siblings: []string{"node-1.html", "node-12.html"}})
+	wantParts(t, "page", page, `<a href="node-1.html">node 1</a> <a href="node-12.html">node 12</a>`)
 }
 
 // maxScript is the maximum size of the page's script in bytes.

@@ -29,18 +29,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func pictureSVG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteSVG(&out, r, o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteSVG(&out, r, o))
 	return out.Bytes()
 }
 
 func picturePNG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WritePNG(&out, r, o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WritePNG(&out, r, o))
 	return out.Bytes()
 }
 
@@ -48,9 +44,7 @@ func picturePNG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
 func pageRead(t testing.TB, data []byte) (*reporter.Report, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.json")
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o644))
 	return reportfile.Read(path, 0)
 }
 
@@ -69,19 +63,7 @@ func TestPicture_Golden(t *testing.T) {
 		"short":   {plottertest.Short(), PictureOptions{Width: 800}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, file := pictureSVG(t, c.report, c.options), filepath.Join("testdata", name+".svg")
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("picture differs from %s (to update it: go test ./plotter -run Golden -update; then look at it)", file)
-			}
+			reportertest.CompareGolden(t, filepath.Join("testdata", name+".svg"), pictureSVG(t, c.report, c.options), *update)
 		})
 	}
 }
@@ -101,12 +83,10 @@ func TestPage_ShowsSchedulersNodeName(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Nodes["0"].Host.Hostname = "job-4711-xk2vp"
 	r.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
-	if svg := string(pictureSVG(t, r, PictureOptions{Width: 800})); !strings.Contains(svg, "(worker-7)") || strings.Contains(svg, "xk2vp") {
-		t.Error("title of the picture lacks the name worker-7, or has the Pod's name xk2vp")
-	}
-	if p := newPageNode(&r.Run, "0", r.Nodes["0"]); p.host != "worker-7" {
-		t.Errorf("host on the page = %q, want worker-7", p.host)
-	}
+	svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
+	wantParts(t, "picture", svg, "(worker-7)")
+	wantNone(t, "picture", svg, "xk2vp")
+	wantEqual(t, newPageNode(&r.Run, "0", r.Nodes["0"]).host, "worker-7", "host on the page")
 }
 
 // Thanks to the envelope, a burst of two seconds in a week reaches the top of the SVG and of the PNG.
@@ -118,9 +98,7 @@ func TestPicture_ShowsShortBurstInAWeek(t *testing.T) {
 		plottertest.WantBurst(t, string(pictureSVG(t, r, o)), begin)
 
 		img, err := png.Decode(bytes.NewReader(picturePNG(t, r, o)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		left, width := marginLeft, float64(o.Width-marginLeft-marginRight)
 		from, to := left+int(begin*width)-3, left+int(end*width)+3
 		// The upper tenth of the scale, just below the top of the chart.
@@ -157,9 +135,7 @@ func pictureBlue(c color.Color) bool {
 // The same report gives the same bytes within one process and in another process.
 func TestPicture_IsDeterministic(t *testing.T) {
 	if os.Getenv("PICTURE_OUT") != "" { // this is the other process
-		if err := os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), 0o644))
 		return
 	}
 	first := picturePNG(t, plottertest.Job(), PictureOptions{Width: 800})
@@ -248,17 +224,10 @@ func TestPicture_DrawsEveryMeasuredKeyAlone(t *testing.T) {
 		pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: c.Key()})
 	}
 	for key, want := range map[string]string{"timestamp": "time axis", "cpu": "cpu_pct_per_cpu_avg", "max_t_mem_percent": "mem_percent", "\x1b": `\x1b`} {
-		err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: key})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("key %q: error %v, want one containing %s", key, err, want)
-		}
+		wantError(t, WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: key}), want)
 	}
-	if err := WritePNG(io.Discard, plottertest.Absent(), PictureOptions{Width: 800, Metric: "mem_percent"}); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("nothing was measured: error %v, want one containing: none", err)
-	}
-	if err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}); err == nil || !strings.Contains(err.Error(), "no node 3") {
-		t.Errorf("node 3 does not exist: error %v, want one containing: no node 3", err)
-	}
+	wantError(t, WritePNG(io.Discard, plottertest.Absent(), PictureOptions{Width: 800, Metric: "mem_percent"}), "none")
+	wantError(t, WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}), "no node 3")
 }
 
 // A picture has the requested width.
@@ -276,9 +245,7 @@ func TestPicture_HasRequestedWidth(t *testing.T) {
 func BenchmarkSVG(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
-		if err := WriteSVG(io.Discard, r, PictureOptions{Width: 800}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, WriteSVG(io.Discard, r, PictureOptions{Width: 800}))
 	}
 }
 
@@ -286,8 +253,6 @@ func BenchmarkSVG(b *testing.B) {
 func BenchmarkPNG(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
-		if err := WritePNG(io.Discard, r, PictureOptions{Width: 800}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, WritePNG(io.Discard, r, PictureOptions{Width: 800}))
 	}
 }

@@ -1,24 +1,13 @@
 package plotter
 
 import (
-	"bytes"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
-
-func processPage(t *testing.T, r *reporter.Report) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := WritePage(&out, r, PageOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
 
 // rowsOf returns the process IDs in the table, in the order of its rows.
 func rowsOf(page string) []string {
@@ -31,24 +20,16 @@ func rowsOf(page string) []string {
 
 func TestPage_HasTableOfProcesses(t *testing.T) {
 	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
-	page := processPage(t, r)
-	if got, want := rowsOf(page), []string{"1201", "99", "1200", "41234"}; !slices.Equal(got, want) {
-		t.Errorf("rows of processes %v, want %v", got, want)
-	}
-	for _, want := range []string{
+	page := pageOf(t, r)
+	wantEqual(t, rowsOf(page), []string{"1201", "99", "1200", "41234"}, "rows of processes")
+	wantParts(t, "page", page,
 		`data-processes>`, `<th class="n" aria-sort="descending">CPU time</th>`, "python3 train.py --token ***",
-		"&lt;img src=x onerror=alert(1)&gt;\\x1b[31m", `data-value="1500.5">1.5 GiB</td>`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("page lacks %s", want)
-		}
-	}
-	if strings.Count(page, "data-processes>") != 1 || strings.Contains(page, "<img src=x") {
-		t.Error("page does not have exactly one table of processes, or has markup from a command")
-	}
-	if page := processPage(t, reportertest.NodeReport(0, 60, 0, nil)); strings.Contains(page, "<summary>Processes") || len(rowsOf(page)) > 0 {
-		t.Error("page without processes has a table of them")
-	}
+		"&lt;img src=x onerror=alert(1)&gt;\\x1b[31m", `data-value="1500.5">1.5 GiB</td>`)
+	wantEqual(t, strings.Count(page, "data-processes>"), 1, "number of tables of processes")
+	wantNone(t, "page", page, "<img src=x")
+	bare := pageOf(t, reportertest.NodeReport(0, 60, 0, nil))
+	wantNone(t, "page without processes", bare, "<summary>Processes")
+	wantEqual(t, rowsOf(bare), nil, "rows of a page without processes")
 }
 
 // A page of many nodes has the processes with the most CPU time and memory across all nodes.
@@ -62,7 +43,7 @@ func TestPage_HasHeaviestProcessesOfAllNodes(t *testing.T) {
 		}
 		r.Nodes[name] = &n
 	}
-	rows := rowsOf(processPage(t, r))
+	rows := rowsOf(pageOf(t, r))
 	if len(rows) != 2*pageProcesses || rows[0] != "3029" || rows[19] != "3010" || rows[20] != "1019" || rows[39] != "1000" {
 		t.Errorf("%d rows: %v; want %d, from 3029 to 3010 and from 1019 to 1000", len(rows), rows, 2*pageProcesses)
 	}

@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -15,15 +14,13 @@ import (
 
 // Each rank has a row. The first rank that failed is marked in its row and on the heat maps.
 func TestPage_HasRowForEachRankAndMarksFirstFailure(t *testing.T) {
-	page := strings.ReplaceAll(string(pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank()))), "\u00a0", " ")
+	page := strings.ReplaceAll(pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank())), "\u00a0", " ")
 	for part, want := range map[string]int{
 		`data-rank="`: 8, `<tr data-rank="3" class="failed first odd">`: 1, ` first odd">`: 1, `class="ring"`: 2,
 		`<tr id="n0" class="odd">`: 1, "rank 3 failed first": 2, `data-heatmap="rank_cpu"`: 1, `data-heatmap="rank_memory"`: 1,
 		"rank 3 on node1 was killed at the limit of 8 GiB after 18.8 s.": 1,
 	} {
-		if got := strings.Count(page, part); got != want {
-			t.Errorf("page has %s %d times, want %d", part, got, want)
-		}
+		wantEqual(t, strings.Count(page, part), want, "number of %s on the page", part)
 	}
 	if at := regexp.MustCompile(`ring" style="left:94\.00%;top:43\.75%"`); !at.MatchString(page) {
 		t.Error("the first failure is not marked at 18.8 of 20 s in the fourth of eight rows")
@@ -35,10 +32,7 @@ func TestPage_OmitsRanksIfThereAreNone(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
 	} {
-		page := pageOf(t, plottertest.WithVerdict(t, r))
-		if bytes.Contains(page, []byte("data-ranks>")) || bytes.Contains(page, []byte("data-rank=")) {
-			t.Errorf("page of %q has ranks, but the report has none", name)
-		}
+		wantNone(t, "page of "+name, pageOf(t, plottertest.WithVerdict(t, r)), "data-ranks>", "data-rank=")
 	}
 }
 
@@ -51,11 +45,7 @@ func TestPage_AcceptsVerdictAfterNodes(t *testing.T) {
 		unknown.Verdict = nil
 		p.Add(&unknown, name, r.Nodes[name])
 	}
-	var out bytes.Buffer
-	if err := p.Write(&out, &r.Run); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(out.Bytes(), pageOf(t, r)) {
+	if written(t, p, &r.Run) != pageOf(t, r) {
 		t.Error("page with a late verdict differs from the page of the whole report")
 	}
 }
@@ -76,20 +66,15 @@ func TestPage_StaysSmallWithManyRanks(t *testing.T) {
 		}
 		p.Add(&run, fmt.Sprint(i), &n)
 	}
-	var out bytes.Buffer
-	if err := p.Write(&out, &run); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d ranks: %d bytes in %v", nodes*perNode, out.Len(), time.Since(began))
-	if rows := strings.Count(out.String(), "data-rank="); rows > maxRanks || rows < maxRanks-nodes {
+	page := written(t, p, &run)
+	t.Logf("%d ranks: %d bytes in %v", nodes*perNode, len(page), time.Since(began))
+	if rows := strings.Count(page, "data-rank="); rows > maxRanks || rows < maxRanks-nodes {
 		t.Errorf("page has %d rows of ranks, want %d to %d", rows, maxRanks-nodes, maxRanks)
 	}
-	if strings.Contains(out.String(), `data-heatmap="rank`) || !strings.Contains(out.String(), "44 more: 44 succeeded") {
-		t.Error("page lacks \"44 more: 44 succeeded\", or has heat maps of ranks")
-	}
-	if strings.Count(out.String(), `<tr data-rank="63" class="failed first odd">`) != 1 {
-		t.Error("page does not have one row of rank 63 as the first failure")
-	}
+	wantNone(t, "page", page, `data-heatmap="rank`)
+	wantParts(t, "page", page, "44 more: 44 succeeded")
+	wantEqual(t, strings.Count(page, `<tr data-rank="63" class="failed first odd">`), 1,
+		"number of rows of rank 63 as the first failure")
 }
 
 // Whatever the ranks contain, the page can be made, and their content does not become an element.
@@ -113,9 +98,7 @@ func TestPage_TreatsHostileRanksAsText(t *testing.T) {
 		}
 	}
 	r.Run.Verdict = &reporter.Verdict{Text: evil, Evidence: map[string]any{"rank": 1e300, "node": 0.0, "host": evil}}
-	if page := pageOf(t, r); bytes.Contains(page, []byte("<script>alert")) {
-		t.Error("page has a script element from the report")
-	}
+	wantNone(t, "page", pageOf(t, r), "<script>alert")
 	r.Run.Verdict.Evidence = map[string]any{"rank": 3.0, "node": 1.5}
 	pageOf(t, r)
 }

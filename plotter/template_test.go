@@ -2,7 +2,6 @@ package plotter
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,9 +18,7 @@ func TestLocal(t *testing.T) {
 		"../a/node-0.html": "../a/node-0.html", "a/b:c.html": "a/b:c.html", "./javascript:alert(1)": "./javascript:alert(1)",
 		"javascript:alert(1)": "#", "HTTPS://example.org/": "#", "": "",
 	} {
-		if got := local(address); got != want {
-			t.Errorf("local(%q) = %q, want %q", address, got, want)
-		}
+		wantEqual(t, local(address), want, "local(%q)", address)
 	}
 }
 
@@ -38,9 +35,7 @@ func FuzzPages(f *testing.F) {
 			return
 		}
 		harmless := strings.Repeat("x", len(text.Printable(evil))) // the output may depend on the length
-		if got, want := elementsOf(t, evil), elementsOf(t, harmless); !slices.Equal(got, want) {
-			t.Errorf("elements with %q:\n%q\nwith harmless text:\n%q", evil, got, want)
-		}
+		wantEqual(t, elementsOf(t, evil), elementsOf(t, harmless), "elements with %q, as with harmless text", evil)
 	})
 }
 
@@ -58,16 +53,10 @@ func elementsOf(t *testing.T, words string) []string {
 	one.Run.Tags = map[string]string{words: words}
 	var out strings.Builder
 	for _, r := range []*reporter.Report{one, two} {
-		if err := WritePage(&out, r, PageOptions{Siblings: []string{words, "a/" + words}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WritePage(&out, r, PageOptions{Siblings: []string{words, "a/" + words}}))
 	}
-	if err := WriteDiffPage(&out, compared(t, words), words); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteDiffPage(&out, compared(t, words), words))
 	row := IndexRow{Run: words, Start: words, Nodes: words, End: words, Command: words, Link: words, CPU: UsageBar{1, words}, State: words}
-	if err := WriteIndex(&out, Index{Title: words, Rows: []IndexRow{row, {Run: words, Link: "a/" + words}}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteIndex(&out, Index{Title: words, Rows: []IndexRow{row, {Run: words, Link: "a/" + words}}}))
 	return elements.FindAllString(ourScripts.ReplaceAllString(out.String(), "<$1>"), -1)
 }

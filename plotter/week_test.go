@@ -1,7 +1,7 @@
 package plotter
 
 import (
-	"math"
+	"slices"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/plottertest"
@@ -10,27 +10,14 @@ import (
 func TestWeek_BurstIsOnlyInEnvelope(t *testing.T) {
 	n := plottertest.Week(t).Nodes["0"]
 	samples, band := n.Samples.Column("cpu_pct_per_cpu_avg"), n.Envelope["cpu_pct_per_cpu_avg"]
-	if got := greatestOf(samples); got > 50 {
+	if got := slices.Max(samples); !(got <= 50) {
 		t.Errorf("greatest kept sample is %v %%, want at most 50: only the envelope may show the burst", got)
 	}
-	if got := greatestOf(band.Mean); got > 50 {
+	if got := slices.Max(band.Mean); !(got <= 50) {
 		t.Errorf("greatest mean is %v %%, want at most 50: only the greatest values may show the burst", got)
 	}
-	if got := greatestOf(band.Max); got != 100 {
-		t.Errorf("greatest value in the envelope is %v %%, want 100", got)
-	}
+	wantEqual(t, slices.Max(band.Max), 100, "greatest value in the envelope")
 	if n.Sampling.Samples != plottertest.WeekSeconds || n.Sampling.Stride != 1024 {
 		t.Errorf("sampling %+v, want %d samples and a stride of 1024", n.Sampling, plottertest.WeekSeconds)
 	}
-}
-
-// greatestOf returns the greatest value.
-func greatestOf(values []float64) float64 {
-	most := math.Inf(-1)
-	for _, v := range values {
-		if v > most {
-			most = v
-		}
-	}
-	return most
 }

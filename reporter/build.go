@@ -155,7 +155,8 @@ func whyMissing(rec *collector.Recording, c collector.Column) error {
 	return newMissingError(NoSample)
 }
 
-// sourceMissing lists the sources that failed, with the number of failures, and other losses, such as clock events.
+// sourceMissing lists the sources that failed, with the number of failures, and what else limits the data, such as
+// clock events.
 func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {

@@ -106,7 +106,8 @@ func TestNew_OmitsHostMeasuredByAnotherRank(t *testing.T) {
 			t.Errorf("Envelope has %s, want only columns of the job", key)
 		}
 	}
-	wantValues(t, "host spans, CPUs and absence of limits", "[] 8 false", n.Sampling.HostSpans, n.Host.CPUs, n.Limits == nil)
+	wantValues(t, "host spans, CPUs and absence of limits", "[] 8 false", n.Sampling.HostSpans, n.Host.CPUs,
+		n.Limits == nil)
 
 	rank := n.Ranks["3"]
 	if rank == nil || rank.PID != 1003 || *rank.LocalRank != 3 || rank.Command[1] != "3" || rank.Metrics[reporter.MetricJobCPU] != 20 {
@@ -143,7 +144,8 @@ func TestNew_ShortRankHasSameMissingAsSingleRank(t *testing.T) {
 	alone.Rank = ""
 	a, b := reporter.New(in).Nodes["0"], reporter.New(alone).Nodes["0"]
 	wantEqual(t, a.Missing, b.Missing, "missing")
-	wantValues(t, "difference of the numbers of metrics, host spans", "0 []", len(a.Metrics)-len(b.Metrics), a.Sampling.HostSpans)
+	wantValues(t, "difference of the numbers of metrics, host spans", "0 []", len(a.Metrics)-len(b.Metrics),
+		a.Sampling.HostSpans)
 }
 
 // If the ranks start at whole seconds and measure the host in turn, Combine returns the values computed from their
@@ -299,8 +301,8 @@ func TestCombine_CountsUnfinishedRanksUpToLastSample(t *testing.T) {
 	if want := "ranks 0, 2 have no end: from the journal"; !strings.HasPrefix(r.Run.Incomplete, want) {
 		t.Errorf("incomplete %q, want %q…", r.Run.Incomplete, want)
 	}
-	wantValues(t, "exit code, lower bound of the CPU time, completeness and group of rank 2", "1 true 142 false /job", *r.Run.ExitCode,
-		n.Job.CPUAtLeast, n.Job.CPUSeconds, n.Ranks["2"].Incomplete == "", n.Ranks["2"].Cgroup)
+	wantValues(t, "exit code, lower bound of the CPU time, completeness and group of rank 2", "1 true 142 false /job",
+		*r.Run.ExitCode, n.Job.CPUAtLeast, n.Job.CPUSeconds, n.Ranks["2"].Incomplete == "", n.Ranks["2"].Cgroup)
 	m := onlyMissing(t, n, "ranks", reporter.NoRecording)
 	wantValues(t, "counts of missing ranks", "1 4", m.Count, m.Total)
 	if r, _ := combined(t, partOf(t, plan{Rank: 0, End: 5, Unfinished: true})); r.Run.ExitCode != nil {
@@ -346,8 +348,8 @@ func TestCombine_BriefTakeoverKeepsPercentilesAndCounts(t *testing.T) {
 func TestCombine_CountsOverlappingHostSpansOnce(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: between(0, 30)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
-	wantValues(t, "number of host spans, first rank, lost summaries", "1 1 []", len(n.Sampling.HostSpans), n.Sampling.HostSpans[0].Rank,
-		lackOf(n.Missing, "summaries"))
+	wantValues(t, "number of host spans, first rank, lost summaries", "1 1 []", len(n.Sampling.HostSpans),
+		n.Sampling.HostSpans[0].Rank, lackOf(n.Missing, "summaries"))
 }
 
 func TestCombine_ReportsThatNoRankMeasuredTheHost(t *testing.T) {
@@ -438,7 +440,8 @@ func TestCombine_CountsDuplicateRankOnce(t *testing.T) {
 		"report and combined node": {{Path: "4711/node-0.json", Report: readBack(t, encodedReport(t, whole))}},
 	} {
 		r, n := combined(t, append(slices.Clone(parts), more...)...)
-		wantValues(t, name+": CPU seconds, ranks, incompleteness", "34 2 ", n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
+		wantValues(t, name+": CPU seconds, ranks, incompleteness", "34 2 ", n.Metrics[reporter.MetricJobCPU],
+			len(n.Ranks), r.Run.Incomplete)
 	}
 
 	other := b
@@ -531,13 +534,14 @@ func TestCombine_KeepsPhasesOfSeveralRanksSeparate(t *testing.T) {
 	}
 	say(1, "epoch 1", "epoch 2")
 	_, n := combined(t, parts...)
-	wantValues(t, "number of marks, first mark, number of phases, phases of rank 1", "2 epoch 1 1 []", len(n.Marks), n.Marks[0].Text,
-		len(n.Phases), n.Ranks["1"].Phases)
+	wantValues(t, "number of marks, first mark, number of phases, phases of rank 1", "2 epoch 1 1 []", len(n.Marks),
+		n.Marks[0].Text, len(n.Phases), n.Ranks["1"].Phases)
 
 	say(0, "epoch 1")
 	_, n = combined(t, parts...)
-	wantValues(t, "number of marks, first two marks, phases, number of phases of rank 1", "3 rank 0: epoch 1 rank 1: epoch 1 [] 1",
-		len(n.Marks), n.Marks[0].Text, n.Marks[1].Text, n.Phases, len(n.Ranks["1"].Phases))
+	wantValues(t, "number of marks, first two marks, phases, number of phases of rank 1",
+		"3 rank 0: epoch 1 rank 1: epoch 1 [] 1", len(n.Marks), n.Marks[0].Text, n.Marks[1].Text, n.Phases,
+		len(n.Ranks["1"].Phases))
 	if m := lackOf(n.Missing, "phases"); len(m) != 1 || !strings.HasPrefix(m[0].Why, "ranks 0, 1 ") {
 		t.Errorf("missing %v, want one entry for ranks 0, 1", m)
 	}
@@ -572,8 +576,8 @@ func TestCombine_MissingListsAffectedRanks(t *testing.T) {
 	if m = onlyMissing(t, n, reporter.MetricJobCPU, reporter.JobCPUOpen); !strings.HasPrefix(m.Why, "ranks 1, 2: ") {
 		t.Errorf("missing %+v, want an entry for ranks 1, 2", m)
 	}
-	wantValues(t, "entries for job_oom_kills, and for the job of rank 1", "1 1", len(lackOf(n.Missing, "job_oom_kills")),
-		len(lackOf(n.Ranks["1"].Missing, host.SourceJob)))
+	wantValues(t, "entries for job_oom_kills, and for the job of rank 1", "1 1",
+		len(lackOf(n.Missing, "job_oom_kills")), len(lackOf(n.Ranks["1"].Missing, host.SourceJob)))
 }
 
 // A node that was combined before can be combined with further ranks.
@@ -582,8 +586,8 @@ func TestCombine_AddsRanksToCombinedNode(t *testing.T) {
 	two, _ := combined(t, partsOf(t, plans[:2]...)...)
 	_, n := combined(t, reporter.SourceReport{Path: "node-0.json", Report: two}, partOf(t, plans[2]))
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 140, reporter.MetricDiskRead: 60, reporter.MetricJobCoresPeak: 7})
-	wantValues(t, "number of ranks, CPUs at point 5 of ranks 1 and 2", "3 2 4", len(n.Ranks), n.Ranks["1"].Envelope["job_cpu_cores"].Max[5],
-		n.Ranks["2"].Envelope["job_cpu_cores"].Max[5])
+	wantValues(t, "number of ranks, CPUs at point 5 of ranks 1 and 2", "3 2 4", len(n.Ranks),
+		n.Ranks["1"].Envelope["job_cpu_cores"].Max[5], n.Ranks["2"].Envelope["job_cpu_cores"].Max[5])
 }
 
 // A combined node has at most as many points as a run of one rank, no matter how often another rank took over the host.

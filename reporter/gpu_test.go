@@ -76,8 +76,8 @@ func TestMetricByName_FindsMetricsOfGPUs(t *testing.T) {
 		name := strings.Replace(m.Name, "{i}", "3", 1)
 		got, ok := reporter.MetricByName(name)
 		source, isSource := reporter.SourceOf(name)
-		wantValues(t, "found, name, unit, and source of "+name, fmt.Sprintln(true, name, m.Unit, true, host.SourceGPU+" 3"), ok, got.Name, got.Unit,
-			isSource, source)
+		wantValues(t, "found, name, unit, and source of "+name,
+			fmt.Sprintln(true, name, m.Unit, true, host.SourceGPU+" 3"), ok, got.Name, got.Unit, isSource, source)
 	}
 	for _, name := range []string{"gpu_16_energy_joules", "gpu_{i}_energy_joules", "gpu_01_energy_joules", "gpu__energy_joules", "max_t_gpu_0_energy_joules"} {
 		if m, ok := reporter.MetricByName(name); ok {

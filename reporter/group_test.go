@@ -22,7 +22,8 @@ func TestMetric_HasExpectedGroup(t *testing.T) {
 	}
 	phase, _ := reporter.PhaseMetric("phase.train.job_cpu_seconds")
 	work, _ := reporter.OperationMetric("op.get.count")
-	wantEqual(t, []reporter.Group{phase.Group, work.Group}, []reporter.Group{reporter.GroupPhases, reporter.GroupOperations},
+	wantEqual(t, []reporter.Group{phase.Group, work.Group},
+		[]reporter.Group{reporter.GroupPhases, reporter.GroupOperations},
 		"groups of the metrics of a phase and of an operation")
 	for _, m := range slices.Concat(reporter.Metrics(), reporter.GPUMetrics()) {
 		if !slices.Contains(reporter.Groups(), m.Group) {

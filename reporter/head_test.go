@@ -52,8 +52,8 @@ func TestReadHead_AcceptsAnyOrderOfMembers(t *testing.T) {
 		`"identity":{"node_from":"none"}},"5":{}},"run":{"id":"r"},"schema":"perfagent.report/1"}`
 	head, err := reporter.ReadHead(strings.NewReader(report), int64(len(report)))
 	must(t, err)
-	wantValues(t, "node, whether it has ranks, host, identity and run", "4 true h none r", head.Node, head.Ranked, head.Host.Hostname,
-		head.Identity.NodeFrom, head.Run.ID)
+	wantValues(t, "node, whether it has ranks, host, identity and run", "4 true h none r", head.Node, head.Ranked,
+		head.Host.Hostname, head.Identity.NodeFrom, head.Run.ID)
 }
 
 // Another program may write members after the numbers or the series, and may break lines differently. ReadHead finds

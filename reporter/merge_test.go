@@ -47,7 +47,7 @@ func wantValues(t testing.TB, what, want string, values ...any) {
 	}
 }
 
-// wantError checks that err is an error whose text contains want.
+// wantError checks that err is not nil and contains want.
 func wantError(t testing.TB, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -77,7 +77,8 @@ func TestMerge_RunSpansAllNodes(t *testing.T) {
 	wantValues(t, "nodes, exit code and signal", "[0 2 10] 7 ", r.NodeNames(), *run.ExitCode, run.Signal)
 	wantValues(t, "start in seconds, end in seconds, length", "0 35 35", run.Start.Sub(reportertest.RunStart).Seconds(),
 		run.End.Sub(reportertest.RunStart).Seconds(), run.WallSeconds)
-	wantValues(t, "tags, ID, command and schema", "a 1 "+a.Run.ID+" python "+reporter.Schema, run.Tags["k"], run.Tags["x"], run.ID, run.Command[0], r.Schema)
+	wantValues(t, "tags, ID, command and schema", "a 1 "+a.Run.ID+" python "+reporter.Schema, run.Tags["k"],
+		run.Tags["x"], run.ID, run.Command[0], r.Schema)
 	if !bytes.Equal(encodedReport(t, a), encodedReport(t, reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {
 		t.Error("Merge modified an input")
 	}
@@ -211,7 +212,8 @@ func TestMerger_HalvesSeriesToFitLimit(t *testing.T) {
 			t.Errorf("limit %d: %d samples at stride %d, want %d; CPU peak %v, want 100", limit, n.Samples.Len(),
 				n.Sampling.Stride, want, n.Metrics[reporter.MetricCPUPeak])
 		}
-		wantEqual(t, n.Sampling.Stride == 1, limit > len(full), "whether the stride is 1 for %d of %d bytes", limit, len(full))
+		wantEqual(t, n.Sampling.Stride == 1, limit > len(full), "whether the stride is 1 for %d of %d bytes", limit,
+			len(full))
 	}
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
 		t.Error("the Merger modified an input")

@@ -86,7 +86,8 @@ func TestCodes_MatchTheSchema(t *testing.T) {
 	for _, r := range reporter.Codes() {
 		want = append(want, r.Code)
 	}
-	wantEqual(t, schema.Defs.Node.Properties["missing"].Items.Properties.Code.Enum, want, "codes in docs/report.schema.json")
+	wantEqual(t, schema.Defs.Node.Properties["missing"].Items.Properties.Code.Enum, want,
+		"codes in docs/report.schema.json")
 }
 
 // Every Missing literal in the product's code has a Code.

@@ -30,9 +30,10 @@ func TestReport_PooledOperationsCombinesNodes(t *testing.T) {
 	}
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	get, nixl := w.Times["store.get"], w.Transfers["nixl"]
-	wantValues(t, "store.get: calls, p90, maximum, errors, slowest node", "3702 3.3 12 9 2", get.Count, text.Round(*get.P90, 9), *get.Max,
-		get.Errors, w.SlowestNode["store.get"])
-	wantValues(t, "nixl: transfers, MiB, failures", "360 25200 6", nixl.Summary.Transfers, nixl.TotalMB, nixl.FailedTransfers)
+	wantValues(t, "store.get: calls, p90, maximum, errors, slowest node", "3702 3.3 12 9 2", get.Count,
+		text.Round(*get.P90, 9), *get.Max, get.Errors, w.SlowestNode["store.get"])
+	wantValues(t, "nixl: transfers, MiB, failures", "360 25200 6", nixl.Summary.Transfers, nixl.TotalMB,
+		nixl.FailedTransfers)
 	if want := 0.62 * 2; *get.Avg < want*0.999 || *get.Avg > want*1.001 {
 		t.Errorf("the average is %v, want %v", *get.Avg, want)
 	}

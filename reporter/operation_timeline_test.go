@@ -27,7 +27,8 @@ func TestParseTimelineKey(t *testing.T) {
 	} {
 		got, ok := reporter.ParseTimelineKey(key)
 		unit := map[string]string{"time_ms": "ms", "per_second": "1/s", "mb_per_second": "MiB/s"}[want.Number]
-		wantValues(t, fmt.Sprintf("ParseTimelineKey(%q), its unit and key", key), fmt.Sprintln(want, true, unit, key), got, ok, got.Unit(), got.Key())
+		wantValues(t, fmt.Sprintf("ParseTimelineKey(%q), its unit and key", key), fmt.Sprintln(want, true, unit, key),
+			got, ok, got.Unit(), got.Key())
 	}
 	for _, key := range []string{
 		"", "op:", "op:time_ms", "op::time_ms", "gauge:", "gauge", "counter:rows", "counter:rows:time_ms", "value:batch", "cpu_pct_per_cpu_avg",

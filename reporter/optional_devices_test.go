@@ -128,7 +128,8 @@ func TestCombine_AddsUpMountsAndCPUCounters(t *testing.T) {
 	wantMetrics(t, n.Metrics, map[string]float64{"total_nfs_read_mb": 30, "node_energy_joules": 300, "max_t_cpu_temperature_celsius": 52,
 		"total_cpu_throttle_seconds": 3, "total_cpu_throttle_events": 6})
 	home := n.Mounts[1]
-	wantValues(t, "number of mounts, first mount; MiB, calls, RTT and operations of the second", "2 nfs1:/data; 30 3 0 2 OPEN READ 3", len(n.Mounts),
-		n.Mounts[0].Source+";", home.ReadMB, home.Calls, *home.RTTSeconds, len(home.Operations), home.Operations[0].Name,
-		home.Operations[1].Name, home.Operations[1].ExecuteSeconds)
+	wantValues(t, "number of mounts, first mount; MiB, calls, RTT and operations of the second",
+		"2 nfs1:/data; 30 3 0 2 OPEN READ 3", len(n.Mounts), n.Mounts[0].Source+";", home.ReadMB, home.Calls,
+		*home.RTTSeconds, len(home.Operations), home.Operations[0].Name, home.Operations[1].Name,
+		home.Operations[1].ExecuteSeconds)
 }

@@ -50,8 +50,10 @@ func TestParsePerfPy_ComputesGoldenMetrics(t *testing.T) {
 	r, again := parsedPerfPy(t, reportertest.PerfPyJSON(), 8), parsedPerfPy(t, reportertest.PerfPyJSON(), 8)
 	n := r.Nodes["3"]
 	checkGolden(t, n)
-	wantValues(t, "origin, CPUs, number of samples", reporter.OriginPerfPy+" 8 5", n.Origin, n.Host.CPUs, n.Samples.Len())
-	wantValues(t, "start, end, length of the run", "1000 1004 4", r.Run.Start.Unix(), r.Run.End.Unix(), r.Run.WallSeconds)
+	wantValues(t, "origin, CPUs, number of samples", reporter.OriginPerfPy+" 8 5", n.Origin, n.Host.CPUs,
+		n.Samples.Len())
+	wantValues(t, "start, end, length of the run", "1000 1004 4", r.Run.Start.Unix(), r.Run.End.Unix(),
+		r.Run.WallSeconds)
 	wantEqual(t, n.Remarks(), []string{reporter.PerfPyRemark}, "remarks")
 	if again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
 		t.Errorf("run IDs %q and %q, want the same ID with the prefix perfpy-", r.Run.ID, again.Run.ID)
@@ -69,7 +71,8 @@ func TestNewPerfPyReport_MatchesParsedFile(t *testing.T) {
 
 	run := reporter.Run{Start: reporter.Time{Time: reportertest.RunStart}, End: reporter.Time{Time: reportertest.RunStart.Add(6e9)}, WallSeconds: 5.5}
 	r = reporter.NewPerfPyReport(reportertest.PerfPySamples(), 0, 8, run)
-	wantValues(t, "length and start of a run with times", fmt.Sprintln(5.5, reportertest.RunStart), r.Run.WallSeconds, r.Run.Start)
+	wantValues(t, "length and start of a run with times", fmt.Sprintln(5.5, reportertest.RunStart), r.Run.WallSeconds,
+		r.Run.Start)
 	checkGolden(t, r.Nodes["0"])
 }
 
@@ -94,8 +97,8 @@ func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 		if at < 0 || !strings.Contains(n.Missing[at].Why, c.why) {
 			t.Errorf("%s: missing %v, want %s with a reason that contains %q", c.name, n.Missing, c.metric, c.why)
 		}
-		wantValues(t, c.name+": number of metrics, of missing, and whether there is a host", fmt.Sprintln(c.present, 18-c.present, c.cpus > 0),
-			len(n.Metrics), len(n.Missing), n.Host != nil)
+		wantValues(t, c.name+": number of metrics, of missing, and whether there is a host",
+			fmt.Sprintln(c.present, 18-c.present, c.cpus > 0), len(n.Metrics), len(n.Missing), n.Host != nil)
 	}
 }
 

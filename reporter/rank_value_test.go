@@ -20,5 +20,6 @@ func TestNode_RankValuesHaveNumbersOfRanks(t *testing.T) {
 	ranks := r.Nodes["1"].RankList()
 	wantValues(t, "number of ranks of node 1, first and last", "4 4 7", len(ranks), ranks[0].Rank, ranks[3].Rank)
 	var none *reporter.Node
-	wantValues(t, "name and ranks of no node, name of node 1", " [] node2", none.HostName(), none.RankList(), r.Nodes["1"].HostName())
+	wantValues(t, "name and ranks of no node, name of node 1", " [] node2", none.HostName(), none.RankList(),
+		r.Nodes["1"].HostName())
 }

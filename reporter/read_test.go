@@ -37,7 +37,8 @@ func TestDecode_RankHasNumberOfItsKey(t *testing.T) {
 		wantError(t, err, want)
 	}
 	three := readBack(t, withRanks(`{"3":{"rank":9}}`)).Nodes["0"].Ranks["3"]
-	wantValues(t, "number of the rank, absence of a list of missing values", "3 false", three.Rank, three.Missing == nil)
+	wantValues(t, "number of the rank, absence of a list of missing values", "3 false", three.Rank,
+		three.Missing == nil)
 }
 
 // A step of the wall clock does not affect the length of a run, even after a merge.

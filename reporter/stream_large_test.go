@@ -72,8 +72,9 @@ func TestScan_KeepsBurstInEnvelope(t *testing.T) {
 			t.Errorf("node %s has %d points, want %d; burst in bucket %d, want %d on node %d and -1 on other nodes",
 				name, len(band.Max), buckets, at, reportertest.BurstBucket(buckets), reportertest.BurstNode(nodes))
 		}
-		wantValues(t, "node "+name+": bands, columns and length of the samples, CPUs, metrics", fmt.Sprint("12 1 ", buckets, " 64 29"), len(n.Envelope),
-			len(n.Samples.Keys), n.Samples.Len(), n.Host.CPUs, len(n.Metrics))
+		wantValues(t, "node "+name+": bands, columns and length of the samples, CPUs, metrics",
+			fmt.Sprint("12 1 ", buckets, " 64 29"), len(n.Envelope), len(n.Samples.Keys), n.Samples.Len(), n.Host.CPUs,
+			len(n.Metrics))
 		next++
 		return nil
 	})

@@ -91,7 +91,8 @@ func TestScan_MatchesDecode(t *testing.T) {
 		must(t, err)
 		streamSame(t, name+", Scan", want, scanned)
 		streamSame(t, name+", Decode", want, readBack(t, data))
-		wantEqual(t, order, slices.Sorted(maps.Keys(want.Nodes)), "%s: order of the nodes, as written by encoding/json", name)
+		wantEqual(t, order, slices.Sorted(maps.Keys(want.Nodes)), "%s: order of the nodes, as written by encoding/json",
+			name)
 	}
 }
 

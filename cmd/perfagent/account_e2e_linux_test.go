@@ -3,59 +3,49 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
-	"github.com/perfagent/perfagent/reporter"
 )
 
 // The reported CPU time agrees with the kernel's counter for a control group that contains perfagent and all its
 // children.
 func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
-	for _, c := range []struct{ name, job string }{
-		{"children", clitest.ManyChildren}, {"daemon", clitest.DaemonBurns}, {"thread", clitest.ThreadForks}, {"sharing", clitest.Sharing},
+	for name, job := range map[string]string{
+		"children": clitest.ManyChildren, "daemon": clitest.DaemonBurns, "thread": clitest.ThreadForks, "sharing": clitest.Sharing,
 	} {
-		for _, mode := range []string{"off", "create"} {
-			t.Run(c.name+"/"+mode, func(t *testing.T) {
+		for mode, source := range map[string]string{"off": "tree", "create": "created"} {
+			t.Run(name+"/"+mode, func(t *testing.T) {
 				usage := func() float64 { return math.NaN() }
-				cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, clitest.Python(t, c.job)...)...)
+				cmd := runPython(t, []string{"--cgroup", mode, "--interval", "100ms"}, job)
 				if mode == "off" { // perfagent's own group is the reference
 					usage = accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 				}
-				r, w, err := os.Pipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer w.Close()
+				r, w := clitest.Pipe(t)
 				cmd.ExtraFiles = []*os.File{6: r} // descriptor 9
 				o, own := performAlone(t, cmd)
 				r.Close()
-				o.Want(t, 0)
-				n := o.Report(t).Nodes["0"]
+				n := wantNode(t, o, 0)
+				wantSource(t, n, source)
 				truth := usage() - own
 				if mode == "create" {
-					wantSource(t, n, "created")
 					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another kernel counter
-					if c.name == "daemon" {
-						var told float64
-						if _, err := fmt.Sscan(o.Out, &told); err != nil {
-							t.Fatal(err)
-						}
+					if name == "daemon" {
+						told, err := strconv.ParseFloat(strings.TrimSpace(o.Out), 64)
+						must(t, err)
 						truth += told
 						w.Close() // the daemon ends
 						stays(t, filepath.Base(n.Job.Cgroup))
 					}
-				} else {
-					wantSource(t, n, "tree")
 				}
 				if got := n.Job.CPUSeconds; math.Abs(got-truth) > 0.01*truth+0.02 {
 					t.Errorf("CPU time = %.3f s, want %.3f (wait4 reports %.3f)", got, truth, n.Job.UserSeconds+n.Job.SystemSeconds)
@@ -63,7 +53,7 @@ func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 				if v := n.Metrics["job_cpu_seconds"]; v != n.Job.CPUSeconds {
 					t.Errorf("job_cpu_seconds = %v, want %v, as in job.cpu_seconds", v, n.Job.CPUSeconds)
 				}
-				if c.name == "sharing" {
+				if name == "sharing" {
 					if n.Job.PeakMemoryMB < 300 || n.Job.PeakMemoryMB > 345 {
 						t.Errorf("peak memory of four processes that share 300 MiB = %v MiB (%s), want 300 to 345; missing: %v",
 							n.Job.PeakMemoryMB, n.Job.MemoryKind, n.Missing)
@@ -79,11 +69,10 @@ func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 
 // If perfagent is alone in a control group without limits, it reports the group's counters for the job.
 func TestE2E_Account_ReportsCountersOfOwnGroupWithoutLimits(t *testing.T) {
-	cmd := clitest.Perfagent(t, append([]string{"run", "--"}, clitest.Python(t, clitest.ManyChildren)...)...)
+	cmd := runPython(t, nil, clitest.ManyChildren)
 	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	o, own := performAlone(t, cmd)
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	n := wantNode(t, o, 0)
 	wantSource(t, n, "cgroup")
 	truth := usage() - own
 	if math.Abs(n.Job.CPUSeconds-truth) > 0.01*truth+0.02 {
@@ -95,8 +84,8 @@ func TestE2E_Account_ReportsCountersOfOwnGroupWithoutLimits(t *testing.T) {
 // reading. It prints the name of the group, and the journal of the run remains.
 func TestE2E_Account_KeepsJournalAndGroupIfFinalSampleHangs(t *testing.T) {
 	t.Parallel()
-	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
-	o := clitest.RunCommand(t, cmd)
+	o := clitest.RunCommand(t, underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--",
+		"sh", "-c", "cat /proc/self/cgroup; exit 7"))
 	o.Want(t, 7)
 	found := regexp.MustCompile(`:cpuacct:.*/(perfagent-hangs\.0\.\d+)\n`).FindStringSubmatch(o.Out)
 	if found == nil {
@@ -115,20 +104,14 @@ func TestE2E_Account_KeepsJournalAndGroupIfFinalSampleHangs(t *testing.T) {
 func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 7)
-	n := o.Report(t).Nodes["0"]
+	n := wantNode(t, clitest.RunCommand(t, cmd), 7)
 	if n.Job.Source != "created" {
 		t.Skipf("cannot create a control group here: %v", n.Missing)
 	}
 	if len(stays(t, filepath.Base(n.Job.Cgroup))) == 0 || !n.Job.CgroupStays {
 		t.Errorf("group %q: cgroup_stays = %v, want true and the group kept", n.Job.Cgroup, n.Job.CgroupStays)
 	}
-	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
-		return m.What == "cgroup" && strings.Contains(m.Why, "no response within")
-	}) {
-		t.Errorf("missing: %v, want an entry for cgroup with the reason \"no response within\"", n.Missing)
-	}
+	wantMissing(t, n, "cgroup", "no response within")
 }
 
 // A GPU driver that fails in one of three ways does not affect the job, and the report gives the reason.
@@ -144,18 +127,13 @@ func TestE2E_Account_FailingGPUDriverDoesNotAffectJob(t *testing.T) {
 			if name == "no interpreter" {
 				job = "sleep 1; exit 3" // nvidia-smi never starts
 			}
-			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", job)
-			cmd.Env = append(cmd.Env, env...)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 3)
+			o := mustExit(t, 3, with(clitest.Perfagent(t, "run", "--", "sh", "-c", job), env...))
 			r := o.Report(t)
 			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // a hanging nvidia-smi sleeps for 60 s
 				t.Errorf("the job took %v s, want at most 30; GPUs %v, want none", r.Run.WallSeconds, r.Nodes["0"].GPUs)
 			}
-			if c.why != "" && !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool {
-				return strings.Contains(m.What, "gpu") && strings.Contains(m.Why, c.why)
-			}) {
-				t.Errorf("missing: %v, want an entry for the GPU with the reason %q", r.Nodes["0"].Missing, c.why)
+			if c.why != "" {
+				wantMissing(t, r.Nodes["0"], "gpu", c.why)
 			}
 		})
 	}
@@ -163,7 +141,7 @@ func TestE2E_Account_FailingGPUDriverDoesNotAffectJob(t *testing.T) {
 
 // Children of a job that ignores SIGCHLD are counted, although the kernel discards their resource usage.
 func TestE2E_Account_CountsChildrenOfJobIgnoringSIGCHLD(t *testing.T) {
-	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, clitest.Burn+`
+	n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", "off", "--interval", "100ms"}, clitest.Burn+`
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for i in range(2):
@@ -173,9 +151,7 @@ for i in range(2):
         os._exit(0)
     try: os.wait()
     except ChildProcessError: pass
-`)...)...)
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+`)), 0)
 	if cpu := n.Job.CPUSeconds; cpu < 1.5 || cpu > 2.3 {
 		t.Errorf("CPU time = %v s, want 1.5 to 2.3 (the children used 2 s); wait4 reports %v s",
 			cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
@@ -185,19 +161,13 @@ for i in range(2):
 // If perfagent is alone in its control group, an nvidia-smi that uses a whole CPU and 60 MiB is not counted as part of
 // the job, even if a wrapper script started it.
 func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
-	busy := "#!/bin/sh\n" + `"$0.real" "$@" | cat` + "\n"
-	env, pidFile := withGPUs(t, busy)
+	env, pidFile := withGPUs(t, "#!/bin/sh\n"+`"$0.real" "$@" | cat`+"\n")
 	real := strings.Replace(smi, "while :; do\n", "x=$(head -c 60000000 /dev/zero | tr '\\0' x)\nwhile :; do\n", 1)
 	real = strings.Replace(real, "sleep 0.2", "for i in {1..20000}; do :; done", 1)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := clitest.Perfagent(t, "run", "--interval", "250ms", "--", "cat")
-	cmd.Env = append(cmd.Env, env...)
+	clitest.Write(t, filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), real, 0o755)
+	cmd := with(clitest.Perfagent(t, "run", "--interval", "250ms", "--", "cat"), env...)
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
-	o := besideGPUs(t, cmd, pidFile, 2500*time.Millisecond)
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	n := wantNode(t, besideGPUs(t, cmd, pidFile, 2500*time.Millisecond), 0)
 	wantSource(t, n, "cgroup")
 	memory, processes := n.Samples.Column("job_memory_mb"), n.Envelope["job_processes"].Max
 	if len(memory) < 4 || len(processes) != len(memory) {
@@ -217,14 +187,12 @@ func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
 // Zombies are not included in the job's processes and threads, whatever the source of the numbers.
 func TestE2E_Account_ZombiesAreNotProcessesOfJob(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
-		o := clitest.Run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, clitest.Python(t, `
+		n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", mode, "--interval", "200ms"}, `
 import os, time
 for i in range(50):
     if os.fork() == 0: os._exit(0)
 time.sleep(1.5)
-`)...)...)
-		o.Want(t, 0)
-		n := o.Report(t).Nodes["0"]
+`)), 0)
 		for _, key := range []string{"job_processes", "job_threads"} {
 			most := n.Envelope[key].Max
 			if len(most) < 4 || most[len(most)/2] != 1 { // the zombies may be gone by the last samples
@@ -237,11 +205,7 @@ time.sleep(1.5)
 // CPU time that many processes lose by rounding to clock ticks does not appear in the last window.
 func TestE2E_Account_LastWindowExcludesCPUTimeRoundedOffEarlier(t *testing.T) {
 	t.Parallel()
-	const many = `
-import os, time
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end: pass
+	const many = clitest.Burn + `
 for i in range(90):
     if os.fork() == 0:
         burn(0.0085)

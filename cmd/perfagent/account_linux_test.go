@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -43,14 +45,13 @@ os.wait()
 // The peak memory includes pages that two processes stop sharing, although the resident set of each process stays the
 // same size.
 func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
-	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "off", "--run-id", "r", "--"}, clitest.Python(t, parting)...)...)
+	cmd := runPython(t, []string{"--cgroup", "off", "--run-id", "r"}, parting)
 	stdin, hold := clitest.Pipe(t)
 	cmd.Stdin = stdin
 	l := clitest.StartProcess(t, cmd)
-	line := l.Next()
-	var truth float64
-	if _, err := fmt.Sscan(line, &truth); err != nil || truth < 600 {
-		t.Fatalf("the job printed %q (%v), want at least 600 MiB", line, err)
+	truth, err := strconv.ParseFloat(l.Next(), 64)
+	if err != nil || truth < 600 {
+		t.Fatalf("the job printed %v (%v), want at least 600 MiB", truth, err)
 	}
 
 	// On a busy machine, perfagent reads the memory of the processes less often.
@@ -60,11 +61,31 @@ func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
 	})
 	hold.Close()
 	o, _ := l.End()
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	n := wantNode(t, o, 0)
 	if got := n.Job.PeakMemoryMB; math.Abs(got-truth) > 0.02*truth || n.Job.MemoryKind != "pss" {
 		t.Errorf("peak %.1f MiB (%s), want the kernel's %.1f as pss; samples %.1f",
 			got, n.Job.MemoryKind, truth, n.Envelope["job_memory_mb"].Max)
+	}
+}
+
+// runPython returns a perfagent run command with the given flags, whose job is a few lines of Python.
+func runPython(t *testing.T, flags []string, lines ...string) *exec.Cmd {
+	t.Helper()
+	return clitest.Perfagent(t, slices.Concat([]string{"run"}, flags, []string{"--"}, clitest.Python(t, lines...))...)
+}
+
+// wantNode checks the exit code and returns the only node of the report.
+func wantNode(t *testing.T, o clitest.Outcome, code int) *reporter.Node {
+	t.Helper()
+	o.Want(t, code)
+	return o.Report(t).Nodes["0"]
+}
+
+// wantMissing checks that the item what is missing from n for a reason that contains why.
+func wantMissing(t *testing.T, n *reporter.Node, what, why string) {
+	t.Helper()
+	if !strings.Contains(reportertest.Reasons(n, what), why) {
+		t.Errorf("missing: %v, want an entry for %s with the reason %q", n.Missing, what, why)
 	}
 }
 
@@ -74,18 +95,14 @@ func performAlone(t *testing.T, cmd *exec.Cmd) (clitest.Outcome, float64) {
 	t.Helper()
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	timer := time.AfterFunc(clitest.Longest, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) })
 	defer timer.Stop()
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, &unix.Siginfo{}, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	var own unix.Timespec
-	const clockOfAll = 2                                                                   // CPUCLOCK_SCHED
-	if err := unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own); err != nil { // the process is a zombie
-		t.Fatal(err)
-	}
+	const clockOfAll = 2                                                    // CPUCLOCK_SCHED
+	must(t, unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own)) // the process is a zombie
 	clitest.Wait(t, cmd)
 	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: cmd.ProcessState.ExitCode(), Dir: cmd.Dir}, time.Duration(own.Nano()).Seconds()
 }
@@ -101,10 +118,6 @@ func accountGroup(t *testing.T, args []string, path *string, out *[]string) func
 			t.Skipf("cannot create cgroup v1 groups for CPU time and memory (run as root on a system with cgroup v1): %v", err)
 		}
 		t.Cleanup(func() {
-			clitest.WaitUntil(t, "the group is empty", func() bool {
-				data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-				return err != nil || len(data) == 0
-			})
 			clitest.WaitUntil(t, dir+" is removed", func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) })
 		})
 		enter += "echo $$ > " + dir + "/cgroup.procs; "
@@ -113,11 +126,9 @@ func accountGroup(t *testing.T, args []string, path *string, out *[]string) func
 	*out = append([]string{"sh", "-c", enter + `exec "$@"`, "sh"}, args...)
 	return func() float64 {
 		t.Helper()
-		data, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/cpuacct", name, "cpuacct.usage"))
-		var ns float64
-		if _, scanErr := fmt.Sscan(string(data), &ns); err != nil || scanErr != nil {
-			t.Fatal(err, scanErr)
-		}
+		text := clitest.Read(t, filepath.Join("/sys/fs/cgroup/cpuacct", name, "cpuacct.usage"))
+		ns, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		must(t, err)
 		return ns / 1e9
 	}
 }
@@ -131,30 +142,19 @@ func wantSource(t *testing.T, n *reporter.Node, source string) {
 
 // The control group created for the job is kept while a daemon runs in it.
 func TestAccount_KeepsCreatedGroupWhileDaemonRunsInIt(t *testing.T) {
-	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, clitest.DaemonBurns)...)...)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd := runPython(t, []string{"--cgroup", "create"}, clitest.DaemonBurns)
+	r, w := clitest.Pipe(t)
 	cmd.ExtraFiles = []*os.File{6: r}
 	o := clitest.RunCommand(t, cmd)
 	r.Close()
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	n := wantNode(t, o, 0)
 	groups := groupsNamed(t, filepath.Base(n.Job.Cgroup))
 	if !n.Job.CgroupStays || len(groups) == 0 {
 		t.Errorf("cgroup_stays = %v, groups %v; want true and a group that contains the daemon", n.Job.CgroupStays, groups)
 	}
-	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "not empty") }) {
-		t.Errorf("missing: %v, want an entry for cgroup with the reason \"not empty\"", n.Missing)
-	}
+	wantMissing(t, n, "cgroup", "not empty")
 	w.Close() // the daemon ends
-	clitest.WaitUntil(t, "the groups are gone", func() bool {
-		for _, dir := range groups {
-			_ = unix.Rmdir(dir)
-		}
-		return len(groupsNamed(t, filepath.Base(n.Job.Cgroup))) == 0
-	})
+	stays(t, filepath.Base(n.Job.Cgroup))
 }
 
 // groupsNamed returns the directories of the control groups with the given name in all hierarchies.
@@ -176,8 +176,7 @@ func groupsNamed(t *testing.T, name string) []string {
 // The control group created for the job is removed after the job has ended.
 func TestAccount_RemovesCreatedGroupAfterJob(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	n := wantNode(t, o, 0)
 	wantSource(t, n, "created")
 	name := filepath.Base(n.Job.Cgroup)
 	if !strings.HasPrefix(name, "perfagent-") || !strings.Contains(o.Out, "/"+name+"\n") {
@@ -246,27 +245,19 @@ func TestAccount_FallsBackToProcessesWithoutCgroups(t *testing.T) {
 		"none":      `mount -t tmpfs none /sys/fs/cgroup`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := clitest.RunCommand(t, clitest.Script(t, "bash", `exec unshare -m bash -c 'mount --make-rprivate / && { `+prepare+`; }; exec $P run --cgroup create -- sh -c "exit 7"'`))
-			o.Want(t, 7)
-			n := o.Report(t).Nodes["0"]
+			script := `exec unshare -m bash -c 'mount --make-rprivate / && { ` + prepare + `; };
+				exec $P run --cgroup create -- sh -c "exit 7"'`
+			n := wantNode(t, clitest.RunCommand(t, clitest.Script(t, "bash", script)), 7)
 			wantSource(t, n, "tree")
-			if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "--cgroup create") }) {
-				t.Errorf("missing: %v, want an entry for cgroup that names --cgroup create", n.Missing)
-			}
+			wantMissing(t, n, "cgroup", "--cgroup create")
 		})
 	}
 }
 
 // An unknown value is refused in --cgroup and in PERFAGENT_CGROUP.
 func TestRun_RefusesUnknownCgroupValue(t *testing.T) {
-	o := clitest.Run(t, "run", "--cgroup", "make", "--", "true")
-	o.Want(t, 125)
-	o.WantLine(t, "--cgroup", `"make"`, "create")
-	cmd := clitest.Perfagent(t, "run", "--", "true")
-	cmd.Env = append(cmd.Env, "PERFAGENT_CGROUP=make")
-	o = clitest.RunCommand(t, cmd)
-	o.Want(t, 125)
-	o.WantLine(t, "PERFAGENT_CGROUP", `"make"`)
+	wantError(t, inside(t, "run", "--cgroup", "make", "--", "true"), 125, "--cgroup", `"make"`, "create")
+	wantError(t, insideWith(t, []string{"PERFAGENT_CGROUP=make"}, "run", "--", "true"), 125, "PERFAGENT_CGROUP", `"make"`)
 }
 
 // smi is a fake nvidia-smi with two GPUs. It writes its process ID to $SMI_PID, and adds a line to a second file after
@@ -303,9 +294,7 @@ done
 func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(program), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, filepath.Join(dir, "nvidia-smi"), program, 0o755)
 	pidFile = filepath.Join(dir, "pid")
 	return []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SMI_PID=" + pidFile}, pidFile
 }
@@ -317,10 +306,7 @@ func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duratio
 	r, w := clitest.Pipe(t)
 	cmd.Stdin = r
 	l := clitest.StartProcess(t, cmd)
-	clitest.WaitUntil(t, "nvidia-smi has printed twice", func() bool {
-		data, _ := os.ReadFile(pidFile + ".said")
-		return len(data) >= 2
-	})
+	untilHas(t, pidFile+".said", "\n", 2)
 	time.Sleep(longer)
 	w.Close()
 	o, _ := l.End()
@@ -329,11 +315,8 @@ func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duratio
 
 func TestAccount_ReportsGPUsAndDoesNotCountNvidiaSMI(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
-	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "cat")
-	cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
-	o := besideGPUs(t, cmd, pidFile, time.Second)
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	cmd := with(clitest.Perfagent(t, "run", "--interval", "50ms", "--", "cat"), append(env, "CUDA_VISIBLE_DEVICES=1")...)
+	n := wantNode(t, besideGPUs(t, cmd, pidFile, time.Second), 0)
 	if len(n.GPUs) != 2 || n.GPUs[0].OfJob || !n.GPUs[1].OfJob || n.GPUs[1].Index != 1 || n.GPUs[1].MemoryMB != 81920 ||
 		n.GPUs[1].PowerLimitWatts != 400 || !strings.HasPrefix(n.GPUs[1].UUID, "GPU-a1b2c301") {
 		t.Errorf("GPUs %+v; want 2, with only GPU 1 (GPU-a1b2c301, 81920 MiB, 400 W) used by the job", n.GPUs)
@@ -357,18 +340,10 @@ func TestAccount_ReportsGPUsAndDoesNotCountNvidiaSMI(t *testing.T) {
 // If perfagent is killed, its nvidia-smi ends.
 func TestAccount_NvidiaSMIEndsWithKilledPerfagent(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
-	cmd := clitest.Perfagent(t, "run", "--", "sleep", "60")
-	cmd.Env = append(cmd.Env, env...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	clitest.WaitUntil(t, "nvidia-smi was started", func() bool {
-		data, _ := os.ReadFile(pidFile)
-		return strings.HasSuffix(string(data), "\n")
-	})
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	cmd := with(clitest.Perfagent(t, "run", "--", "sleep", "60"), env...)
+	must(t, cmd.Start())
+	untilHas(t, pidFile, "\n", 1)
+	must(t, cmd.Process.Signal(syscall.SIGKILL))
 	clitest.Wait(t, cmd)
 	wantGone(t, pidFile)
 }
@@ -380,59 +355,48 @@ func TestAccount_StubbornNvidiaSMIDoesNotOutlivePerfagent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			env, pidFile := withGPUs(t, "#!/bin/sh\n"+trap+"\"$0.real\" \"$@\"\nexit\n")
 			real := "#!/bin/sh\ntrap '' TERM\necho $$ > \"$SMI_PID\"\nwhile :; do sleep 1; done\n"
-			if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			clitest.Write(t, filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), real, 0o755)
 			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `until [ -s "$SMI_PID" ]; do sleep 0.05; done`)
-			cmd.Env = append(cmd.Env, env...)
-			clitest.RunCommand(t, cmd).Want(t, 0)
-			defer func() { // do not leave a process behind
-				var pid int
-				if data, _ := os.ReadFile(pidFile); len(data) > 0 {
-					if _, err := fmt.Sscan(string(data), &pid); err == nil && t.Failed() {
-						_ = syscall.Kill(pid, syscall.SIGKILL)
-					}
-				}
-			}()
+			clitest.RunCommand(t, with(cmd, env...)).Want(t, 0)
 			wantGone(t, pidFile)
 		})
 	}
 }
 
-// wantGone waits until the process with the ID in pidFile has ended.
+// wantGone waits until the process with the ID in pidFile has ended. If the test fails, it kills the process.
 func wantGone(t *testing.T, pidFile string) {
 	t.Helper()
-	data, err := os.ReadFile(pidFile)
-	var pid int
-	if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
-		t.Fatal(err, scanErr)
-	}
-	clitest.WaitUntil(t, "nvidia-smi is gone", func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" })
+	pid, err := strconv.Atoi(strings.TrimSpace(clitest.Read(t, pidFile)))
+	must(t, err)
+	gone := func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" }
+	defer func() {
+		if !gone() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}()
+	clitest.WaitUntil(t, "nvidia-smi is gone", gone)
 }
 
 // If /proc shows another PID namespace, its processes are not counted as the job's.
 func TestAccount_DoesNotCountProcessesOfAnotherPIDNamespace(t *testing.T) {
-	o := clitest.RunCommand(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	cmd := clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`)
+	n := wantNode(t, clitest.RunCommand(t, cmd), 0)
 	if _, there := n.Metrics["max_t_job_processes"]; there || n.Job.PeakMemoryMB > 100 {
 		t.Errorf("max_t_job_processes = %v, peak memory %v MiB; want no count and at most 100, without the host's processes",
 			n.Metrics["max_t_job_processes"], n.Job.PeakMemoryMB)
 	}
-	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "job" && strings.Contains(m.Why, "PID namespace") }) {
-		t.Errorf("missing: %v, want an entry for job with the reason \"PID namespace\"", n.Missing)
-	}
+	wantMissing(t, n, "job", "PID namespace")
 }
 
 // A sample taken after the job has ended is not reported as zeros.
 func TestAccount_SampleAfterEndIsNotReportedAsZero(t *testing.T) {
-	for _, mode := range []string{"off", "create"} {
-		o := clitest.Run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
-		o.Want(t, 0)
-		n := o.Report(t).Nodes["0"]
+	for _, c := range []struct{ mode, interval, seconds string }{
+		{"off", "1s", "0.02"}, {"create", "1s", "0.02"}, {"off", "100ms", "0.1"}, {"off", "100ms", "0.1"}, {"off", "100ms", "0.1"},
+	} {
+		n := wantNode(t, clitest.Run(t, "run", "--cgroup", c.mode, "--interval", c.interval, "--", "sleep", c.seconds), 0)
 		for _, name := range []string{"max_t_job_processes", "max_t_job_threads", "job_peak_memory_mb"} {
 			if v, there := n.Metrics[name]; there && v == 0 {
-				t.Errorf("--cgroup %s: %s = 0, want a positive value or no metric", mode, name)
+				t.Errorf("%+v: %s = 0, want a positive value or no metric", c, name)
 			}
 		}
 	}
@@ -440,7 +404,7 @@ func TestAccount_SampleAfterEndIsNotReportedAsZero(t *testing.T) {
 
 // A process is still measured after its first thread has ended.
 func TestAccount_MeasuresProcessAfterFirstThreadEnded(t *testing.T) {
-	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "200ms", "--"}, clitest.Python(t, `
+	n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", "off", "--interval", "200ms"}, `
 import ctypes, os, threading, time
 held = b"x" * (100 << 20)
 def work():
@@ -448,25 +412,11 @@ def work():
     os._exit(4)
 threading.Thread(target=work).start()
 ctypes.CDLL(None).pthread_exit(None)
-`)...)...)
-	o.Want(t, 4)
-	n := o.Report(t).Nodes["0"]
+`)), 4)
 	memory := n.Envelope["job_memory_mb"].Max
 	if len(memory) < 4 || memory[len(memory)-2] < 100 || n.Job.PeakMemoryMB < 100 || n.Job.MemoryKind != "pss" {
 		t.Errorf("memory %v MiB, peak %v MiB (%s); want at least 4 samples, and at least 100 MiB as pss",
 			memory, n.Job.PeakMemoryMB, n.Job.MemoryKind)
-	}
-}
-
-// A sample taken after the job has ended does not report zero processes.
-func TestAccount_SampleAfterEndDoesNotReportZeroProcesses(t *testing.T) {
-	for range 4 {
-		n := inside(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
-		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
-			if v, there := n.Metrics[metric]; there && v < 1 {
-				t.Errorf("%s = %v, want at least 1 or no metric", metric, v)
-			}
-		}
 	}
 }
 
@@ -476,9 +426,8 @@ func TestAccount_CountsReadAndWriteCallsOfReapedChild(t *testing.T) {
 	t.Parallel()
 	const calls = 20000
 	job := fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=1 count=%d 2>/dev/null; exec sleep 60", calls)
-	o := clitest.Run(t, "run", "--interval", "50ms", "--stop-if", fmt.Sprintf("job_write_calls > %d for 0s", calls-1), "--", "sh", "-c", job)
-	o.Want(t, 143)
-	n := o.Report(t).Nodes["0"]
+	rule := fmt.Sprintf("job_write_calls > %d for 0s", calls-1)
+	n := wantNode(t, clitest.Run(t, "run", "--interval", "50ms", "--stop-if", rule, "--", "sh", "-c", job), 143)
 	for _, name := range []string{"total_job_read_calls", "total_job_write_calls"} {
 		if v := clitest.Metric(t, n, name); v < calls || v > calls+500 {
 			t.Errorf("%s = %v, want %d to %d: dd alone makes %[3]d calls", name, v, calls, calls+500)
@@ -489,9 +438,8 @@ func TestAccount_CountsReadAndWriteCallsOfReapedChild(t *testing.T) {
 // rusage does not count I/O calls, so they are missing for a job that ends before its first sample.
 func TestAccount_IOCallsAreMissingForShortJob(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, "run", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100")
-	o.Want(t, 0)
-	if v, known := o.Report(t).Nodes["0"].Metrics["total_job_read_calls"]; known && v < 100 {
+	n := wantNode(t, clitest.Run(t, "run", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100"), 0)
+	if v, known := n.Metrics["total_job_read_calls"]; known && v < 100 {
 		t.Errorf("total_job_read_calls = %v, want no metric, or at least the 100 calls that dd makes", v)
 	}
 }

@@ -34,13 +34,11 @@ func TestE2E_Attach_CountsCPUTimeSinceAttachment(t *testing.T) {
 	if exited(r) != 7 || r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
 		t.Errorf("run %+v, verdict %+v; want exit code 7, cause exited", r.Run, r.Run.Verdict)
 	}
-	if r.Run.Command[0] != p.Cmd.Args[0] || !slices.Equal(n.Job.PIDs, []int{p.Cmd.Process.Pid}) || !n.Job.Attached {
-		t.Errorf("command %q, job %+v; want the attached process %d, %q",
-			r.Run.Command, n.Job, p.Cmd.Process.Pid, p.Cmd.Args)
+	if pid := p.Cmd.Process.Pid; r.Run.Command[0] != p.Cmd.Args[0] || !slices.Equal(n.Job.PIDs, []int{pid}) || !n.Job.Attached {
+		t.Errorf("command %q, job %+v; want the attached process %d, %q", r.Run.Command, n.Job, pid, p.Cmd.Args)
 	}
-	if !r.Run.Start.Equal(n.Sampling.Start.Time) || !r.Run.Start.Equal(n.Job.Start.Time) {
-		t.Errorf("run starts at %v, samples at %v, job at %v; want the same time",
-			r.Run.Start, n.Sampling.Start, n.Job.Start)
+	if start := r.Run.Start; !start.Equal(n.Sampling.Start.Time) || !start.Equal(n.Job.Start.Time) {
+		t.Errorf("run starts at %v, samples at %v, job at %v; want the same time", start, n.Sampling.Start, n.Job.Start)
 	}
 	wantCPU(t, r, 0.7)
 	if len(n.Marks) != 1 || n.Marks[0].Text != "begun" {
@@ -63,14 +61,11 @@ func TestE2E_Attach_UsesCountersOfDedicatedGroup(t *testing.T) {
 		cmd.Args = append([]string{"sh", "-c", enter + `exec "$@"`, "sh"}, cmd.Args...)
 		cmd.Path, _ = exec.LookPath("sh")
 	}
-	for _, c := range []struct {
-		name string
-		both bool
-	}{{"perfagent outside", false}, {"perfagent inside", true}} {
-		t.Run(c.name, func(t *testing.T) {
+	for name, both := range map[string]bool{"perfagent outside": false, "perfagent inside": true} {
+		t.Run(name, func(t *testing.T) {
 			p := startTold(t, inside)
 			cmd := clitest.Perfagent(t, "attach", "--ready", "--interval", "50ms", "--quiet", p.pid())
-			if c.both {
+			if both {
 				inside(cmd)
 			}
 			p.do("burn(0.4)")

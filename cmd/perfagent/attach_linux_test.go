@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -68,9 +66,7 @@ func startTold(t *testing.T, wrap func(*exec.Cmd)) *told {
 		wrap(cmd)
 	}
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &told{clitest.StartProcess(t, cmd), in}
 	p.Expect("ready")
 	return p
@@ -102,11 +98,8 @@ func attach(t *testing.T, args ...string) (*clitest.Process, agent.ReadyInfo) {
 // report.
 func attachedReport(t *testing.T, l *clitest.Process) *reporter.Report {
 	t.Helper()
-	o, _ := l.End()
-	o.Want(t, 0)
-	if o.Out != "" || o.Err != "" {
-		t.Errorf("stdout %q, stderr %q; want no output", o.Out, o.Err)
-	}
+	o := mustEnd(l, 0)
+	wantSilence(t, o)
 	return o.Report(t)
 }
 
@@ -123,15 +116,9 @@ func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
 func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	t.Helper()
 	l := clitest.StartProcess(t, cmd)
-	var ready agent.ReadyInfo
-	if err := json.Unmarshal([]byte(l.Next()), &ready); err != nil {
-		t.Fatal(err)
-	}
+	ready := decoded[agent.ReadyInfo](t, l.Next())
 	clitest.Write(t, ready.Marks, "begun\n", 0o644)
-	clitest.WaitUntil(t, "the mark is recorded", func() bool {
-		data, _ := os.ReadFile(filepath.Join(ready.Dir, "node-0.jsonl"))
-		return bytes.Contains(data, []byte("begun"))
-	})
+	untilHas(t, filepath.Join(ready.Dir, "node-0.jsonl"), "begun", 1)
 	return l, ready
 }
 
@@ -160,9 +147,10 @@ func exited(r *reporter.Report) int {
 }
 
 func missingOf(r *reporter.Report, what string) (m reporter.Missing) {
-	list := r.Nodes["0"].Missing
-	if i := slices.IndexFunc(list, func(m reporter.Missing) bool { return m.What == what }); i >= 0 {
-		return list[i]
+	for _, m := range r.Nodes["0"].Missing {
+		if m.What == what {
+			return m
+		}
 	}
 	return m
 }
@@ -224,20 +212,17 @@ func TestAttach_SignalEndsRecordingButNotProcesses(t *testing.T) {
 func TestAttach_RefusesInvalidProcessIDs(t *testing.T) {
 	t.Parallel()
 	zombie := clitest.Command(t, "true")
-	if err := zombie.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, zombie.Start())
 	dead := strconv.Itoa(zombie.Process.Pid)
 	clitest.WaitUntil(t, "the child is a zombie", func() bool { return clitest.ProcessState(zombie.Process.Pid) == "Z" })
-	thread := ""
+	self, thread := strconv.Itoa(os.Getpid()), ""
 	tasks, _ := os.ReadDir("/proc/self/task")
 	for _, task := range tasks {
-		if task.Name() != strconv.Itoa(os.Getpid()) {
+		if task.Name() != self {
 			thread = task.Name()
 		}
 	}
 
-	self := strconv.Itoa(os.Getpid())
 	for _, c := range []struct {
 		args []string
 		want string
@@ -251,8 +236,7 @@ func TestAttach_RefusesInvalidProcessIDs(t *testing.T) {
 		{[]string{thread}, "it is a thread"},
 		{[]string{self, "--for", "-1s"}, "--for"},
 	} {
-		o := clitest.Run(t, append([]string{"attach"}, c.args...)...)
-		o.Want(t, 1)
+		o := mustRun(t, 1, append([]string{"attach"}, c.args...)...)
 		o.WantLine(t, c.want)
 		if clitest.Exists(filepath.Join(o.Dir, "perfagent-out")) {
 			t.Errorf("%q: perfagent-out exists, want nothing written", c.args)
@@ -280,10 +264,8 @@ func TestAttach_ReportsWhyMemoryOfAnotherUserIsMissing(t *testing.T) {
 	if _, there := n.Metrics["total_job_io_read_mb"]; there || missingOf(r, "total_job_io_read_mb").Why == "" {
 		t.Errorf("metrics %v, missing %+v; want total_job_io_read_mb missing with a reason", n.Metrics, n.Missing)
 	}
-	if m := missingOf(r, "job"); !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
-		return strings.Contains(m.Why, "smaps_rollup")
-	}) {
-		t.Errorf("missing: %+v, want a reason that names smaps_rollup; the entry for job is %+v", n.Missing, m)
+	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return strings.Contains(m.Why, "smaps_rollup") }) {
+		t.Errorf("missing: %+v, want a reason that names smaps_rollup", n.Missing)
 	}
 	wantCPU(t, r, 0.3)
 	if exited(r) != 143 {
@@ -294,27 +276,23 @@ func TestAttach_ReportsWhyMemoryOfAnotherUserIsMissing(t *testing.T) {
 // perfagent is never counted as a child of the job that started it.
 func TestAttach_DoesNotCountItselfAsChildOfJob(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, clitest.Script(t, "bash", `
+	o := mustExit(t, 5, clitest.Script(t, "bash", `
 		$P attach --interval 20ms $$ &
 		agent=$!
 		( $P attach --interval 20ms --out other --run-id b $$ & )
 		until [ -e perfagent-out ] && [ -e other/b ]; do :; done
 		for i in 1 2 3 4 5; do sleep 0.1; done
 		exit 5`))
-	o.Want(t, 5)
-	var r *reporter.Report
 	clitest.WaitUntil(t, "the report exists", func() bool {
 		paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
 		return len(paths) == 1 && filepath.Ext(paths[0]) == ".json"
 	})
-	r = o.Report(t)
+	r := o.Report(t)
 	// The shell, its sleep, and the other perfagent, which is counted like any other process.
 	if most := r.Nodes["0"].Metrics["max_t_job_processes"]; most > 3 || exited(r) != 5 {
 		t.Errorf("max_t_job_processes = %v, want at most 3; run %+v, want exit code 5", most, r.Run)
 	}
-	clitest.WaitUntil(t, "the other report exists", func() bool {
-		return clitest.Exists(filepath.Join(o.Dir, "other/b/node-0.json"))
-	})
+	untilExists(t, filepath.Join(o.Dir, "other/b/node-0.json"))
 }
 
 // Without pidfds, perfagent notices the end of a process, but its exit code is unknown.
@@ -342,12 +320,11 @@ func TestAttach_WithoutPidfd_NoticesEndButNotExitCode(t *testing.T) {
 
 	// The test reaps the process, so perfagent reports the sampled peak instead of wait4's.
 	n := r.Nodes["0"]
-	if heaviest, _ := n.LargestProcess(); !(heaviest.PeakMemoryMB > 1) || n.Metrics["job_max_rss_mb"] != heaviest.PeakMemoryMB {
-		t.Errorf("job_max_rss_mb %v, want the peak of the largest process, above 1 MiB: %+v",
-			n.Metrics["job_max_rss_mb"], heaviest)
+	rss := n.Metrics["job_max_rss_mb"]
+	if heaviest, _ := n.LargestProcess(); !(heaviest.PeakMemoryMB > 1) || rss != heaviest.PeakMemoryMB {
+		t.Errorf("job_max_rss_mb %v, want the peak of the largest process, above 1 MiB: %+v", rss, heaviest)
 	}
-	o := clitest.Run(t, "ls", "--json", ready.Dir)
-	if !strings.Contains(o.Out, `"failed_nodes": []`) {
+	if o := call("ls", "--json", ready.Dir); !strings.Contains(o.Out, `"failed_nodes": []`) {
 		t.Errorf("perfagent ls --json lacks an empty failed_nodes: %s", o.Out)
 	}
 }
@@ -355,11 +332,9 @@ func TestAttach_WithoutPidfd_NoticesEndButNotExitCode(t *testing.T) {
 // withoutPidfd is a helper that executes its arguments with pidfd_open disabled.
 func withoutPidfd() {
 	const load, equal, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
-	filter := []unix.SockFilter{
-		{Code: load}, // the system call's number
-		{Code: equal, K: unix.SYS_PIDFD_OPEN, Jf: 1},
-		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
-		{Code: give, K: unix.SECCOMP_RET_ALLOW},
+	filter := []unix.SockFilter{ // the first one loads the system call's number
+		{Code: load}, {Code: equal, K: unix.SYS_PIDFD_OPEN, Jf: 1},
+		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}, {Code: give, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 
@@ -378,8 +353,7 @@ func withoutPidfd() {
 func TestSidecar_EndsAfterFor(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
-	o := clitest.Run(t, "sidecar", "--interval", "20ms", "--for", "200ms")
-	o.Want(t, 0)
+	o := mustRun(t, 0, "sidecar", "--interval", "20ms", "--for", "200ms")
 	if r := o.Report(t); r.Run.WallSeconds <= 0 || r.Run.End.Sub(begin) < 200*time.Millisecond {
 		t.Errorf("run %+v, test began at %v; want a run of at least 200ms", r.Run, begin)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // sampleReport returns the complete report file of a real run with several samples.
@@ -26,11 +27,7 @@ func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 		t.Fatalf("reports %q, want exactly one", paths)
 	}
 	path = filepath.Join(out, paths[0])
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path, data
+	return path, []byte(clitest.Read(t, path))
 }
 
 // For a file that is not a report, the exit code is 1, and one line names the file.
@@ -43,81 +40,64 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 		}
 		return strings.ReplaceAll(string(good), old, new)
 	}
-	for _, c := range []struct{ name, text string }{
-		{"empty", ""},
-		{"blank", " \n\n\t\n"},
-		{"NUL bytes", strings.Repeat("\x00", 5000)},
-		{"a word", "report"},
-		{"a number", "1"},
-		{"null", "null"},
-		{"a list", "[]"},
-		{"an empty object", "{}"},
-		{"an unrelated object", `{"name":"x"}`},
-		{"HTML", "<html></html>"},
-		{"noise", "\xff\xfe\x00\x1b[31m\r\n"},
-		{"another schema", edit(`"perfagent.report/1"`, `"something.else/1"`)},
-		{"a newer major schema", edit(`"perfagent.report/1"`, `"perfagent.report/2"`)},
-		{"a much newer schema", edit(`"perfagent.report/1"`, `"perfagent.report/10.3"`)},
-		{"no schema number", edit(`"perfagent.report/1"`, `"perfagent.report"`)},
-		{"a schema that is a number", edit(`"perfagent.report/1"`, `1`)},
-		{"only a schema", `{"schema":"perfagent.report/1"}`},
-		{"no nodes", `{"schema":"perfagent.report/1","run":{},"nodes":{}}`},
-		{"null for a node", `{"schema":"perfagent.report/1","run":{},"nodes":{"0":null}}`},
-		{"a node name that is not a number", `{"schema":"perfagent.report/1","run":{},"nodes":{"a":{}}}`},
-		{"NaN", edit(`"exit_code": 3`, `"exit_code": NaN`)},
-		{"an envelope with too few values", edit(`"envelope": {`, `"envelope": {"short":{"min":[1],"mean":[1],"max":[1]},`)},
-		{"a malformed time", edit(`"start": "`, `"start": "soon`)},
-		{"samples that are a string", edit(`"samples": [`, `"samples": "x", "other": [`)},
-		{"text after the end", string(good) + "{}"},
-		{"perf.py report with NaN", `{"0": [{"timestamp": 1.0, "mem_percent": NaN}]}`},
-		{"perf.py report with a list of numbers", `{"0": [1, 2]}`},
-		{"perf.py report with a string for a number", `{"0": [{"mem_percent": "high"}]}`},
-		{"perf.py report with a node name that is not a number", `{"0": [], "x": []}`},
-		{"perf.py report cut off", `{"0": [{"timestamp": 1.0, "mem_`},
-		{"deep nesting", strings.Repeat("[", 100_000)},
-		{"deep objects", strings.Repeat(`{"0":`, 100_000)},
+	dir := t.TempDir()
+	large := clitest.Write(t, filepath.Join(dir, "large report.json"), "{", 0o644)
+	must(t, os.Truncate(large, 500<<20))
+	paths := map[string]string{
+		"missing": filepath.Join(dir, "some report.json"), "a directory": t.TempDir(), "500 MB": large,
+		"a file as parent directory": filepath.Join(clitest.Write(t, filepath.Join(dir, "f"), "", 0o644), "some report.json"),
+		"an endless device":          "/dev/zero", "an empty device": "/dev/null",
+	}
+	for name, text := range map[string]string{
+		"empty":                                 "",
+		"blank":                                 " \n\n\t\n",
+		"NUL bytes":                             strings.Repeat("\x00", 5000),
+		"a word":                                "report",
+		"a number":                              "1",
+		"null":                                  "null",
+		"a list":                                "[]",
+		"an empty object":                       "{}",
+		"an unrelated object":                   `{"name":"x"}`,
+		"HTML":                                  "<html></html>",
+		"noise":                                 "\xff\xfe\x00\x1b[31m\r\n",
+		"another schema":                        edit(`"perfagent.report/1"`, `"something.else/1"`),
+		"a newer major schema":                  edit(`"perfagent.report/1"`, `"perfagent.report/2"`),
+		"a much newer schema":                   edit(`"perfagent.report/1"`, `"perfagent.report/10.3"`),
+		"no schema number":                      edit(`"perfagent.report/1"`, `"perfagent.report"`),
+		"a schema that is a number":             edit(`"perfagent.report/1"`, `1`),
+		"only a schema":                         `{"schema":"perfagent.report/1"}`,
+		"no nodes":                              `{"schema":"perfagent.report/1","run":{},"nodes":{}}`,
+		"null for a node":                       `{"schema":"perfagent.report/1","run":{},"nodes":{"0":null}}`,
+		"a node name that is not a number":      `{"schema":"perfagent.report/1","run":{},"nodes":{"a":{}}}`,
+		"NaN":                                   edit(`"exit_code": 3`, `"exit_code": NaN`),
+		"an envelope with too few values":       edit(`"envelope": {`, `"envelope": {"short":{"min":[1],"mean":[1],"max":[1]},`),
+		"a malformed time":                      edit(`"start": "`, `"start": "soon`),
+		"samples that are a string":             edit(`"samples": [`, `"samples": "x", "other": [`),
+		"text after the end":                    string(good) + "{}",
+		"perf.py report with NaN":               `{"0": [{"timestamp": 1.0, "mem_percent": NaN}]}`,
+		"perf.py report with a list of numbers": `{"0": [1, 2]}`,
+		"perf.py report with a string for a number":            `{"0": [{"mem_percent": "high"}]}`,
+		"perf.py report with a node name that is not a number": `{"0": [], "x": []}`,
+		"perf.py report cut off":                               `{"0": [{"timestamp": 1.0, "mem_`,
+		"deep nesting":                                         strings.Repeat("[", 100_000),
+		"deep objects":                                         strings.Repeat(`{"0":`, 100_000),
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		paths[name] = clitest.Write(t, filepath.Join(t.TempDir(), "some report.json"), text, 0o644)
+	}
+	for name, path := range paths {
+		t.Run(name, func(t *testing.T) {
+			if path == "/dev/zero" {
+				testenv.SkipIfShort(t, "a second of CPU")
+			}
 			t.Parallel()
-			path := clitest.Write(t, filepath.Join(t.TempDir(), "some report.json"), c.text, 0o644)
 			wantRefused(t, path)
 		})
 	}
-	t.Run("missing", func(t *testing.T) {
-		t.Parallel()
-		wantRefused(t, filepath.Join(t.TempDir(), "some report.json"))
-	})
-	t.Run("a directory", func(t *testing.T) {
-		t.Parallel()
-		wantRefused(t, t.TempDir())
-	})
-	t.Run("a file as parent directory", func(t *testing.T) {
-		t.Parallel()
-		wantRefused(t, filepath.Join(clitest.Write(t, filepath.Join(t.TempDir(), "f"), "", 0o644), "some report.json"))
-	})
-	t.Run("500 MB", func(t *testing.T) {
-		t.Parallel()
-		path := clitest.Write(t, filepath.Join(t.TempDir(), "some report.json"), "{", 0o644)
-		if err := os.Truncate(path, 500<<20); err != nil {
-			t.Fatal(err)
-		}
-		wantRefused(t, path)
-	})
-	t.Run("an endless device", func(t *testing.T) {
-		testenv.SkipIfShort(t, "a second of CPU")
-		t.Parallel()
-		wantRefused(t, "/dev/zero")
-	})
-	t.Run("an empty device", func(t *testing.T) {
-		t.Parallel()
-		wantRefused(t, "/dev/null")
-	})
 	t.Run("unreadable", func(t *testing.T) {
 		t.Parallel()
 		path := clitest.Write(t, filepath.Join(clitest.OpenTemp(t), "some report.json"), string(good), 0)
 		o := clitest.RunCommand(t, clitest.AsNobody(t, clitest.Perfagent(t, "show", path)))
-		o.Want(t, 1)
-		o.WantLine(t, path, "permission denied")
+		wantError(t, o, 1, path, "permission denied")
 	})
 }
 
@@ -126,12 +106,7 @@ func wantRefused(t *testing.T, path string) {
 	t.Helper()
 	merged := filepath.Join(t.TempDir(), "merged.json")
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "--to", merged}} {
-		o := call(args...)
-		o.Want(t, 1)
-		o.WantLine(t, path)
-		if o.Out != "" {
-			t.Errorf("%v: stdout %q, want none", args, o.Out)
-		}
+		wantError(t, call(args...), 1, path)
 		if clitest.Exists(merged) {
 			t.Errorf("%v: %s was written, want nothing written", args, merged)
 		}
@@ -171,12 +146,9 @@ func TestShow_AcceptsReportOfNewerMinorSchema(t *testing.T) {
 	text := strings.Replace(string(good), `"perfagent.report/1",`, `"perfagent.report/1.7", "future": {"a": [1, null, "x"]},`, 1)
 	text = strings.Replace(text, `"metrics": {`, `"gpus": [{"name": "x"}], "metrics": {"future_metric": 7,`, 1)
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
-	inside(t, "show", path).Want(t, 0)
-	o := inside(t, "show", "--json", path)
-	o.Want(t, 0)
-	var nodes map[string]map[string]float64
-	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"]["future_metric"] != 7 {
-		t.Errorf("show --json: %v, want future_metric 7 of node 0: %s", err, o.Out)
+	wantInside(t, 0, "show", path)
+	if nodes := shownNumbers(t, t.TempDir(), path); nodes["0"]["future_metric"] != 7 {
+		t.Errorf("show --json: %v, want future_metric 7 of node 0", nodes)
 	}
 }
 
@@ -187,12 +159,7 @@ const hostile = "a\x1b[31m\rb\x07\b\t\x7f\u009b2Jc\u202ed"
 func TestCommand_EscapesControlCharacters(t *testing.T) {
 	check := func(name string, o clitest.Outcome, code int, words ...string) {
 		t.Helper()
-		o.Want(t, code)
-		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
-			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
-				t.Errorf("%s: %s has raw control characters, want them escaped: %q", name, stream, text)
-			}
-		}
+		wantEscaped(t, name, o, code)
 		for _, w := range words {
 			if !strings.Contains(o.Out+o.Err, w) {
 				t.Errorf("%s: the output lacks %q: stdout %q, stderr %q", name, w, o.Out, o.Err)
@@ -200,9 +167,7 @@ func TestCommand_EscapesControlCharacters(t *testing.T) {
 		}
 	}
 	const shown = `a\x1b[31m\rb\a\b\t\x7f\u009b2Jc\u202ed`
-	unknown := insideCommand(t, "run", "--", hostile)
-	unknown.Env = append(unknown.Env, plainPath)
-	check("a command not found", unknown.perform(t), 127, shown)
+	check("a command not found", insideWith(t, []string{plainPath}, "run", "--", hostile), 127, shown)
 	check("a command not found, by path", inside(t, "run", "--", "./"+hostile), 127)
 	check("an unknown flag", inside(t, "run", "--"+hostile, "--", "true"), 125)
 	check("an unknown command", inside(t, hostile), 1)
@@ -219,12 +184,20 @@ func TestCommand_EscapesControlCharacters(t *testing.T) {
 	path := filepath.Join(o.Dir, hostile, reportertest.InDir(t, filepath.Join(o.Dir, hostile))[0])
 	check("show", inside(t, "show", path), 0, shown)
 	check("show --json", inside(t, "show", "--json", path), 0)
-	bad := insideCommand(t, "run", "--", "true")
-	bad.Env = append(bad.Env, "PERFAGENT_NODE="+hostile)
-	check("a variable", bad.perform(t), 125)
-	unread := insideCommand(t, "run", "--log-format", "json", "--out", "/proc/"+hostile, "--", "true")
-	unread.Env = append(unread.Env, "TMPDIR=/proc/"+hostile)
-	check("a log in JSON", unread.perform(t), 0)
+	check("a variable", insideWith(t, []string{"PERFAGENT_NODE=" + hostile}, "run", "--", "true"), 125)
+	args := []string{"run", "--log-format", "json", "--out", "/proc/" + hostile, "--", "true"}
+	check("a log in JSON", insideWith(t, []string{"TMPDIR=/proc/" + hostile}, args...), 0)
+}
+
+// wantEscaped checks the exit code, and that neither stream has raw control characters.
+func wantEscaped(t *testing.T, name string, o clitest.Outcome, code int) {
+	t.Helper()
+	o.Want(t, code)
+	for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
+		if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
+			t.Errorf("%s: %s has raw control characters, want them escaped: %q", name, stream, text)
+		}
+	}
 }
 
 // hostileIn replaces every string of a report with hostile, except the strings that are needed to interpret the report.
@@ -239,9 +212,7 @@ func hostileIn(v any, key string) any {
 			v[hostile] = hostile
 		case "metrics":
 			v[hostile] = 1.5
-		case "envelope":
-			v[hostile] = v["mem_percent"]
-		case "summaries":
+		case "envelope", "summaries":
 			v[hostile] = v["mem_percent"]
 		}
 	case []any:
@@ -267,27 +238,15 @@ func hostileIn(v any, key string) any {
 // Control characters in a report are escaped in all output, and the report can be merged.
 func TestShow_EscapesControlCharactersOfReport(t *testing.T) {
 	_, good := sampleReport(t)
-	var doc any
-	if err := json.Unmarshal(good, &doc); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(hostileIn(doc, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text, err := json.Marshal(hostileIn(decoded[any](t, string(good)), ""))
+	must(t, err)
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
 	merged := filepath.Join(t.TempDir(), "m.json")
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "--to", merged}, {"show", merged}, {"show", "--json", merged},
 		{"show", "--format", "md", path}, {"show", "--format", "csv", path}} {
 		o := inside(t, args...)
-		o.Want(t, 0)
-		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
-			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
-				t.Errorf("%v: %s has raw control characters, want them escaped: %q", args, stream, text)
-			}
-		}
-		var nodes map[string]map[string]float64
-		if args[1] == "--json" && (json.Unmarshal([]byte(o.Out), &nodes) != nil || nodes["0"][hostile] != 1.5) {
+		wantEscaped(t, fmt.Sprint(args), o, 0)
+		if args[1] == "--json" && decoded[map[string]reporter.Values](t, o.Out)["0"][hostile] != 1.5 {
 			t.Errorf("show --json lacks the metric %q with 1.5: %s", hostile, o.Out)
 		}
 	}
@@ -298,14 +257,11 @@ func TestCommand_FailedWriteToStdoutIsAnError(t *testing.T) {
 	path, _ := sampleReport(t)
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer full.Close()
 		cmd := insideCommand(t, args...)
 		cmd.Stdout = full
-		o := cmd.perform(t)
-		o.Want(t, 1)
+		o := cmd.want(t, 1)
 		clitest.WantLines(t, o.Err, 1, 100) // show --json also prints remarks
 		if !strings.HasSuffix(o.Err, "no space left on device\n") {
 			t.Errorf("%v > /dev/full: stderr %q, want \"no space left on device\" at its end", args, o.Err)

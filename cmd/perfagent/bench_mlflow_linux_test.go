@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,9 +86,7 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 	b.Helper()
 	cmd.Dir, cmd.Env = b.TempDir(), env
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	j := &heldJob{clitest.StartProcess(b, cmd), stdin}
 	j.Expect("ready")
 	return j
@@ -98,11 +97,8 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 func (j *heldJob) release(b *testing.B) float64 {
 	b.Helper()
 	j.stdin.Close()
-	out, _ := j.End()
+	out := mustEnd(j.Process, 0)
 	now := float64(time.Now().UnixNano()) / 1e9
-	if out.Code != 0 {
-		b.Fatalf("exit code %d, want 0: %s", out.Code, out.Err)
-	}
 	ended, err := strconv.ParseFloat(lastWord(out.Out), 64)
 	if err != nil {
 		return 0 // the job prints no time
@@ -111,15 +107,8 @@ func (j *heldJob) release(b *testing.B) float64 {
 }
 
 func lastWord(s string) string {
-	end := len(s)
-	for end > 0 && s[end-1] <= ' ' {
-		end--
-	}
-	begin := end
-	for begin > 0 && s[begin-1] > ' ' {
-		begin--
-	}
-	return s[begin:end]
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexAny(s, " \n")+1:]
 }
 
 // BenchmarkPushHour pushes the report of a one-hour job (3,600 samples at 1 Hz) to a real server afterwards.
@@ -129,23 +118,14 @@ func BenchmarkPushHour(b *testing.B) {
 	var took []float64
 	for b.Loop() {
 		client, err := mlflow.New(mlflow.Config{URI: front.URL})
-		if err != nil {
-			b.Fatal(err)
-		}
-		report, before := hourReport(b, len(took)), len(front.answered)
-		data, err := reporter.Encode(report)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
+		report, before := madeUp(b, 3600, len(took)), len(front.answered)
+		data := encoded(b, report)
 		file := pusher.Artifact{Name: "node-0.json", Data: func(string) ([]byte, error) { return data, nil }}
 		begin := time.Now()
 		plan, err := pusher.Prepare(context.Background(), client, report, pusher.Options{Artifacts: []pusher.Artifact{file}})
-		if err == nil {
-			err = plan.Send(context.Background())
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
+		must(b, plan.Send(context.Background()))
 		took = append(took, time.Since(begin).Seconds())
 		b.ReportMetric(float64(len(front.answered)-before), "requests")
 		b.ReportMetric(float64(plan.Points), "points")
@@ -162,11 +142,8 @@ func BenchmarkPushNodes(b *testing.B) {
 	path := mergedReport(b, nodes, 1000)
 	for b.Loop() { // run once, because a second push would find everything on the server
 		begin := time.Now()
-		out := clitest.Run(b, "push", "--mlflow", server.URL, path)
+		mustRun(b, 0, "push", "--mlflow", server.URL, path)
 		took := time.Since(begin)
-		if out.Code != 0 {
-			b.Fatalf("exit code %d, want 0: %s", out.Code, out.Err)
-		}
 		b.ReportMetric(nodes/took.Minutes(), "nodes/min")
 		b.ReportMetric(took.Seconds(), "s/push")
 	}
@@ -182,8 +159,9 @@ func mergedReport(b *testing.B, nodes, seconds int) (path string) {
 		n.Identity = &reporter.Identity{Node: &i, NodeFrom: "SLURM_NODEID", Nodes: nodes, RanksOnNode: 4, WorldSize: 4 * nodes}
 		n.Ranks = make(map[string]*reporter.Rank)
 		for rank := 4 * i; rank < 4*i+4; rank++ {
+			metrics := reporter.Values{reporter.MetricJobCPU: float64(rank)}
 			n.Ranks[strconv.Itoa(rank)] = &reporter.Rank{
-				Rank: rank, ExitCode: new(0), Metrics: reporter.Values{reporter.MetricJobCPU: float64(rank)}, Missing: []reporter.Missing{},
+				Rank: rank, ExitCode: new(0), Metrics: metrics, Missing: []reporter.Missing{},
 			}
 		}
 		r.Run.ID = "bench-nodes"
@@ -191,24 +169,10 @@ func mergedReport(b *testing.B, nodes, seconds int) (path string) {
 		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: r})
 	}
 	merged, err := reporter.Merge(sources)
-	if err != nil {
-		b.Fatal(err)
-	}
-	data, err := reporter.Encode(merged)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	path = filepath.Join(b.TempDir(), "merged.json")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		b.Fatal(err)
-	}
+	writeReport(b, path, merged)
 	return path
-}
-
-// hourReport returns the report of a simulated hour. Each k gives a different run.
-func hourReport(tb testing.TB, k int) *reporter.Report {
-	tb.Helper()
-	return madeUp(tb, 3600, k)
 }
 
 // madeUp returns the report of a simulated run of the given number of seconds. Each k gives a different run.
@@ -225,7 +189,6 @@ func madeUp(tb testing.TB, seconds, k int) *reporter.Report {
 		rec.Add(&s)
 		rec.End = host.Instant{Wall: start.Wall, Mono: time.Duration(i+1) * time.Second, Boot: time.Duration(i+1) * time.Second}
 	}
-	code := 0
-	run := reporter.Run{ID: "bench-" + strconv.FormatInt(start.Wall.UnixNano(), 36), Command: []string{"hour"}, ExitCode: &code}
+	run := reporter.Run{ID: "bench-" + strconv.FormatInt(start.Wall.UnixNano(), 36), Command: []string{"hour"}, ExitCode: new(0)}
 	return reporter.New(reporter.Input{Run: run, Recording: rec, Agent: reporter.Agent{Version: "bench"}})
 }

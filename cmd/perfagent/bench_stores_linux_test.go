@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,8 +12,11 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -55,25 +59,16 @@ func BenchmarkStores(b *testing.B) {
 // benchmarkPut stores the reports of all nodes as one run, and one byte for each of 1,000 other runs.
 func benchmarkPut(b *testing.B, address, dir string, nodes int) {
 	s, err := store.Open(address, store.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer s.Close()
 	var took []float64
 	for range b.N {
 		for i := range nodes {
-			data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("node-%d.json", i)))
-			if err != nil {
-				b.Fatal(err)
-			}
+			data := []byte(clitest.Read(b, filepath.Join(dir, fmt.Sprintf("node-%d.json", i))))
 			begun := time.Now()
-			if err := s.Replace(b.Context(), fmt.Sprintf("large/node-%d", i), data); err != nil {
-				b.Fatal(err)
-			}
+			must(b, s.Replace(b.Context(), fmt.Sprintf("large/node-%d", i), data))
 			took = append(took, time.Since(begun).Seconds()*1e3)
-			if err := s.Replace(b.Context(), fmt.Sprintf("run-%d/node-0", i), []byte("x")); err != nil {
-				b.Fatal(err)
-			}
+			must(b, s.Replace(b.Context(), fmt.Sprintf("run-%d/node-0", i), []byte("x")))
 		}
 	}
 	slices.Sort(took)
@@ -81,10 +76,31 @@ func benchmarkPut(b *testing.B, address, dir string, nodes int) {
 	b.ReportMetric(took[len(took)*9/10], "p90-ms")
 }
 
-// benchmarkCommand measures the wall time and peak memory of a command.
+// BenchmarkSize measures commands on the reports of 1,000 nodes, each with 1,000 samples of 78 series (1 GB of JSON in
+// total), stored as one run and as 1,000 runs of one node.
+func BenchmarkSize(b *testing.B) {
+	testenv.SkipIfShort(b, "1,000 reports of 1 MB")
+	dir := b.TempDir()
+	largeRuns(b, dir, 1000)
+	merged := filepath.Join(dir, "merged.json")
+
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"merge", []string{"merge", "--out", dir + "/out", "large", "--to", merged, "--force"}},
+		{"show", []string{"show", "--out", dir + "/out", "large"}},
+		{"show merged", []string{"show", merged}},
+		{"ls", []string{"ls", "--out", dir + "/runs"}},
+	} {
+		b.Run(c.name, func(b *testing.B) { benchmarkCommand(b, c.args) })
+	}
+}
+
+// benchmarkCommand measures the wall time, CPU time and peak memory of a command.
 func benchmarkCommand(b *testing.B, args []string) {
 	bin := clitest.Binary(b)
-	var wall, memory []float64
+	var wall, cpu, memory []float64
 	for b.Loop() {
 		cmd := exec.Command(bin, args...)
 		start := time.Now()
@@ -92,9 +108,25 @@ func benchmarkCommand(b *testing.B, args []string) {
 			b.Fatalf("%v: %v\n%s", args, err, out)
 		}
 		wall = append(wall, time.Since(start).Seconds())
+		cpu = append(cpu, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
+		// The kernel includes the memory of this process, from which the child was forked.
 		usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 		memory = append(memory, float64(usage.Maxrss)/1024)
 	}
 	b.ReportMetric(clitest.Median(wall), "s")
+	b.ReportMetric(clitest.Median(cpu), "cpu-s")
 	b.ReportMetric(clitest.Median(memory), "max-rss-MiB")
+}
+
+// largeRuns writes a run named large below dir/out, and each of its nodes as a separate run below dir/runs.
+func largeRuns(b *testing.B, dir string, nodes int) {
+	b.Helper()
+	for i := range nodes {
+		r, err := diagnosis.Merge([]reporter.SourceReport{{Report: reportertest.Large(i, nodes, 1000)}}) // with findings
+		must(b, err)
+		name := fmt.Sprintf("node-%d.json", i)
+		path, alone := filepath.Join(dir, "out/large", name), filepath.Join(dir, "runs", fmt.Sprint("r", i))
+		writeReport(b, path, r)
+		must(b, errors.Join(os.MkdirAll(alone, 0o755), os.Link(path, filepath.Join(alone, name))))
+	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // The benchmarks compare the real binary with alternatives in turn or in parallel, so that noise on the machine affects
@@ -37,9 +40,7 @@ func BenchmarkAddedLatency(b *testing.B) {
 // BenchmarkOpAddedLatency measures what "perfagent op -- true" adds to "true".
 func BenchmarkOpAddedLatency(b *testing.B) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer conn.Close()
 	b.Setenv("PERFAGENT_OPS_ADDR", conn.LocalAddr().String())
 
@@ -90,39 +91,23 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 		b.Skip("no psutil to compare with: run make bench, which installs it")
 	}
 	every, err := time.ParseDuration(interval)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	script, _ := filepath.Abs("../../scripts/perfpy_way.py")
-	peer := exec.Command(python, script, "--interval", strconv.FormatFloat(every.Seconds(), 'f', -1, 64),
-		"--seconds", strconv.FormatFloat((window+4*time.Second).Seconds(), 'f', -1, 64))
+	seconds := fmt.Sprint((window + 4*time.Second).Seconds())
+	peer := exec.Command(python, script, "--interval", fmt.Sprint(every.Seconds()), "--seconds", seconds)
 	var out bytes.Buffer
 	peer.Stdout = &out
-	us := exec.Command(clitest.Binary(b), "run", "--interval", interval, "--", "sleep", strconv.FormatFloat((window+4*time.Second).Seconds(), 'f', -1, 64))
+	us := exec.Command(clitest.Binary(b), "run", "--interval", interval, "--", "sleep", seconds)
 	us.Dir = b.TempDir()
-	for _, cmd := range []*exec.Cmd{peer, us} {
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
-	}
+	must(b, errors.Join(peer.Start(), us.Start()))
 	time.Sleep(2 * time.Second) // skip the start
 	before, from := cpuTime(b, us.Process.Pid), time.Now()
 	time.Sleep(window)
 	ours = float64(cpuTime(b, us.Process.Pid)-before) / 1e6 / time.Since(from).Seconds()
-	if err := us.Wait(); err != nil {
-		b.Fatal(err)
-	}
-	if err := peer.Wait(); err != nil {
-		b.Fatal(err)
-	}
-	var cost struct {
-		CPU  float64 `json:"cpu_seconds"`
-		Wall float64 `json:"wall_seconds"`
-	}
-	if err := json.Unmarshal(out.Bytes(), &cost); err != nil {
-		b.Fatal(err)
-	}
-	return ours, cost.CPU / cost.Wall * 1000
+	must(b, errors.Join(us.Wait(), peer.Wait()))
+	var cost map[string]float64
+	must(b, json.Unmarshal(out.Bytes(), &cost))
+	return ours, cost["cpu_seconds"] / cost["wall_seconds"] * 1000
 }
 
 // cpuTime returns the CPU time of all threads of a process.
@@ -158,26 +143,17 @@ func outputSeconds(b *testing.B, to string, args []string) float64 {
 	cmd.Dir = b.TempDir()
 	if to == "file" {
 		f, err := os.Create(filepath.Join(cmd.Dir, "out"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer os.Remove(f.Name())
-		defer f.Close()
+		must(b, err)
+		defer func() { must(b, errors.Join(f.Close(), os.Remove(f.Name()))) }()
 		cmd.Stdout = f
 		start := time.Now()
-		if err := cmd.Run(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, cmd.Run())
 		return time.Since(start).Seconds()
 	}
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, cmd.Start())
 	n, _ := io.Copy(io.Discard, pipe)
 	if err := cmd.Wait(); err != nil || n != 2<<30 {
 		b.Fatalf("read %d bytes (%v), want %d", n, err, 2<<30)
@@ -189,26 +165,9 @@ func outputSeconds(b *testing.B, to string, args []string) float64 {
 func BenchmarkResident(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()
-		cmd := exec.Command(clitest.Binary(b), "run", "--interval", "10ms", "--run-id", "r", "--", "sleep", "45")
-		cmd.Dir = dir
-		if err := cmd.Run(); err != nil {
-			b.Fatal(err)
-		}
-		data, err := os.ReadFile(filepath.Join(dir, "perfagent-out", "r", "node-0.json"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		var r struct {
-			Nodes map[string]struct {
-				Agent struct {
-					MaxRSS float64 `json:"max_rss_mb"`
-				} `json:"agent"`
-			} `json:"nodes"`
-		}
-		if err := json.Unmarshal(data, &r); err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(r.Nodes["0"].Agent.MaxRSS, "max-rss-MiB")
+		milliseconds(b, dir, clitest.Binary(b), "run", "--interval", "10ms", "--run-id", "r", "--", "sleep", "45")
+		r := reportertest.ReadFile(b, filepath.Join(dir, "perfagent-out", "r", "node-0.json"))
+		b.ReportMetric(r.Nodes["0"].Agent.MaxRSSMB, "max-rss-MiB")
 	}
 }
 
@@ -221,8 +180,6 @@ func BenchmarkBinarySize(b *testing.B) {
 		}
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.ReportMetric(float64(info.Size())/1e6, "MB")
 }

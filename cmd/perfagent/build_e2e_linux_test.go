@@ -17,8 +17,7 @@ func TestE2E_Make_InstallsReleaseBuild(t *testing.T) {
 	t.Parallel()
 	mk := testenv.NeedsTool(t, "make", "apt-get install make")
 	dir := t.TempDir()
-	variables := []string{"BIN=" + filepath.Join(dir, "built"), "DESTDIR=" + dir, "PREFIX=/opt/some"}
-	cmd := exec.Command(mk, append([]string{"-C", "../..", "install"}, variables...)...)
+	cmd := exec.Command(mk, "-C", "../..", "install", "BIN="+filepath.Join(dir, "built"), "DESTDIR="+dir, "PREFIX=/opt/some")
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "VCS=", "MAKEFLAGS=", "MAKELEVEL=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,15 +37,11 @@ func TestE2E_Completion_TabCompletesWordInEveryShell(t *testing.T) {
 			if shell.name == "bash" && !clitest.Exists("/usr/share/bash-completion/bash_completion") {
 				testenv.SkipOrFail(t, "bash-completion: "+shell.install)
 			}
-			programs := filepath.Join(cmd.Dir, "programs")
-			for _, dir := range []string{programs, filepath.Join(cmd.Dir, "perfagent-out", "nightly-4711")} {
-				if err := os.MkdirAll(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
+			programs, run := filepath.Join(cmd.Dir, "programs"), filepath.Join(cmd.Dir, "perfagent-out", "nightly-4711")
+			must(t, errors.Join(os.Mkdir(programs, 0o755), os.MkdirAll(run, 0o755)))
 			clitest.Write(t, filepath.Join(programs, "trainer-of-models"), "#!/bin/sh\n", 0o755)
 			clitest.Write(t, filepath.Join(cmd.Dir, "trainer-notes"), "", 0o644) // not a command
-			clitest.Write(t, filepath.Join(cmd.Dir, "perfagent-out", "nightly-4711", "node-0.json"), "{}", 0o644)
+			clitest.Write(t, filepath.Join(run, "node-0.json"), "{}", 0o644)
 			cmd.Env = append(cmd.Env, "PATH="+programs+":"+bin+":"+os.Getenv("PATH"), "TERM=dumb", "HOME="+cmd.Dir, "PS1=$ ")
 
 			m := clitest.OnTerminal(t, cmd)

@@ -117,10 +117,8 @@ func perform(t *testing.T, dir, bin, script string, env ...string) clitest.Outco
 	t.Helper()
 	cmd := clitest.Command(t, "bash", "-eu", "-c", script)
 	cmd.Dir = dir
-	cmd.Env = append(cmd.Env, env...)
-	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(),
-		"PATH="+strings.Join([]string{bin, filepath.Dir(clitest.Binary(t)), os.Getenv("PATH")}, ":"))
-	o := clitest.RunCommand(t, cmd)
+	path := strings.Join([]string{bin, filepath.Dir(clitest.Binary(t)), os.Getenv("PATH")}, ":")
+	o := clitest.RunCommand(t, with(cmd, append(env, "HOME="+t.TempDir(), "PATH="+path)...))
 	if o.Code != 0 {
 		t.Fatalf("exit code of the script = %d, want 0\n%s\nstdout %s\nstderr %s", o.Code, script, o.Out, o.Err)
 	}
@@ -166,12 +164,10 @@ func cookDask(t *testing.T, r recipe) {
 	dir := clitest.OpenTemp(t)
 	port := strings.NewReplacer("8786", freePort(t))
 	clitest.Write(t, filepath.Join(dir, "work.py"), port.Replace(daskWork), 0o644)
-	o := perform(t, dir, bin, port.Replace(r.block(t, "bash")), "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=2m",
-		"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=2m")
+	o := perform(t, dir, bin, port.Replace(r.block(t, "bash")), patientDask...)
 	report := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/worker-1/node-0.json"))
-	if code := exited(report); code != 0 || clitest.Metric(t, report.Nodes["0"], "job_cpu_seconds") < 0.1 {
-		t.Errorf("exit code %d, want 0; processes %+v, want at least 0.1 s of CPU time",
-			code, report.Nodes["0"].Processes)
+	if n := report.Nodes["0"]; exited(report) != 0 || clitest.Metric(t, n, "job_cpu_seconds") < 0.1 {
+		t.Errorf("exit code %d, want 0; processes %+v, want at least 0.1 s of CPU time", exited(report), n.Processes)
 	}
 	if !strings.Contains(o.Out, "dask worker tcp://") {
 		t.Errorf("show prints %q, want a line with \"dask worker tcp://\"", o.Out)
@@ -196,9 +192,7 @@ func cookJupyter(t *testing.T, r recipe) {
 	bin := environmentOf(t, "PERFAGENT_TEST_JUPYTER", "Jupyter's kernel")
 	dir := clitest.OpenTemp(t)
 	kernel := filepath.Join(dir, "kernels", "measured")
-	if err := os.MkdirAll(kernel, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(kernel, 0o755))
 	clitest.Write(t, filepath.Join(kernel, "kernel.json"), r.block(t, "json"), 0o644)
 	clitest.Write(t, filepath.Join(dir, "session.py"), kernelSession, 0o644)
 	perform(t, dir, bin, "python session.py", "JUPYTER_PLATFORM_DIRS=1", "JUPYTER_PATH="+dir, "PERFAGENT_RUN_ID=kernel")

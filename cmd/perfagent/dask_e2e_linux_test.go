@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -30,38 +31,28 @@ func (d *daskDoc) block(t *testing.T, name string) string {
 // python runs a program of the document and returns its output.
 func (d *daskDoc) python(t *testing.T, name string) string {
 	t.Helper()
-	path := filepath.Join(d.dir, name)
-	clitest.Write(t, path, d.block(t, "python "+name), 0o600)
-	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), path)
-	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
-	return o.Out
+	return d.run(t, clitest.Write(t, filepath.Join(d.dir, name), d.block(t, "python "+name), 0o600))
 }
 
-func (d *daskDoc) env() []string {
-	return []string{
-		"PATH=" + d.bin + ":" + os.Getenv("PATH"), "PYTHONPATH=" + d.dir, "HOME=" + d.dir,
-		"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=2m", "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=2m",
-	}
+// run runs Python with the given arguments and returns its output.
+func (d *daskDoc) run(t *testing.T, args ...string) string {
+	t.Helper()
+	return mustExit(t, 0, d.prepare(clitest.Command(t, filepath.Join(d.bin, "python"), args...))).Out
+}
+
+// patientDask gives connections on a busy machine more time.
+var patientDask = []string{"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=2m", "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=2m"}
+
+// prepare sets the directory and the environment of cmd.
+func (d *daskDoc) prepare(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Dir = d.dir
+	return with(with(cmd, patientDask...), "PATH="+d.bin+":"+os.Getenv("PATH"), "PYTHONPATH="+d.dir, "HOME="+d.dir)
 }
 
 // sh starts text as a shell script, with perfagent on PATH.
 func (d *daskDoc) sh(t *testing.T, text string) *clitest.Process {
 	t.Helper()
-	cmd := clitest.Script(t, "sh", `PATH=${P%/*}:$PATH; `+text)
-	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	return clitest.StartProcess(t, cmd)
-}
-
-// end waits for a script, checks that it exits with 0, and returns its output.
-func end(t *testing.T, p *clitest.Process) string {
-	t.Helper()
-	o, _ := p.End()
-	if o.Code != 0 {
-		t.Errorf("the script ended with exit code %d, want 0: stdout %s, stderr %s", o.Code, o.Out, o.Err)
-	}
-	return o.Out
+	return clitest.StartProcess(t, d.prepare(clitest.Script(t, "sh", `PATH=${P%/*}:$PATH; `+text)))
 }
 
 func newDaskDoc(t *testing.T) *daskDoc {
@@ -77,24 +68,20 @@ func TestE2E_Docs_DaskOnOneMachineWorks(t *testing.T) {
 	t.Parallel()
 	d := newDaskDoc(t)
 	clitest.Write(t, filepath.Join(d.dir, "job.py"), d.block(t, "python job.py"), 0o600)
-	out := end(t, d.sh(t, d.block(t, "sh one")))
+	out := mustEnd(d.sh(t, d.block(t, "sh one")), 0).Out
 	if !strings.Contains(out, "799999960000000") || !strings.Contains(out, "python job.py") {
 		t.Errorf("output lacks the sum 799999960000000 or \"python job.py\":\n%s", out)
 	}
 	n := readReport(t, filepath.Join(d.dir, "perfagent-out", "one", "node-0.json")).Nodes["0"]
-	if len(n.Processes) < 3 || clitest.Metric(t, n, "job_cpu_seconds") < 0.5 { // the program and two workers
+	if cpu := clitest.Metric(t, n, "job_cpu_seconds"); len(n.Processes) < 3 || cpu < 0.5 { // the program and two workers
 		t.Errorf("%d processes, %v s of CPU time; want at least 3 (the program and two workers) and 0.5 s",
-			len(n.Processes), clitest.Metric(t, n, "job_cpu_seconds"))
+			len(n.Processes), cpu)
 	}
 
-	script := d.block(t, "python jobqueue") + "\nprint(cluster.job_script())\n"
-	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), "-c", script)
-	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
+	script := d.run(t, "-c", d.block(t, "python jobqueue")+"\nprint(cluster.job_script())\n")
 	job := regexp.MustCompile(`(?m)^export PERFAGENT_RUN_ID=job-8 PERFAGENT_STORE=.*\nperfagent run --node \$SLURM_JOB_ID -- python3 -m distributed\.cli\.dask_worker `)
-	if !job.MatchString(o.Out) {
-		t.Errorf("script of a Dask job does not match %v:\n%s", job, o.Out)
+	if !job.MatchString(script) {
+		t.Errorf("script of a Dask job does not match %v:\n%s", job, script)
 	}
 }
 
@@ -121,9 +108,7 @@ if __name__ == "__main__":
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
     client.gather([client.submit(lambda n: sum(range(n)), 6_000_000, workers=[w], pure=False) for w in workers])
 `), 0o600)
-	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), "work.py")
-	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	clitest.RunCommand(t, cmd).Want(t, 0)
+	d.run(t, "work.py")
 	for _, p := range append(workers, head) {
 		p.Signal(syscall.SIGTERM)
 		if o, _ := p.End(); o.Code != 0 && o.Code != 128+int(syscall.SIGTERM) {
@@ -131,7 +116,7 @@ if __name__ == "__main__":
 		}
 	}
 
-	end(t, d.sh(t, d.block(t, "sh merge")))
+	mustEnd(d.sh(t, d.block(t, "sh merge")), 0)
 	r := readReport(t, filepath.Join(d.dir, "job-7.json"))
 	if len(r.Nodes) != 3 || r.Run.Gather.NodesFound != 3 || !strings.Contains(clitest.Read(t, filepath.Join(d.dir, "job-7.html")), "node2") {
 		t.Errorf("%d nodes, gathered %+v; want 3 nodes, and node2 on the page", len(r.Nodes), r.Run.Gather)
@@ -144,8 +129,7 @@ if __name__ == "__main__":
 
 	clitest.Write(t, filepath.Join(d.dir, "reports.py"), d.block(t, "python reports.py"), 0o600)
 	out := d.python(t, "refer.py")
-	said := regexp.MustCompile(`^job CPU [\d.]+ s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: (\d{3})\n$`).FindStringSubmatch(out)
-	if said == nil {
+	if !regexp.MustCompile(`^job CPU [\d.]+ s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: \d{3}\n$`).MatchString(out) {
 		t.Errorf("refer.py printed %q, want CPU seconds of the job, one get per task and the bytes per task", out)
 	}
 	if out := d.python(t, "proxies.py"); out != "gets: client 4\n" {

@@ -24,7 +24,7 @@ func TestE2E_Deploy_GrafanaHasData(t *testing.T) {
 			cmd := clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0", "--interval", "200ms"}, holdOpen...)...)
 			if name == "perfagent-gpu.json" {
 				env, _ := withGPUs(t, smi)
-				cmd.Env = append(cmd.Env, env...)
+				cmd = with(cmd, env...)
 			}
 			l := listenStart(t, cmd)
 			p := listenPrometheus(t, l.address())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,10 +18,9 @@ import (
 type dashboard struct {
 	Title  string
 	Panels []struct {
-		ID      int
-		Type    string
-		Title   string
-		Targets []struct{ Expr string }
+		ID          int
+		Type, Title string
+		Targets     []struct{ Expr string }
 	}
 	Templating struct {
 		List []struct{ Name, Definition string }
@@ -31,16 +29,7 @@ type dashboard struct {
 
 func readDashboard(t *testing.T, name string) dashboard {
 	t.Helper()
-	data, err := os.ReadFile(testenv.Repository(t, "deploy/grafana/"+name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d dashboard
-	if err := json.Unmarshal(data, &d); err != nil {
-		t.Fatalf("dashboard %s is not valid JSON: %v", name, err)
-	}
-
-	return d
+	return decoded[dashboard](t, clitest.Read(t, testenv.Repository(t, "deploy/grafana/"+name)))
 }
 
 // queries returns the queries of the dashboard for all runs, by location.
@@ -80,14 +69,10 @@ func TestDeploy_SlurmBatchScriptReportsUnderItsStepName(t *testing.T) {
 	out := t.TempDir()
 	script := func(name string) {
 		t.Helper()
-		cmd := clitest.Command(t, testenv.Repository(t, "deploy/slurm/"+name))
-		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(clitest.Binary(t))+":"+os.Getenv("PATH"), "PERFAGENT_OUT="+out,
-			"SLURM_JOB_ID=4711", "SLURM_PROCID=0", "SLURM_TASK_PID="+task.pid())
-		o := clitest.RunCommand(t, cmd)
-		o.Want(t, 0)
-		if o.Out+o.Err != "" {
-			t.Errorf("%s prints %q on stdout and %q on stderr, want no output", name, o.Out, o.Err)
-		}
+		o := mustExit(t, 0, with(clitest.Command(t, testenv.Repository(t, "deploy/slurm/"+name)),
+			"PATH="+filepath.Dir(clitest.Binary(t))+":"+os.Getenv("PATH"), "PERFAGENT_OUT="+out,
+			"SLURM_JOB_ID=4711", "SLURM_PROCID=0", "SLURM_TASK_PID="+task.pid()))
+		wantSilence(t, o)
 	}
 
 	script("taskprolog.sh")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,12 +35,11 @@ func TestE2E_Diff_GateFiresOnlyForSlowerJob(t *testing.T) {
 		for range runs {
 			for name, work := range map[string]uint64{"before": base, "again": base, "after": base * 6 / 5} { // random order
 				cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--no-page", "--out", out, "--run-id", name, "--"), "diffburn")
-				cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", diffWork, work))
-				clitest.RunCommand(t, cmd).Want(t, 0)
+				mustExit(t, 0, with(cmd, fmt.Sprintf("%s=%d", diffWork, work)))
 			}
 		}
-		more := call("diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
-		same := call("diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
+		gate := []string{"--format", "json", "--fail-if", "job_cpu_seconds > +10%", "before"}
+		more, same := diffIn(t, out, append(gate, "after")...), diffIn(t, out, append(gate, "again")...)
 		morePct, moreChanged := diffCPU(t, more)
 		samePct, sameChanged := diffCPU(t, same)
 		t.Logf("20 %% more work: %+.1f %%, changed: %v, exit %d; equal: %+.1f %%, changed: %v, exit %d", morePct, moreChanged, more.Code, samePct, sameChanged, same.Code)

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,9 +55,7 @@ func diffRoundsOf(t *testing.T, cpu time.Duration) uint64 {
 	defer runtime.UnlockOSThread()
 	used := func() time.Duration {
 		var ru unix.Rusage
-		if err := unix.Getrusage(unix.RUSAGE_THREAD, &ru); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Getrusage(unix.RUSAGE_THREAD, &ru))
 		return time.Duration(ru.Utime.Nano())
 	}
 	for n := uint64(1 << 20); ; n *= 2 {
@@ -127,19 +126,12 @@ func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 	call("run", "--out", dir, "--run-id", "real", "--", "true").Want(t, 0)
 	path := filepath.Join(dir, "real", "node-0.json")
 	for name, values := range sets {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
 		for i, v := range values {
 			r := reportertest.ReadFile(t, path)
 			r.Run.ID = name
 			r.Run.Start.Time = r.Run.Start.Add(time.Duration(i) * time.Hour)
 			r.Nodes["0"].Metrics["job_cpu_seconds"] = v
-			data, err := reporter.Encode(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			clitest.Write(t, filepath.Join(dir, name, fmt.Sprintf("node-0.%d.json", i+2)), string(data), 0o644)
+			writeReport(t, filepath.Join(dir, name, fmt.Sprintf("node-0.%d.json", i+2)), r)
 		}
 	}
 	return dir
@@ -155,17 +147,14 @@ func TestDiff_ExitCodeReportsOutcome(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
-	clitest.Write(t, filepath.Join(dir, "broken.json"), `{"schema": "perfagent.report/1", "nodes`, 0o644)
-	clitest.Write(t, filepath.Join(dir, "empty.json"), "", 0o644)
-	clitest.Write(t, filepath.Join(dir, "list.json"), "[]", 0o644)
-	clitest.Write(t, filepath.Join(dir, "newer.json"), `{"schema": "perfagent.report/2"}`, 0o644)
-	clitest.Write(t, filepath.Join(dir, "nojob.json"), `{"schema": "perfagent.report/1", "run": {"id": "x"}, "nodes": {"0": {"metrics": {}, "samples": [], "missing": []}}}`, 0o644)
-	for _, name := range []string{"nothing", "mixed"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "nothing"), 0o755), os.Mkdir(filepath.Join(dir, "mixed"), 0o755)))
+	for name, text := range map[string]string{
+		"broken.json": `{"schema": "perfagent.report/1", "nodes`, "empty.json": "", "list.json": "[]", "mixed/list.json": "[]",
+		"newer.json": `{"schema": "perfagent.report/2"}`,
+		"nojob.json": `{"schema": "perfagent.report/1", "run": {"id": "x"}, "nodes": {"0": {"metrics": {}, "samples": [], "missing": []}}}`,
+	} {
+		clitest.Write(t, filepath.Join(dir, name), text, 0o644)
 	}
-	clitest.Write(t, filepath.Join(dir, "mixed", "list.json"), "[]", 0o644)
 	gate := func(condition string, more ...string) []string {
 		return append([]string{"--fail-if", condition}, more...)
 	}
@@ -211,14 +200,9 @@ func TestDiff_ExitCodeReportsOutcome(t *testing.T) {
 		{"name with control characters", []string{"fast", "\x1b[31m\n"}, 2, 1, []string{`\x1b[31m\n`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := diffIn(t, dir, test.args...)
-			o.Want(t, test.code)
+			o := wantInsideIn(t, dir, test.code, append([]string{"diff"}, test.args...)...)
 			clitest.WantLines(t, o.Err, test.lines, test.lines)
-			for _, w := range test.words {
-				if !strings.Contains(o.Err, w) {
-					t.Errorf("stderr lacks %q: %s", w, o.Err)
-				}
-			}
+			wantContains(t, o.Err, test.words...)
 			// The comparison is printed even if a gate cannot be judged.
 			if compared := test.code != 2 || strings.Contains(o.Err, "cannot be judged"); compared != (o.Out != "") {
 				t.Errorf("exit code %d: stdout %q, want the comparison only if it was made", test.code, o.Out)
@@ -240,23 +224,16 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 		}
 	}
 
-	if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("a", filepath.Join(dir, "link")))
 	if o := diffIn(t, dir, "link", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, link") {
 		t.Errorf("link to a directory: exit code %d, want 0 with 4 runs of link\n%s%s", o.Code, o.Out, o.Err)
 	}
 
 	// A directory without node-*.json stands for all *.json files in it.
-	if err := os.Mkdir(filepath.Join(dir, "named"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "named"), 0o755))
 	for i := range 4 {
-		data, err := os.ReadFile(filepath.Join(dir, "a", fmt.Sprintf("node-0.%d.json", i+2)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), string(data), 0o644)
+		text := clitest.Read(t, filepath.Join(dir, "a", fmt.Sprintf("node-0.%d.json", i+2)))
+		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), text, 0o644)
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
 	}
 	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json below it; took all *.json in it: 4") {
@@ -269,8 +246,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 			`"net_io_lo_recv_mb": 1.0, "net_io_ext_recv_mb": 1.0}`, 1700000000+second)
 	}
 	clitest.Write(t, filepath.Join(dir, "perf.json"), `{"0": [`+sample(0)+","+sample(3600)+`]}`, 0o644)
-	o := diffIn(t, dir, "--format", "json", "--cpus", "8", "perf.json", "a")
-	o.Want(t, 0)
+	o := wantInsideIn(t, dir, 0, "diff", "--format", "json", "--cpus", "8", "perf.json", "a")
 	for _, m := range diffOutput(t, o).Metrics {
 		switch m.Name {
 		case "node_cpu_hours":
@@ -300,41 +276,29 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 func TestDiff_SkipsJournalsInDirectories(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1}})
 	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	journal := filepath.Join(dir, "a", "node-1.jsonl")
-	clitest.WaitUntil(t, "a sample is in the journal", func() bool {
-		data, err := os.ReadFile(journal)
-		return err == nil && bytes.Contains(data, []byte(`{"sample"`))
-	})
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	untilHas(t, journal, `{"sample"`, 1)
+	must(t, cmd.Process.Kill())
 	clitest.Wait(t, cmd)
 	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of unfinished runs left out: 1") != 2 {
 		t.Errorf("directories with a journal: exit code %d, want 0 and a note for each side\n%s%s",
 			o.Code, o.Out, o.Err)
 	}
-	o := diffIn(t, dir, "a/node-1.jsonl", "a")
-	if o.Code != 0 || !strings.Contains(o.Out, "A: 1 of 1 runs have no end") {
+	if o := diffIn(t, dir, "a/node-1.jsonl", "a"); o.Code != 0 || !strings.Contains(o.Out, "A: 1 of 1 runs have no end") {
 		t.Errorf("named journal: exit code %d, want 0 and \"1 of 1 runs have no end\"\n%s%s", o.Code, o.Out, o.Err)
 	}
 }
 
-// Output has colours only on a terminal, and not with NO_COLOR or TERM=dumb.
+// Output has colors only on a terminal, and not with NO_COLOR or TERM=dumb.
 func TestDiff_ColorsOnlyOnTerminalWithoutNoColor(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
-	for _, test := range []struct {
-		env   string
-		color bool
-	}{{"LANG=C.UTF-8", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
-		cmd := clitest.Perfagent(t, "diff", "a", "b")
+	for env, color := range map[string]bool{"LANG=C.UTF-8": true, "NO_COLOR=1": false, "TERM=dumb": false} {
+		cmd := with(clitest.Perfagent(t, "diff", "a", "b"), env)
 		cmd.Dir = dir
-		cmd.Env = append(cmd.Env, test.env)
 		screen, code := clitest.OnTerminal(t, cmd).End()
-		if got := strings.Contains(screen, "\x1b[1mCPU time"); code != 0 || got != test.color {
-			t.Errorf("%s: exit code %d, want 0; colours %v, want %v\n%s", test.env, code, got, test.color, screen)
+		if got := strings.Contains(screen, "\x1b[1mCPU time"); code != 0 || got != color {
+			t.Errorf("%s: exit code %d, want 0; colours %v, want %v\n%s", env, code, got, color, screen)
 		}
 		for line := range strings.Lines(screen) {
 			if cells := len([]rune(strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "", "\r\n", "").Replace(line))); cells > 80 && !strings.Contains(line, dir) {
@@ -345,4 +309,38 @@ func TestDiff_ColorsOnlyOnTerminalWithoutNoColor(t *testing.T) {
 	if o := diffIn(t, dir, "a", "b"); strings.Contains(o.Out, "\x1b") {
 		t.Errorf("output to a pipe has colours: %q", o.Out)
 	}
+}
+
+// For real runs of two commands, diff prints the verdict and the commands and writes the page, but replaces an existing
+// page only with --force.
+func TestDiff_WritesPageWithVerdictAndKeepsExistingPage(t *testing.T) {
+	dir := t.TempDir()
+	for id, seconds := range map[string]string{"before": "0.1", "after": "0.5"} {
+		inside(t, "run", "--out", filepath.Join(dir, "perfagent-out"), "--run-id", id, "--", "sleep", seconds).Want(t, 0)
+	}
+	args := []string{"diff", "--to", "diff.html", "before", "after"}
+
+	o := wantInsideIn(t, dir, 0, args...)
+	first, rest, _ := strings.Cut(o.Out, "\n")
+	if !strings.HasPrefix(first, "B took ") || !strings.HasPrefix(rest, "With one run on each side, this may be noise: repeat each; "+
+		"4 runs are enough.\nthe commands differ: A sleep 0.1 | B sleep 0.5\n") {
+		t.Errorf("stdout begins with\n%s\n%s\nwant how long B took, and both commands", first, rest)
+	}
+	page := clitest.Read(t, filepath.Join(dir, "diff.html"))
+	if !strings.Contains(html.UnescapeString(page), "<h1 data-verdict>"+first+"</h1>") {
+		t.Errorf("the page lacks the verdict %q:\n%s", first, page)
+	}
+
+	clitest.Write(t, filepath.Join(dir, "diff.html"), "mine", 0o644)
+	o = wantInsideIn(t, dir, 2, args...)
+	kept := clitest.Read(t, filepath.Join(dir, "diff.html")) == "mine"
+	if !strings.Contains(o.Err, "diff.html exists: use --force to replace it") || o.Out != "" || !kept {
+		t.Errorf("existing page without --force: stdout %s, stderr %s; want only the hint, and the page kept",
+			o.Out, o.Err)
+	}
+	wantInsideIn(t, dir, 0, append(args, "--force")...)
+	if clitest.Read(t, filepath.Join(dir, "diff.html")) == "mine" {
+		t.Error("the existing page was kept with --force, want it replaced")
+	}
+	diffIn(t, dir, "--to", filepath.Join("no", "such", "diff.html"), "before", "after").Want(t, 2)
 }

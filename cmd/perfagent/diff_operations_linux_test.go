@@ -1,14 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -19,20 +16,13 @@ func workSets(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for set, factor := range map[string]float64{"before": 1, "after": 1.25, "bare": 0} {
-		if err := os.Mkdir(filepath.Join(dir, set), 0o755); err != nil {
-			t.Fatal(err)
-		}
 		for i := range 4 {
 			r := reportertest.ThreeNodes()
 			r.Run.ID = fmt.Sprint(set, i)
 			if factor > 0 {
 				slowWork(reportertest.AddOperations(r), factor)
 			}
-			data, err := reporter.Encode(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			clitest.Write(t, filepath.Join(dir, set, fmt.Sprintf("node-%d.json", i)), string(data), 0o644)
+			writeReport(t, filepath.Join(dir, set, fmt.Sprintf("node-%d.json", i)), r)
 		}
 	}
 	return dir
@@ -54,10 +44,9 @@ func slowWork(r *reporter.Report, factor float64) {
 func TestDiff_ComparesOperations(t *testing.T) {
 	dir := workSets(t)
 	for _, c := range []struct {
-		gate  string
-		b     string
-		code  int
-		words string
+		gate, b string
+		code    int
+		words   string
 	}{
 		{"op.store.get.p90_time_ms > +10%", "after", 1, "FAILED: +25.00 %, from 3.3 to 4.125 ms"},
 		{"op.store.get.p90_time_ms > +10%", "before", 0, ""},
@@ -71,8 +60,7 @@ func TestDiff_ComparesOperations(t *testing.T) {
 		{"op.store.get > 1", "after", 2, "is not a number of a series: use op.NAME.count"},
 		{"counter.gunicorn.requests > 5%", "after", 2, "an amount is > 5"},
 	} {
-		o := diffIn(t, dir, "--fail-if", c.gate, "before", c.b)
-		o.Want(t, c.code)
+		o := wantInsideIn(t, dir, c.code, "diff", "--fail-if", c.gate, "before", c.b)
 		if !strings.Contains(o.Err, c.words) || (c.words == "") != (o.Err == "") {
 			t.Errorf("gate %s: stderr %q, want it to contain %q", c.gate, o.Err, c.words)
 		}
@@ -85,34 +73,20 @@ func TestDiff_ComparesOperations(t *testing.T) {
 
 // An operation that only one side has is null on the other side, with the reason.
 func TestDiff_JSON_GivesReasonForOperationOnOneSide(t *testing.T) {
-	o := diffIn(t, workSets(t), "--format", "json", "before", "after")
-	o.Want(t, 0)
-	var d struct {
-		Metrics []struct {
-			Name, Why string
-			A, B      *float64
-			NA        int `json:"n_a"`
-		}
+	o := wantInsideIn(t, workSets(t), 0, "diff", "--format", "json", "before", "after")
+	type metric struct {
+		Name, Why string
+		A, B      *float64
+		NA        int `json:"n_a"`
 	}
-	if err := json.Unmarshal([]byte(o.Out), &d); err != nil {
-		t.Fatal(err)
+	found := make(map[string]metric)
+	for _, m := range decoded[struct{ Metrics []metric }](t, o.Out).Metrics {
+		found[m.Name] = m
 	}
-	found := 0
-	for _, m := range d.Metrics {
-		switch m.Name {
-		case "op.new.count":
-			found++
-			if m.A != nil || m.B == nil || *m.B != 3702 || m.NA != 0 || m.Why != "A: the job recorded no such operation" {
-				t.Errorf("op.new.count: %+v, want only B with 3702 and the reason that A has no such operation", m)
-			}
-		case "op.store.get.count":
-			found++
-			if m.A == nil || *m.A != 3702 || m.Why != "" {
-				t.Errorf("op.store.get.count: %+v, want A with 3702 and no reason", m)
-			}
-		}
+	if m := found["op.new.count"]; m.A != nil || m.B == nil || *m.B != 3702 || m.NA != 0 || m.Why != "A: the job recorded no such operation" {
+		t.Errorf("op.new.count: %+v, want only B with 3702 and the reason that A has no such operation", m)
 	}
-	if found != 2 {
-		t.Errorf("found %d of the 2 metrics in:\n%s", found, o.Out)
+	if m := found["op.store.get.count"]; m.A == nil || *m.A != 3702 || m.Why != "" {
+		t.Errorf("op.store.get.count: %+v, want A with 3702 and no reason", m)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -41,8 +42,6 @@ const (
 	optionsDoc = "../../docs/options.md"
 	metricsDoc = "../../docs/metrics.md"
 	mlflowDoc  = "../../docs/mlflow.md"
-	docPattern = "../../docs/*.md"
-	devPattern = "../../docs/dev/*.md"
 	schemaFile = "../../" + reportertest.SchemaFile
 	// blockLimit is the time limit of a block of commands.
 	blockLimit = 5 * time.Minute
@@ -55,18 +54,14 @@ const patiently = "PERFAGENT_PUSH_TIMEOUT=1m"
 func documents(t *testing.T) []string {
 	t.Helper()
 	var docs []string
-	for _, pattern := range []string{docPattern, devPattern} {
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/dev/*.md"} {
 		matches, err := filepath.Glob(pattern)
 		if err != nil || len(matches) == 0 {
 			t.Fatalf("%s matches %d documents (%v), want at least one", pattern, len(matches), err)
 		}
 		docs = append(docs, matches...)
 	}
-	top, err := filepath.Glob("../../*.md")
-	if err != nil || !slices.Contains(top, readme) {
-		t.Fatalf("Markdown files in the root of the repository: %q (%v), want %s among them", top, err, readme)
-	}
-	return append(top, docs...)
+	return docs
 }
 
 // docs/README.md lists every page.
@@ -151,9 +146,7 @@ func generatedPart(t *testing.T, file, name, want string) {
 		t.Fatalf("%s: the part %q is not current (go test ./cmd/perfagent -run Docs -update rewrites it):\n%s", file, name, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 	}
 	doc := before + "<!-- " + name + ":begin -->\n" + want + "<!-- " + name + ":end -->" + after
-	if err := os.WriteFile(file, []byte(doc), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, file, doc, 0o644)
 }
 
 func seriesRows() string {
@@ -273,10 +266,9 @@ func optionCells(f *pflag.Flag) string {
 	if m := usageVariable.FindStringSubmatch(usage); m != nil {
 		variable = "`" + m[1] + "`"
 	}
-	switch def {
-	case "", "0", "0s", "false":
+	if slices.Contains([]string{"", "0", "0s", "false"}, def) {
 		def = ""
-	default:
+	} else {
 		def = "`" + def + "`"
 	}
 	usage = usageVariable.ReplaceAllString(usage, "")
@@ -375,9 +367,7 @@ func TestDocs_MLflowCommandsRun(t *testing.T) {
 		t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) {
 			t.Parallel()
 			dir, home := t.TempDir(), t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "train.py"), []byte(script), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			clitest.Write(t, filepath.Join(dir, "train.py"), script, 0o644)
 			runBlock(t, b.line, withServer(s, b.text), dir, "PATH="+path, "HOME="+home, "TMPDIR="+home, "MLFLOW_TRACKING_URI="+s.URL,
 				"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "PYTHONWARNINGS=ignore", "GIT_PYTHON_REFRESH=quiet", patiently)
 			wantDocumentedRuns(t, s, dir)
@@ -413,9 +403,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	runs := make(map[string]string) // by perfagent's run ID
 	for _, file := range files {
 		r, err := reportfile.Read(file, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		node := r.NodeNames()[0]
 		state := r.Nodes[node].Push.MLflow
 		if state.State != reporter.PushDone || state.URI != s.URL {
@@ -438,8 +426,7 @@ func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	doc := clitest.Read(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
-	for _, file := range []string{"../../mlflow/config.go", "../../agent/tracking.go",
-		"../../agent/pusher/group.go", "push.go"} {
+	for _, file := range []string{"../../mlflow/config.go", "../../agent/tracking.go", "../../agent/pusher/group.go", "push.go"} {
 		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			want = append(want, m[1])
 		}
@@ -498,49 +485,50 @@ func makeTargets(t *testing.T) []string {
 // Every target in the documents, written as `make TARGET`, exists.
 func TestDocs_MakeTargetsExist(t *testing.T) {
 	targets := makeTargets(t)
+	eachMatch(t, "`make ([a-z0-9-]+)", func(file, target string) {
+		if !slices.Contains(targets, target) {
+			t.Errorf("%s: make %s: the Makefile has no such target", file, target)
+		}
+	})
+}
+
+// eachMatch calls visit with the first group of each match in a document.
+func eachMatch(t *testing.T, expression string, visit func(file, found string)) {
+	t.Helper()
+	re := regexp.MustCompile(expression)
 	for _, file := range documents(t) {
-		for _, m := range regexp.MustCompile("`make ([a-z0-9-]+)").FindAllStringSubmatch(clitest.Read(t, file), -1) {
-			if !slices.Contains(targets, m[1]) {
-				t.Errorf("%s: make %s: the Makefile has no such target", file, m[1])
-			}
+		for _, m := range re.FindAllStringSubmatch(clitest.Read(t, file), -1) {
+			visit(file, m[1])
 		}
 	}
 }
 
-var (
-	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	headline = regexp.MustCompile(`(?m)^#+ (.+)$`)
-)
-
 // Relative links point to files of the project, and anchors point to headings.
 func TestDocs_LinksPointToFilesAndHeadings(t *testing.T) {
-	for _, file := range documents(t) {
-		for _, m := range link.FindAllStringSubmatch(clitest.Read(t, file), -1) {
-			u, err := url.Parse(m[1])
-			if err != nil {
-				t.Errorf("%s: link %s is not a URL: %v", file, m[1], err)
-				continue
-			}
-			if u.Scheme != "" {
-				continue
-			}
-			to := file
-			if u.Path != "" {
-				to = filepath.Join(filepath.Dir(file), filepath.FromSlash(u.Path))
-			}
-			if _, err := os.Stat(to); err != nil {
-				t.Errorf("%s: link %s points to no file: %v", file, m[1], err)
-			} else if u.Fragment != "" && !slices.Contains(anchors(clitest.Read(t, to)), u.Fragment) {
-				t.Errorf("%s: link %s points to no heading of %s", file, m[1], to)
-			}
+	eachMatch(t, `\]\(([^)\s]+)\)`, func(file, link string) {
+		u, err := url.Parse(link)
+		if err != nil {
+			t.Errorf("%s: link %s is not a URL: %v", file, link, err)
 		}
-	}
+		if err != nil || u.Scheme != "" {
+			return
+		}
+		to := file
+		if u.Path != "" {
+			to = filepath.Join(filepath.Dir(file), filepath.FromSlash(u.Path))
+		}
+		if _, err := os.Stat(to); err != nil {
+			t.Errorf("%s: link %s points to no file: %v", file, link, err)
+		} else if u.Fragment != "" && !slices.Contains(anchors(clitest.Read(t, to)), u.Fragment) {
+			t.Errorf("%s: link %s points to no heading of %s", file, link, to)
+		}
+	})
 }
 
 // anchors returns the anchors of the headings in doc.
 func anchors(doc string) []string {
 	var out []string
-	for _, m := range headline.FindAllStringSubmatch(doc, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(doc, -1) {
 		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
 		out = append(out, strings.ReplaceAll(name, " ", "-"))
 	}
@@ -549,14 +537,12 @@ func anchors(doc string) []string {
 
 // Project files that the documents name in backquotes exist.
 func TestDocs_NamedFilesExist(t *testing.T) {
-	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|opstats|plotter|reporter|scripts|store|testdata)/[A-Za-z0-9_./-]*)`")
-	for _, file := range documents(t) {
-		for _, m := range name.FindAllStringSubmatch(clitest.Read(t, file), -1) {
-			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
-				t.Errorf("%s names a file that does not exist: %v", file, err)
-			}
+	const folders = `agent|cmd|collector|docs|e2e|internal|job|mlflow|opstats|plotter|reporter|scripts|store|testdata`
+	eachMatch(t, "`((?:"+folders+")/[A-Za-z0-9_./-]*)`", func(file, name string) {
+		if _, err := os.Stat(filepath.Join("../..", name)); err != nil {
+			t.Errorf("%s names a file that does not exist: %v", file, err)
 		}
-	}
+	})
 }
 
 // The benchmarks that docs/dev/performance.md names exist in the given packages.
@@ -649,14 +635,8 @@ func pythonRows(t *testing.T, doc string) {
 // schemaDocument returns the decoded schema.
 func schemaDocument(t testing.TB) map[string]any {
 	t.Helper()
-	data, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var doc map[string]any
-	if err := json.Unmarshal(data, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(clitest.Read(t, schemaFile)), &doc))
 	return doc
 }
 
@@ -741,12 +721,7 @@ func TestSchema_ListsTheKeysOfReports(t *testing.T) {
 
 func wantKeys(t *testing.T, what string, want []string, props map[string]any) {
 	t.Helper()
-	var got []string
-	for key := range props {
-		got = append(got, key)
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(props))); diff != "" {
 		t.Errorf("keys of %s (-code +schema):\n%s", what, diff)
 	}
 }
@@ -805,33 +780,21 @@ var strictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 // the samples.
 func validFile(t *testing.T, path string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Error(err)
-		return
-	}
+	data := []byte(clitest.Read(t, path))
 	reportertest.Validate(t, data)
 	strict, err := strictSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	must(t, err)
 	if err := strict.Validate(doc); err != nil {
 		t.Errorf("%s has keys that the schema does not describe: %v", path, err)
 	}
 	r, err := reportfile.Read(path, 0)
-	if err != nil {
-		t.Error(err)
-		return
-	}
+	must(t, err)
 	for name, n := range r.Nodes {
 		for key, band := range n.Envelope {
-			if len(band.Min) != n.Samples.Len() || len(band.Mean) != n.Samples.Len() || len(band.Max) != n.Samples.Len() {
-				t.Errorf("%s: node %s: the envelope of %s is not as long as the %d samples",
-					path, name, key, n.Samples.Len())
+			if all := n.Samples.Len(); len(band.Min) != all || len(band.Mean) != all || len(band.Max) != all {
+				t.Errorf("%s: node %s: the envelope of %s is not as long as the %d samples", path, name, key, all)
 			}
 		}
 	}
@@ -866,18 +829,10 @@ func (d documented) run(code int, args ...string) string {
 func (d documented) start(file string, args ...string) *exec.Cmd {
 	d.t.Helper()
 	cmd := d.command(args...)
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, cmd.Start())
 	d.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		if data, err := os.ReadFile(d.path(file)); err == nil && bytes.Contains(data, []byte(`"sample`)) {
-			return cmd
-		}
-		if time.Since(begin) > blockLimit {
-			d.t.Fatalf("perfagent %v: no sample in %s within %v", args, file, blockLimit)
-		}
-	}
+	clitest.WaitUntil(d.t, file+" has a sample", func() bool { return fileHas(d.path(file), `"sample`) })
+	return cmd
 }
 
 func (d documented) path(name string) string { return filepath.Join(d.dir, name) }
@@ -900,9 +855,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	validFile(t, d.path("perfagent-out/j/node-4.json"))
 
 	// If the output directory cannot be made, the report is written to the temporary directory and contains the reason.
-	if err := os.WriteFile(d.path("file"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, d.path("file"), "", 0o644)
 	d.run(0, "run", "--out", "file/out", "--", "true")
 	elsewhere, err := filepath.Glob(d.path("perfagent-[0-9]*/node-0.json"))
 	if err != nil || len(elsewhere) != 1 {
@@ -913,20 +866,14 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	// The report of a sidecar, while the sidecar runs and after it has ended.
 	sidecar := d.start("perfagent-out/j/node-1.json", "sidecar", "--run-id", "j", "--node", "1", "--interval", "20ms")
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
-	if err := sidecar.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := sidecar.Wait(); err != nil {
-		t.Errorf("sidecar ended with %v, want exit code 0", err)
-	}
+	must(t, sidecar.Process.Signal(syscall.SIGTERM))
+	must(t, sidecar.Wait())
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
 
 	// A journal left by a killed perfagent, perf.py's JSON, and all nodes merged.
 	journal := "perfagent-out/j/node-2.jsonl"
 	killed := d.start(journal, "run", "--run-id", "j", "--node", "2", "--interval", "20ms", "--", "sleep", "60")
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, killed.Process.Kill())
 	_ = killed.Wait()
 	if out := d.run(0, "show", "--json", journal); !json.Valid([]byte(out)) {
 		t.Errorf("show --json of a journal prints no valid JSON: %s", out)
@@ -936,11 +883,9 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 		"perfagent-out/p/node-3.json", "--cpus", "8", "--to", "all.json")
 	validFile(t, d.path("all.json"))
 	merged, err := reportfile.Read(d.path("all.json"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4"}, merged.NodeNames()); diff != "" {
-		t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
+	must(t, err)
+	if got := merged.NodeNames(); !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) {
+		t.Errorf("nodes of the merged report = %q, want 0 to 4", got)
 	}
 }
 
@@ -977,4 +922,31 @@ func TestSchema_RejectsInvalidReports(t *testing.T) {
 				test.name, err)
 		}
 	}
+}
+
+// The table of keys in docs/report.md lists the columns of the samples.
+func TestDocs_SampleKeysEqualColumns(t *testing.T) {
+	const rate = "_per_second" // in the row of the counter
+	columns := make(map[string]bool)
+	for c := range collector.NumColumns {
+		columns[c.Key()] = true
+	}
+	var out strings.Builder
+	out.WriteString("| key | unit | meaning |\n|---|---|---|\n")
+	row := func(c collector.ColumnInfo) {
+		name, unit := c.Key, unitCell(c.Unit)
+		if columns[name+rate] {
+			name, unit = name+"`, `…"+rate, unit+", "+unit+"/s"
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, markdownCell.Replace(c.Label))
+	}
+	for c := range collector.NumColumns {
+		if counter, found := strings.CutSuffix(c.Key(), rate); c != collector.Timestamp && (!found || !columns[counter]) {
+			row(c.Info())
+		}
+	}
+	for k := range collector.GPUKey(collector.NumGPUKeys) {
+		row(k.Info())
+	}
+	generatedPart(t, "../../docs/report.md", "keys", out.String())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -38,12 +37,8 @@ ignored:
   RANK: torchrun sets LOCAL_RANK, GROUP_RANK and LOCAL_WORLD_SIZE too
 `
 
-	var out, errs bytes.Buffer
-	if code := execute([]string{"env"}, streams{out: &out, err: &errs}); code != 0 || errs.Len() > 0 {
-		t.Fatalf("env: exit code %d, want 0; stderr %s, want none", code, &errs)
-	}
-	if out.String() != want {
-		t.Errorf("env printed:\n%swant:\n%s", &out, want)
+	if got := output(t, "env"); got != want {
+		t.Errorf("env printed:\n%swant:\n%s", got, want)
 	}
 }
 
@@ -52,22 +47,18 @@ func TestEnv_JSON_OmitsValuesOfIgnoredVariables(t *testing.T) {
 	t.Setenv("PERFAGENT_RUN_ID", "mine")
 	t.Setenv("PERFAGENT_NODE", "7")
 
-	var out, errs bytes.Buffer
-	if code := execute([]string{"env", "--json"}, streams{out: &out, err: &errs}); code != 0 {
-		t.Fatalf("env --json: exit code %d, want 0; stderr %s", code, &errs)
-	}
+	out := output(t, "env", "--json")
 	var found agent.Detection
-	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(out), &found))
 
 	id := found.Identity
 	if found.RunID != "mine" || found.From["run_id"] != "PERFAGENT_RUN_ID" || id.Node == nil || *id.Node != 7 ||
 		id.NodeFrom != "PERFAGENT_NODE" || id.Rank == nil || *id.Rank != 3 || id.RanksOnNode != 1 || id.Nodes != 2 ||
 		found.From["rank"] != "SLURM_PROCID" || len(found.Ignored) != 1 || found.Ignored[0].Name != "RANK" {
-		t.Errorf("env --json printed %s, want node 7 from PERFAGENT_NODE, rank 3 from SLURM_PROCID, and RANK ignored", &out)
+		t.Errorf("env --json printed %s, want node 7 from PERFAGENT_NODE, rank 3 from SLURM_PROCID, and RANK ignored",
+			out)
 	}
-	if strings.Contains(out.String(), "s3cret") {
-		t.Errorf("env --json prints the value of an ignored variable: %s", &out)
+	if strings.Contains(out, "s3cret") {
+		t.Errorf("env --json prints the value of an ignored variable: %s", out)
 	}
 }

@@ -40,8 +40,7 @@ func TestRun_KeepsExitCode(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append([]string{"run", "--"}, c.job...)...)
 			furnish(t, cmd.Dir)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, c.code)
+			o := mustExit(t, c.code, cmd)
 			lines := min(c.code, 1)
 			if c.signal == "SIGPIPE" { // normal in a pipeline, so not reported
 				lines = 0
@@ -64,15 +63,12 @@ func TestRun_KeepsExitCode(t *testing.T) {
 // furnish fills dir with files that can be executed and files that cannot.
 func furnish(t *testing.T, dir string) {
 	t.Helper()
-	clitest.Write(t, filepath.Join(dir, "plain"), "exit $1\n", 0o755)
-	clitest.Write(t, filepath.Join(dir, "script"), "#!/bin/sh\nexit 6\n", 0o755)
-	clitest.Write(t, filepath.Join(dir, "empty"), "", 0o755)
-	clitest.Write(t, filepath.Join(dir, "not-executable"), "#!/bin/sh\nexit 6\n", 0o644)
-	clitest.Write(t, filepath.Join(dir, "binary"), "\x7fELF\x00\x00 no program", 0o755)
-	clitest.Write(t, filepath.Join(dir, "no-interpreter"), "#!/no/such/interpreter\n", 0o755)
-	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o755); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"plain": "exit $1\n", "script": "#!/bin/sh\nexit 6\n", "empty": "",
+		"binary": "\x7fELF\x00\x00 no program", "no-interpreter": "#!/no/such/interpreter\n"} {
+		clitest.Write(t, filepath.Join(dir, name), text, 0o755)
 	}
+	clitest.Write(t, filepath.Join(dir, "not-executable"), "#!/bin/sh\nexit 6\n", 0o644)
+	must(t, os.Mkdir(filepath.Join(dir, "directory"), 0o755))
 }
 
 // plainPath contains only directories that all users may search. Others would change the error of a missing command.
@@ -84,49 +80,37 @@ func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		job  []string
+		args []string
 		code int
 		word string
 	}{
-		{"not in PATH", []string{"no-such-command-here"}, 127, "no-such-command-here"},
-		{"no such file", []string{"./no-such-file"}, 127, "./no-such-file"},
-		{"empty name", []string{""}, 127, "not found"},
-		{"missing interpreter", []string{"./no-interpreter"}, 127, "./no-interpreter"},
-		{"no permission", []string{"./not-executable"}, 126, "./not-executable"},
-		{"a directory", []string{"./directory"}, 126, "./directory"},
-		{"a damaged program", []string{"./binary"}, 126, "./binary"},
-		{"a file as parent directory", []string{"./plain/x"}, 126, "./plain/x"},
-		{"no command", nil, 125, "no command"},
+		{"not in PATH", []string{"--", "no-such-command-here"}, 127, "no-such-command-here"},
+		{"no such file", []string{"--", "./no-such-file"}, 127, "./no-such-file"},
+		{"empty name", []string{"--", ""}, 127, "not found"},
+		{"missing interpreter", []string{"--", "./no-interpreter"}, 127, "./no-interpreter"},
+		{"no permission", []string{"--", "./not-executable"}, 126, "./not-executable"},
+		{"a directory", []string{"--", "./directory"}, 126, "./directory"},
+		{"a damaged program", []string{"--", "./binary"}, 126, "./binary"},
+		{"a file as parent directory", []string{"--", "./plain/x"}, 126, "./plain/x"},
+		{"no command", []string{"--"}, 125, "no command"},
+		{"no arguments", nil, 125, "no command: perfagent run [flags] -- COMMAND"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Perfagent(t, append([]string{"run", "--"}, c.job...)...)
-			cmd.Env = append(cmd.Env, plainPath)
+			cmd := clitest.Perfagent(t, append([]string{"run"}, c.args...)...)
+			cmd = with(cmd, plainPath, "CI=true") // in CI, perfagent prints a line at the end of each job
 			furnish(t, cmd.Dir)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, c.code)
-			o.WantLine(t, c.word)
-			if o.Out != "" {
-				t.Errorf("stdout %q, want none", o.Out)
-			}
-			wantNothing(t, o.Dir)
+			wantError(t, clitest.RunCommand(t, cmd), c.code, c.word)
+			wantNothing(t, cmd.Dir)
 		})
 	}
-	t.Run("no arguments", func(t *testing.T) {
-		t.Parallel()
-		o := clitest.Run(t, "run")
-		o.Want(t, 125)
-		o.WantLine(t, "no command", "perfagent run [flags] -- COMMAND")
-		wantNothing(t, o.Dir)
-	})
 }
 
 // wantNothing checks that perfagent left no directory of reports in dir.
 func wantNothing(t *testing.T, dir string) {
 	t.Helper()
-	if _, err := os.Lstat(filepath.Join(dir, "perfagent-out")); err == nil {
-		t.Errorf("perfagent-out exists and contains %q, want no directory",
-			reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
+	if out := filepath.Join(dir, "perfagent-out"); clitest.Exists(out) {
+		t.Errorf("perfagent-out exists and contains %q, want no directory", reportertest.InDir(t, out))
 	}
 }
 
@@ -135,9 +119,7 @@ func TestRun_AddsNothingToExistingDirectoryIfJobCannotStart(t *testing.T) {
 	cmd := insideCommand(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
 	furnish(t, cmd.Dir)
 	other := filepath.Join(cmd.Dir, "o", "r", "node-1.json")
-	if err := os.MkdirAll(filepath.Dir(other), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	clitest.Write(t, other, "{}", 0o644)
 	cmd.perform(t).Want(t, 126)
 	if got := reportertest.InDir(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -32,7 +31,7 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 				t.Skipf("cannot create a cgroup v1 group for %s (run as root on a system with cgroup v1): %v", controller, err)
 			}
 			t.Cleanup(func() {
-				clitest.WaitUntil(t, dir+" is gone", func() bool { err := unix.Rmdir(dir); return err == nil || errors.Is(err, unix.ENOENT) })
+				clitest.WaitUntil(t, dir+" is gone", func() bool { return unix.Rmdir(dir) == nil || !clitest.Exists(dir) })
 			})
 			dirs[controller], enter = dir, enter+"echo $$ > "+dir+"/cgroup.procs && "
 		}
@@ -47,8 +46,7 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 // output.
 func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, out string) {
 	t.Helper()
-	o := clitest.RunCommand(t, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
-	o.Want(t, 0)
+	o := mustExit(t, 0, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
 	n = o.Report(t).Nodes["0"]
 	// Findings about a stalled or shared machine do not depend on the job.
 	n.Findings = slices.DeleteFunc(n.Findings, func(f reporter.Finding) bool {
@@ -103,9 +101,8 @@ func TestFindings_RealJobHasOnlyExpectedFinding(t *testing.T) {
 			var out string
 			var share float64 // CPU share of the job by its own clocks
 			n, out = findingJob(t, enter, busy, "began = time.monotonic()", "busy(6)", "print(time.process_time() / (time.monotonic() - began))")
-			if _, err := fmt.Sscan(out, &share); err != nil {
-				t.Fatal(err)
-			}
+			_, err := fmt.Sscan(out, &share)
+			must(t, err)
 			if share >= 0.95 || trial == 5 {
 				break
 			}
@@ -144,19 +141,15 @@ func TestFindings_RealJobHasOnlyExpectedFinding(t *testing.T) {
 		enter, dirs := findingGroups(t, weight, "cpu/cpu.cfs_period_us=100000", "cpu/cpu.cfs_quota_us=50000")
 		stat := fmt.Sprintf("if child: print(open(%q).read())", dirs["cpu"]+"/cpu.stat")
 		n, out := findingJob(t, enter, busy, "child = os.fork()", stat, "busy(6)", "if child: os.wait()", stat)
-		whole, err := os.ReadFile(dirs["cpu"] + "/cpu.stat") // the group is new, so these counters cover only the job
-		if err != nil {
-			t.Fatal(err)
-		}
-		halves := strings.SplitAfterN(out, "\n\n", 2) // print adds an empty line
+		whole := clitest.Read(t, dirs["cpu"]+"/cpu.stat") // the group is new, so these counters cover only the job
+		halves := strings.SplitAfterN(out, "\n\n", 2)     // print adds an empty line
 		if len(halves) != 2 {
 			t.Fatalf("the job printed %q, want cpu.stat twice", out)
 		}
-		clitest.WantThrottled(t, n, findingCounters(t, halves[0]), findingCounters(t, halves[1]), findingCounters(t, string(whole)))
+		clitest.WantThrottled(t, n, findingCounters(t, halves[0]), findingCounters(t, halves[1]), findingCounters(t, whole))
 		f := wantFinding(t, n, "throttled", "Ask for more CPUs", "quota of 0.5 CPUs")
 		if got := findingNumber(t, f, "throttled_periods_pct"); math.Abs(got-n.Metrics["job_throttled_periods_pct"]) > 0.001 || got < 50 {
-			t.Errorf("throttled_periods_pct = %v, want %v, as in the metric, and at least 50",
-				got, n.Metrics["job_throttled_periods_pct"])
+			t.Errorf("throttled_periods_pct = %v, want %v, as in the metric, and at least 50", got, n.Metrics["job_throttled_periods_pct"])
 		}
 	})
 

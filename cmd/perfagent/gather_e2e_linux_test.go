@@ -19,16 +19,15 @@ func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()
-			begin := func(name string, more ...string) *clitest.Process {
-				script := fmt.Sprintf(`exec "$P" merge '%s#job' --to '%s' --no-page %s 2>&1`,
-					address, filepath.Join(dir, name), strings.Join(more, " "))
+			begin := func(name, flags string) *clitest.Process {
+				script := fmt.Sprintf(`exec "$P" merge '%s#job' --to '%s/%s' --no-page %s 2>&1`, address, dir, name, flags)
 				return clitest.StartProcess(t, clitest.Script(t, "sh", script))
 			}
 			heard := func(p *clitest.Process, words string) {
 				for !strings.Contains(p.Next(), words) {
 				}
 			}
-			first, second := begin("a.json", "--wait", "1m"), begin("b.json", "--wait", "1m", "--nodes", "3")
+			first, second := begin("a.json", "--wait 1m"), begin("b.json", "--wait 1m --nodes 3")
 			heard(first, "0 of ? nodes of job are there; waiting for up to 1m0s")
 			heard(second, "0 of 3 nodes of job are there")
 			put(t, address, "job/node-0", 0, 2)
@@ -47,14 +46,12 @@ func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 			}
 
 			begun := time.Now()
-			o := clitest.Run(t, "merge", address+"#job", "--to", dir+"/c.json", "--no-page", "--nodes", "4", "--wait", "1s")
-			o.Want(t, 1)
+			o := mustRun(t, 1, "merge", address+"#job", "--to", dir+"/c.json", "--no-page", "--nodes", "4", "--wait", "1s")
 			says(t, o, "1 of 4 nodes missing: 3 (no object job/node-3 in ")
 			if took := time.Since(begun); took < time.Second {
 				t.Errorf("merge --wait ended after %v, want at least 1s", took)
 			}
-			o = clitest.Run(t, "merge", address+"#none", "--to", dir+"/d.json", "--wait", "100ms")
-			o.Want(t, 1)
+			o = mustRun(t, 1, "merge", address+"#none", "--to", dir+"/d.json", "--wait", "100ms")
 			if !strings.Contains(o.Err, "no run none in "+address) || clitest.Exists(dir+"/d.json") {
 				t.Errorf("stderr %s, want \"no run none in\" and no report written", o.Err)
 			}

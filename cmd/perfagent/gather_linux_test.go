@@ -1,18 +1,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -26,37 +25,28 @@ func put(t *testing.T, address, name string, node, of int) {
 	t.Helper()
 	r := reportertest.NodeReport(node, 20, 0, nil)
 	r.Nodes[strconv.Itoa(node)].Identity = &reporter.Identity{Node: &node, NodeFrom: reporter.NodeFromFlag, Nodes: of}
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	putBytes(t, address, name, data)
+	putBytes(t, address, name, encoded(t, r))
+}
+
+// opened returns a store that is closed at the end of the test.
+func opened(t testing.TB, address string) *store.Store {
+	t.Helper()
+	s, err := store.Open(address, store.Options{})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 func putBytes(t *testing.T, address, name string, data []byte) {
 	t.Helper()
-	s, err := store.Open(address, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Put(t.Context(), name, data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, opened(t, address).Put(t.Context(), name, data))
 }
 
 // names returns the names of the objects in a store.
 func names(t *testing.T, address string) []string {
 	t.Helper()
-	s, err := store.Open(address, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	list, err := s.List(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list, err := opened(t, address).List(t.Context(), "")
+	must(t, err)
 	out := []string{}
 	for _, e := range list {
 		out = append(out, e.Name)
@@ -94,12 +84,12 @@ func TestMerge_MergesRestIfNodesAreDamagedOrMissing(t *testing.T) {
 			put(t, address, "other/node-0", 0, 1)
 
 			out := filepath.Join(t.TempDir(), "m.json")
-			o := clitest.Run(t, "merge", address+"#job", "--to", out, "--evict")
-			o.Want(t, 1)
+			o := mustRun(t, 1, "merge", address+"#job", "--to", out, "--evict")
 			says(t, o, "merge: 2 of 5 nodes missing: 4 ("+address+"#job/node-4: ")
 			says(t, o, ", 2 (no object job/node-2 in "+address+")")
 			says(t, o, address+"#job/node-3.partial is from before the node's end")
-			g := readReport(t, out).Run.Gather
+			r := readReport(t, out)
+			g := r.Run.Gather
 			if g.Store != address || g.NodesExpected != 5 || g.NodesFound != 2 || len(g.Partial) != 1 || g.Partial[0] != 3 ||
 				len(g.Missing) != 2 || g.Missing[0].What != "4" || g.Missing[1].What != "2" {
 				t.Errorf("gathered %+v, want 2 of 5 nodes, node 3 partial, nodes 4 and 2 missing", g)
@@ -107,28 +97,15 @@ func TestMerge_MergesRestIfNodesAreDamagedOrMissing(t *testing.T) {
 			if gets := g.Metrics.Times["store.get"].Count; gets != 5 || g.Metrics.Times["store.list"].Count != 1 {
 				t.Errorf("%v gets, %v lists; want 5 and 1", gets, g.Metrics.Times["store.list"].Count)
 			}
-			if diff := cmp.Diff([]string{"0", "1", "3"}, readReport(t, out).NodeNames()); diff != "" {
-				t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
+			if got := r.NodeNames(); !slices.Equal(got, []string{"0", "1", "3"}) {
+				t.Errorf("nodes of the merged report = %q, want 0, 1 and 3", got)
 			}
 			if diff := cmp.Diff([]string{"job/node-1.partial", "job/node-4", "other/node-0"}, names(t, address)); diff != "" {
 				t.Errorf("objects left in the store (-want +got):\n%s", diff)
 			}
-			wantValid(t, out)
-			shown := clitest.Run(t, "show", out)
-			shown.Want(t, 0)
-			if !strings.Contains(shown.Out, "3 of 5 nodes") || !strings.Contains(shown.Out, "missing    node 4, node 2: ") {
-				t.Errorf("show lacks \"3 of 5 nodes\" or the missing nodes 4 and 2:\n%s", shown.Out)
-			}
+			reportertest.ReadFile(t, out) // checks it against the schema
+			wantContains(t, wantCall(t, 0, "show", out).Out, "3 of 5 nodes", "missing    node 4, node 2: ")
 		})
-	}
-}
-
-// wantValid checks a report against its schema.
-func wantValid(t *testing.T, path string) {
-	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(clitest.Read(t, path)))
-	if err = errors.Join(err, reportertest.Schema(t).Validate(v)); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -143,17 +120,12 @@ func TestMerge_KeepsHostsThatShareNodeZero(t *testing.T) {
 			} {
 				r := reportertest.NodeReport(0, 20, 0, nil)
 				r.Nodes["0"].Host.Hostname = host
-				data, err := reporter.Encode(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				putBytes(t, address, name, data)
+				putBytes(t, address, name, encoded(t, r))
 			}
 
 			out := filepath.Join(t.TempDir(), "m.json")
 			begun := time.Now()
-			o := clitest.Run(t, "merge", address+"#job", "--nodes", "2", "--wait", "1m", "--to", out, "--no-page")
-			o.Want(t, 0)
+			o := mustRun(t, 0, "merge", address+"#job", "--nodes", "2", "--wait", "1m", "--to", out, "--no-page")
 			if took := time.Since(begun); took > 30*time.Second {
 				t.Errorf("merge --wait ended after %v, want at most 30s", took)
 			}
@@ -171,11 +143,9 @@ func TestMerge_KeepsHostsThatShareNodeZero(t *testing.T) {
 					g, hosts, len(r.Nodes))
 			}
 
-			o = clitest.Run(t, "show", address+"#job")
-			o.Want(t, 0)
+			o = mustRun(t, 0, "show", address+"#job")
 			says(t, o, address+"#job/node-0.2.partial is from before the node's end")
-			o = clitest.Run(t, "merge", address+"#job", "--nodes", "3", "--wait", "100ms", "--to", out, "--force", "--no-page")
-			o.Want(t, 0)
+			o = mustRun(t, 0, "merge", address+"#job", "--nodes", "3", "--wait", "100ms", "--to", out, "--force", "--no-page")
 			says(t, o, "2 of 3 nodes of job are there")
 		})
 	}
@@ -186,17 +156,8 @@ func TestMerge_RefusesInvalidStoreArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.json")
-	s, err := store.Open("file://"+dir, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := reporter.Encode(reportertest.NodeReport(0, 20, 0, nil))
-	if err == nil {
-		err = s.Put(t.Context(), "job/node-0", data)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	putBytes(t, "file://"+dir, "job/node-0", encoded(t, reportertest.NodeReport(0, 20, 0, nil)))
+	putBytes(t, "file://"+dir, "none/node-0", []byte("?"))
 	for words, args := range map[string][]string{
 		"name one run in a store, STORE#RUN-ID":                        {"job", "--out", dir, "--wait", "1s"},
 		"--evict, --lazy: name one run":                                {dir + "#job/node-0", "--lazy", "--evict"},
@@ -206,14 +167,7 @@ func TestMerge_RefusesInvalidStoreArguments(t *testing.T) {
 		"no report has the number of nodes of the run: give it with -": {dir + "#job", "--wait", "1s"},
 		"no object of run none can be read":                            {dir + "#none"},
 	} {
-		if strings.HasPrefix(words, "no object") {
-			if err := os.MkdirAll(filepath.Join(dir, "none"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			clitest.Write(t, filepath.Join(dir, "none", "node-0.json"), "?", 0o600)
-		}
-		o := clitest.Run(t, append([]string{"merge", "--to", out}, args...)...)
-		o.Want(t, 1)
+		o := wantCall(t, 1, append([]string{"merge", "--to", out}, args...)...)
 		if !strings.Contains(o.Err, words) || clitest.Exists(out) {
 			t.Errorf("%q: stderr %q, want it to contain %q, and no report written", args, o.Err, words)
 		}
@@ -225,10 +179,7 @@ func TestMerge_DoesNotMistakeLocalFileForObject(t *testing.T) {
 	t.Parallel()
 	dir, address := t.TempDir(), "file://"+t.TempDir()
 	put(t, address, "job/node-0", 0, 1)
-	if err := os.MkdirAll(filepath.Join(dir, "job"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	clitest.Write(t, filepath.Join(dir, "job", "node-0.json"), "?", 0o600)
+	putBytes(t, "file://"+dir, "job/node-0", []byte("?"))
 	cmd := clitest.Perfagent(t, "show", address+"#job")
 	cmd.Dir = dir
 	clitest.RunCommand(t, cmd).Want(t, 0)
@@ -248,33 +199,24 @@ func testLazy(t *testing.T, address string, gets func() int) {
 		put(t, address, fmt.Sprintf("job/node-%d", node), node, 4)
 	}
 	lazy, full := filepath.Join(dir, "lazy.json"), filepath.Join(dir, "full.json")
-	clitest.Run(t, "merge", address+"#job", "--lazy", "--to", lazy).Want(t, 0)
-	clitest.Run(t, "merge", address+"#job", "--to", full, "--no-page").Want(t, 0)
-	wantValid(t, lazy)
-	n := readReport(t, lazy).Nodes["3"]
+	call("merge", address+"#job", "--lazy", "--to", lazy).Want(t, 0)
+	call("merge", address+"#job", "--to", full, "--no-page").Want(t, 0)
+	n := reportertest.ReadFile(t, lazy).Nodes["3"]
 	if n.Reference != address+"#job/node-3" || n.Bytes == 0 || len(n.SHA256) != 64 || n.Samples.Len() > 0 || len(n.Envelope) > 0 {
 		t.Errorf("reference %q, %d bytes, SHA-256 %q, %d samples; want a reference to job/node-3 and no series",
 			n.Reference, n.Bytes, n.SHA256, n.Samples.Len())
 	}
 
 	before := gets()
-	for _, c := range []struct {
-		gets int
-		args []string
-	}{
-		{0, []string{"show", lazy}},
-		{0, []string{"show", "--json", lazy}},
-		{0, []string{"diff", lazy, "--", full}},
-		{1, []string{"plot", lazy, "--node", "3", "--to", dir + "/3.svg"}},
-		{4, []string{"plot", lazy, "--to", dir + "/all.html"}},
-		{4, []string{"show", "--format", "csv", lazy}},
-		{4, []string{"merge", lazy, "--to", dir + "/again.json", "--no-page"}},
-		{4, []string{"push", lazy, "--store", dir + "/other"}},
+	for args, want := range map[string]int{
+		"show LAZY": 0, "show --json LAZY": 0, "diff LAZY -- FULL": 0, "show --format csv LAZY": 4,
+		"plot LAZY --node 3 --to DIR/3.svg": 1, "plot LAZY --to DIR/all.html": 4,
+		"merge LAZY --to DIR/again.json --no-page": 4, "push LAZY --store DIR/other": 4,
 	} {
-		clitest.Run(t, c.args...).Want(t, 0)
+		call(strings.Fields(strings.NewReplacer("LAZY", lazy, "FULL", full, "DIR", dir).Replace(args))...).Want(t, 0)
 		now := gets()
-		if now-before != c.gets {
-			t.Errorf("%q made %d GETs, want %d", c.args, now-before, c.gets)
+		if now-before != want {
+			t.Errorf("%q made %d GETs, want %d", args, now-before, want)
 		}
 		before = now
 	}
@@ -322,9 +264,7 @@ func gets(t *testing.T, server string) int {
 		return 0
 	}
 	n, err := strconv.Atoi(found[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -338,17 +278,13 @@ func TestPlot_LazyReport_DrawsRemainingSeries(t *testing.T) {
 	}
 	lazy := filepath.Join(dir, "lazy.json")
 	clitest.Run(t, "merge", address+"#job", "--lazy", "--to", lazy).Want(t, 0)
-	if err := os.Remove(filepath.Join(stored, "job", "node-1.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(stored, "job", "node-1.json")))
 	clitest.Write(t, filepath.Join(stored, "job", "node-2.json"), "{}", 0o600)
 
-	o := clitest.Run(t, "plot", lazy, "--to", dir+"/page.html")
-	o.Want(t, 0)
+	o := mustRun(t, 0, "plot", lazy, "--to", dir+"/page.html")
 	says(t, o, "plot: "+address+"#job/node-1: no object job/node-1.json in "+address)
 	says(t, o, "plot: "+address+"#job/node-2: it is not the object that was merged")
-	page := clitest.Read(t, dir+"/page.html")
-	if !strings.Contains(page, "it is not the object that was merged") {
+	if !fileHas(dir+"/page.html", "it is not the object that was merged") {
 		t.Error("the page lacks \"it is not the object that was merged\", the reason for the missing series")
 	}
 }

@@ -10,15 +10,13 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // If a GPU of a fake nvidia-smi waits while the job keeps a CPU busy, the report has a finding with the energy that the
 // idle GPU used. A busy GPU gives no finding.
 func TestE2E_Finding_ReportsGPUThatWaitsForJob(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 7 s: run it without -short")
-	}
-
+	testenv.SkipIfShort(t, "7 s for its runs")
 	for name, starves := range map[string]bool{"waits": true, "busy": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -29,9 +27,7 @@ func TestE2E_Finding_ReportsGPUThatWaitsForJob(t *testing.T) {
 			env, _ := withGPUs(t, program)
 			cmd := clitest.Perfagent(t, "run", "--interval", "200ms", "--", "sh", "-c",
 				`for i in 1 2 3 4 5 6 7 8; do timeout 7 sh -c 'while :; do :; done' & done; wait; true`) // eight loops, because the machine is shared
-			cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 0)
+			o := mustExit(t, 0, with(cmd, append(env, "CUDA_VISIBLE_DEVICES=1")...))
 			n := o.Report(t).Nodes["0"]
 
 			found := false
@@ -48,7 +44,7 @@ func TestE2E_Finding_ReportsGPUThatWaitsForJob(t *testing.T) {
 			}
 			idle := n.GPUs[1].Idle
 			if starves != (idle != nil) || starves && !(idle.Seconds > 0.3*n.Metric("wall_seconds") && idle.JobCPUs > 0) {
-				t.Fatalf("starves = %v, idle = %+v; want values only for a starved GPU, over 30 %% of the run", starves, idle)
+				t.Fatalf("Idle of GPU 1 = %+v; want it for a starved GPU only (%v), with over 30 %% of the run's time and JobCPUs above 0", idle, starves)
 			}
 			// On a busy machine, the job may not keep a CPU busy, and then there is no finding.
 			if busy := starves && (idle.JobCPUs >= 0.8 || idle.WaitingForStorePct >= 50 || idle.DiskMBPerSecond >= 50); found != busy {
@@ -57,9 +53,7 @@ func TestE2E_Finding_ReportsGPUThatWaitsForJob(t *testing.T) {
 			if found { // the page and the terminal show it, too
 				_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 				page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
-				show := clitest.Perfagent(t, "show")
-				show.Dir = o.Dir
-				shown := strings.Join(strings.Fields(clitest.RunCommand(t, show).Out), " ")
+				shown := strings.Join(strings.Fields(call("show", path).Out), " ")
 				for where, words := range map[string]string{"page": page, "terminal": shown} {
 					if !strings.Contains(words, " idle for ") || !strings.Contains(words, " of up to ") {
 						t.Errorf("the %s lacks \"idle for\" or \"of up to\" for the starved GPU", where)

@@ -17,13 +17,7 @@ import (
 
 // Without /proc, all values read from it are missing, each with a reason.
 func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
-	cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
-	cmd.Env = append(cmd.Env, "HOST_PROC=/nonexistent", "HOST_SYS=/nonexistent")
-	o := cmd.perform(t)
-	o.Want(t, 7)
-	clitest.WantPrintable(t, o.Err)
-	n := o.Report(t).Nodes["0"]
-	reportertest.WantEveryMetric(t, n)
+	o, n := withTrees(t, "/nonexistent")
 	for _, source := range []string{"cpu", "memory", "disk_io", "network"} {
 		if why := reportertest.Reasons(n, source); !strings.Contains(why, "/nonexistent/") {
 			t.Errorf("source %s: reason %q, want a reason that names /nonexistent/; missing: %v", source, why, n.Missing)
@@ -39,10 +33,21 @@ func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
 	}
 }
 
+// withTrees runs a job for 0.1 s that exits with 7. perfagent reads proc in place of /proc, and no /sys. withTrees checks
+// the outcome, and that the report has a value or a reason for each metric.
+func withTrees(t *testing.T, proc string) (clitest.Outcome, *reporter.Node) {
+	t.Helper()
+	o := insideWith(t, []string{"HOST_PROC=" + proc, "HOST_SYS=/nonexistent"},
+		"run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
+	n := wantNode(t, o, 7)
+	clitest.WantPrintable(t, o.Err)
+	reportertest.WantEveryMetric(t, n)
+	return o, n
+}
+
 // With a partial /proc, available values are reported, and damaged or absent values are missing with a reason.
 func TestRun_PartialProc_ReportsAvailableValues(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its runs")
-	good := "testdata/host/proc"
 	for _, c := range []struct {
 		name    string
 		files   map[string]string // replacements for files of the good tree; "" = absent
@@ -61,28 +66,17 @@ func TestRun_PartialProc_ReportsAvailableValues(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			proc := t.TempDir()
+			must(t, os.Mkdir(filepath.Join(proc, "net"), 0o755))
 			for _, name := range []string{"stat", "meminfo", "diskstats", "net/dev"} {
-				text, err := os.ReadFile(filepath.Join(good, name))
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := clitest.Read(t, filepath.Join("testdata/host/proc", name))
 				if other, given := c.files[name]; given {
-					if text = []byte(other); other == "" {
-						continue
-					}
+					text = other
 				}
-				if err := os.MkdirAll(filepath.Dir(filepath.Join(proc, name)), 0o755); err != nil {
-					t.Fatal(err)
+				if text != "" {
+					clitest.Write(t, filepath.Join(proc, name), text, 0o644)
 				}
-				clitest.Write(t, filepath.Join(proc, name), string(text), 0o644)
 			}
-			cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
-			cmd.Env = append(cmd.Env, "HOST_PROC="+proc, "HOST_SYS=/nonexistent")
-			o := cmd.perform(t)
-			o.Want(t, 7)
-			clitest.WantPrintable(t, o.Err)
-			n := o.Report(t).Nodes["0"]
-			reportertest.WantEveryMetric(t, n)
+			_, n := withTrees(t, proc)
 			for _, source := range []string{"cpu", "memory", "disk_io", "network"} {
 				if got, want := reportertest.Reasons(n, source) != "", slices.Contains(c.missing, source); got != want {
 					t.Errorf("source %s is missing: %v, want %v; missing: %v", source, got, want, n.Missing)
@@ -99,9 +93,7 @@ func TestRun_PartialProc_ReportsAvailableValues(t *testing.T) {
 func TestSidecar_ReadsTreesNamedByHOSTVariables(t *testing.T) {
 	t.Parallel()
 	at, err := filepath.Abs("testdata/host")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	env := []string{"HOST_PROC=" + at + "/proc", "HOST_SYS=" + at + "/sys"}
 	check := func(t *testing.T, r *reporter.Report) {
 		t.Helper()
@@ -110,9 +102,9 @@ func TestSidecar_ReadsTreesNamedByHOSTVariables(t *testing.T) {
 			n.Host.Kernel != "6.1.0-fixture" || n.Host.BootID != "11111111-2222-3333-4444-555555555555" {
 			t.Errorf("host %+v, want fixture-host with 4 CPUs, 8192 MiB, Fixture CPU, kernel 6.1.0-fixture", n.Host)
 		}
-		if !slices.Equal(n.Sampling.Disks, []string{"sda"}) || !slices.Equal(n.Sampling.NICs, []string{"lo", "eth0"}) {
+		if s := n.Sampling; !slices.Equal(s.Disks, []string{"sda"}) || !slices.Equal(s.NICs, []string{"lo", "eth0"}) {
 			t.Errorf("disks %q, interfaces %q; want sda, and lo and eth0: each byte must be counted once",
-				n.Sampling.Disks, n.Sampling.NICs)
+				s.Disks, s.NICs)
 		}
 		for name, want := range map[string]float64{"max_t_mem_percent": 25, "boot_total_disk_io_read_mb": 1024, "boot_total_disk_io_write_mb": 2048,
 			"boot_total_net_io_lo_sent_mb": 1, "boot_total_net_io_ext_sent_mb": 2, "boot_total_net_io_lo_recv_mb": 1, "boot_total_net_io_ext_recv_mb": 3,
@@ -131,19 +123,15 @@ func TestSidecar_ReadsTreesNamedByHOSTVariables(t *testing.T) {
 	}
 	l, _ := beside(t, env)
 	l.Signal(syscall.SIGTERM)
-	o, _ := l.End()
-	o.Want(t, 0)
-	check(t, o.Report(t))
+	check(t, mustEnd(l, 0).Report(t))
 
 	for reader, c := range map[string]struct{ flags, env []string }{
 		"auto": {}, "gopsutil": {flags: []string{"--reader", "gopsutil"}, env: []string{"PERFAGENT_READER=auto"}},
 	} {
 		cmd := clitest.Perfagent(t, slices.Concat([]string{"run", "--interval", "20ms"}, c.flags, []string{"--", "sleep", "0.1"})...)
-		cmd.Env = slices.Concat(cmd.Env, env, c.env)
-		o = clitest.RunCommand(t, cmd)
-		o.Want(t, 0)
-		check(t, o.Report(t))
-		if got := o.Report(t).Nodes["0"].Sampling.Reader; got != reader {
+		r := mustExit(t, 0, with(with(cmd, env...), c.env...)).Report(t)
+		check(t, r)
+		if got := r.Nodes["0"].Sampling.Reader; got != reader {
 			t.Errorf("reader = %q, want %q", got, reader)
 		}
 	}

@@ -51,12 +51,7 @@ func hydraProxy() {
 // its job. Otherwise, it exits with 128+n.
 func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 	t.Parallel()
-	const (
-		segv  = "kill -SEGV $$"
-		rank  = "PMI_RANK=0"
-		fd    = "PMI_FD=3"
-		proxy = "hydra_pmi_proxy"
-	)
+	const segv, rank, fd, proxy = "kill -SEGV $$", "PMI_RANK=0", "PMI_FD=3", "hydra_pmi_proxy"
 	for _, c := range []struct {
 		name, program string
 		env           []string
@@ -78,13 +73,10 @@ func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), c.program)
-			if err := os.Symlink(os.Args[0], path); err != nil {
-				t.Fatal(err)
-			}
-			cmd := clitest.Command(t, path, clitest.Binary(t), "run", "--", "sh", "-c",
-				"[ -S /proc/$$/fd/3 ] || exit 99; exec 3>&-; "+c.end)
-			cmd.Env = append(append(cmd.Env, c.env...), clitest.HelperEnv("hydra proxy"))
-			o := clitest.RunCommand(t, cmd)
+			must(t, os.Symlink(os.Args[0], path))
+			job := "[ -S /proc/$$/fd/3 ] || exit 99; exec 3>&-; " + c.end
+			cmd := clitest.Command(t, path, clitest.Binary(t), "run", "--", "sh", "-c", job)
+			o := clitest.RunCommand(t, with(with(cmd, c.env...), clitest.HelperEnv("hydra proxy")))
 
 			reports, end, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(o.Out), "reports "), " ")
 			if end != c.want {
@@ -94,9 +86,8 @@ func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 				t.Errorf("%s reports when the descriptor was closed, want %d", reports, c.reported)
 			}
 
-			r := o.Report(t)
-			if r.Run.ExitCode == nil || r.Run.Signal == "" && strings.HasPrefix(c.end, "kill") {
-				t.Errorf("job ended by %q: run %+v, want an exit code, and a signal after a kill", c.end, r.Run)
+			if run := o.Report(t).Run; run.ExitCode == nil || run.Signal == "" && strings.HasPrefix(c.end, "kill") {
+				t.Errorf("job ended by %q: run %+v, want an exit code, and a signal after a kill", c.end, run)
 			}
 		})
 	}

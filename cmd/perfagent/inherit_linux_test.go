@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -16,12 +15,17 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The job inherits ignored signals and closed descriptors as it would without perfagent.
-func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
-	t.Parallel()
+func needsEntry(t *testing.T) {
+	t.Helper()
 	if !hasEntry() {
 		t.Skip("perfagent has no entry point before the Go runtime on " + runtime.GOARCH + ": see docs/wrapping.md")
 	}
+}
+
+// The job inherits ignored signals and closed descriptors as it would without perfagent.
+func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
+	t.Parallel()
+	needsEntry(t)
 	const job = `grep SigIgn /proc/$$/status; for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true`
 	for name, surroundings := range map[string]string{
 		"defaults":         ``,
@@ -55,9 +59,7 @@ func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
 // states.
 func TestRun_JobInheritsIgnoredSignalsAsDocumentedForBuild(t *testing.T) {
 	t.Parallel()
-	if !hasEntry() {
-		t.Skip("perfagent has no entry point before the Go runtime on " + runtime.GOARCH + ": see docs/wrapping.md")
-	}
+	needsEntry(t)
 	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
 	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
 		"VTALRM", "IO", "PWR")
@@ -84,14 +86,9 @@ func TestRun_JobInheritsIgnoredSignalsAsDocumentedForBuild(t *testing.T) {
 func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	t.Helper()
 	args := append([]string{"-c", traps + `; exec "$@"`, "sh"}, wrapper...)
-	cmd := clitest.Command(t, "sh", append(args, "grep", "SigIgn", "/proc/self/status")...)
-	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
+	o := mustExit(t, 0, clitest.Command(t, "sh", append(args, "grep", "SigIgn", "/proc/self/status")...))
 	set, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(o.Out, "SigIgn:")), 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return set
 }
 
@@ -103,15 +100,10 @@ func TestRun_EntryPointDoesNotChangeEnvironmentOfJob(t *testing.T) {
 		for _, env := range [][]string{nil, {"A=1", "B=2"}, {"GOMAXPROCS=3", "A=1"}, {"GOMAXPRO=1", "GOMAXPROCSX=2", "G="}} {
 			cmd := clitest.Command(t, path, "run", "--out", t.TempDir(), "--", "/usr/bin/env")
 			cmd.Env = append([]string{}, env...)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 0)
+			o := mustExit(t, 0, cmd)
 
-			var own []string
-			for line := range strings.Lines(o.Out) {
-				if line = strings.TrimSuffix(line, "\n"); !strings.HasPrefix(line, "PERFAGENT_") {
-					own = append(own, line)
-				}
-			}
+			lines := strings.Split(strings.TrimSuffix(o.Out, "\n"), "\n")
+			own := slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "PERFAGENT_") })
 			if !slices.Equal(own, env) {
 				t.Errorf("%s: environment of the job = %q, want %q", path, own, env)
 			}
@@ -123,17 +115,15 @@ func TestRun_EntryPointDoesNotChangeEnvironmentOfJob(t *testing.T) {
 // A job under a plain go build does not.
 func TestRun_JobSurvivesIgnoredSignalsUnderReleaseBuildOnly(t *testing.T) {
 	t.Parallel()
-	if !hasEntry() {
-		t.Skip("perfagent has no entry point before the Go runtime on " + runtime.GOARCH + ": see docs/wrapping.md")
-	}
+	needsEntry(t)
 	for signal, died := range map[string]int{"TERM": 143, "PIPE": 141} {
 		for path, code := range map[string]int{"": 7, clitest.Binary(t): 7, clitest.PlainBinary(t): died} {
-			wrapper := []string{path, "run", "--"}
-			if path == "" {
-				wrapper = nil
+			var wrapper []string
+			if path != "" {
+				wrapper = []string{path, "run", "--"}
 			}
-			args := []string{"-c", `trap '' TERM PIPE; exec "$@"`, "sh"}
-			cmd := clitest.Command(t, "sh", append(append(args, wrapper...), "sh", "-c", "kill -"+signal+" $$; exit 7")...)
+			cmd := clitest.Command(t, "sh", slices.Concat([]string{"-c", `trap '' TERM PIPE; exec "$@"`, "sh"}, wrapper,
+				[]string{"sh", "-c", "kill -" + signal + " $$; exit 7"})...)
 			if o := clitest.RunCommand(t, cmd); o.Code != code {
 				t.Errorf("%q, %s: exit code %d, want %d", path, signal, o.Code, code)
 			}
@@ -161,8 +151,7 @@ except BlockingIOError:
 	python := testenv.Python(t)
 	cmd := clitest.Command(t, python, "-c", locks, clitest.Binary(t), "run", "--", python, "-c", job)
 	cmd.Stdin = strings.NewReader("a pipe")
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
+	o := mustExit(t, 0, cmd)
 	if o.Out != "locked\n" {
 		t.Errorf("the job printed %q, want \"locked\\n\"", o.Out)
 	}

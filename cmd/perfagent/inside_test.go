@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -34,17 +35,9 @@ func (l *insideLine) perform(t *testing.T) clitest.Outcome {
 	testenv.Repository(t, ".") // needs the original working directory
 
 	before, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chdir(l.Dir); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := os.Chdir(before); err != nil {
-			t.Fatal(err)
-		}
-	}()
+	must(t, err)
+	must(t, os.Chdir(l.Dir))
+	defer func() { must(t, os.Chdir(before)) }()
 
 	for _, entry := range append([]string{"TMPDIR=" + t.TempDir()}, l.Env...) {
 		name, value, _ := strings.Cut(entry, "=")
@@ -52,9 +45,7 @@ func (l *insideLine) perform(t *testing.T) clitest.Outcome {
 			continue
 		}
 		old, had := os.LookupEnv(name)
-		if err := os.Setenv(name, value); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Setenv(name, value))
 		defer func() {
 			if had {
 				os.Setenv(name, old)
@@ -74,6 +65,14 @@ func (l *insideLine) perform(t *testing.T) clitest.Outcome {
 func inside(t *testing.T, args ...string) clitest.Outcome {
 	t.Helper()
 	return insideCommand(t, args...).perform(t)
+}
+
+// insideWith runs a command line to its end in a new directory, with entries added to the environment.
+func insideWith(t *testing.T, env []string, args ...string) clitest.Outcome {
+	t.Helper()
+	l := insideCommand(t, args...)
+	l.Env = env
+	return l.perform(t)
 }
 
 // insideIn runs a command line to its end in dir.
@@ -115,4 +114,24 @@ func (b *sharedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// must fails the test if a step that prepares it has failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// with adds entries to the environment of cmd.
+func with(cmd *exec.Cmd, env ...string) *exec.Cmd {
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// fileHas reports whether the file at path exists and contains text.
+func fileHas(path, text string) bool {
+	data, err := os.ReadFile(path)
+	return err == nil && bytes.Contains(data, []byte(text))
 }

@@ -31,17 +31,21 @@ func TestJournal_KillInMidJobLosesOnlyTheLastSample(t *testing.T) {
 	turn := make(chan struct{}, atOnce)
 	var counted, late atomic.Int64 // kills after a long run, and how many of their journals lack more than lost
 	for i := range kills {
-		wg.Add(1)
 		turn <- struct{}{}
-		go func() {
-			defer func() { <-turn; wg.Done() }()
-			if long, behind := killInMidJob(t, i); long {
+		cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c",
+			`trap 'echo signal' HUP INT TERM PIPE CONT; echo ready; read x; echo "done $x" >marker`)
+		in, goOn := clitest.Pipe(t)
+		cmd.Stdin = in
+		l := clitest.StartProcess(t, cmd)
+		wg.Go(func() {
+			defer func() { <-turn }()
+			if long, behind := killInMidJob(l, goOn, i); long {
 				counted.Add(1)
 				if behind {
 					late.Add(1)
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	// A busy disk delays some journals.
@@ -55,52 +59,32 @@ const lost = 500 * time.Millisecond
 
 // killInMidJob kills a perfagent at a random moment. It reports whether perfagent ran long enough to lose more than
 // lost, and whether its journal lacks more than lost. It runs in a goroutine, so it must not call t.Fatal.
-func killInMidJob(t *testing.T, i int) (long, behind bool) {
-	fail := func(format string, args ...any) { t.Errorf("kill %d: %s", i, fmt.Sprintf(format, args...)) }
-	in, goOn, err := os.Pipe()
-	if err != nil {
-		fail("%v", err)
-		return false, false
-	}
-	defer in.Close()
-	defer goOn.Close()
-	out, outW, err := os.Pipe()
-	if err != nil {
-		fail("%v", err)
-		return false, false
-	}
-	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", `trap 'echo signal' HUP INT TERM PIPE CONT; echo ready; read x; echo "done $x" >marker`)
-	cmd.Stdin, cmd.Stdout = in, outW
-	if err := cmd.Start(); err != nil {
-		fail("%v", err)
-		return false, false
-	}
-	outW.Close()
-	said := clitest.Scan(out)
-	if line := <-said; line != "ready" {
+func killInMidJob(l *clitest.Process, goOn *os.File, i int) (long, behind bool) {
+	fail := func(format string, args ...any) { l.T.Errorf("kill %d: %s", i, fmt.Sprintf(format, args...)) }
+	if line := <-l.Lines; line != "ready" {
 		fail("first line of the job = %q, want \"ready\"", line)
 		return false, false
 	}
 	lived := time.Duration(rand.Int64N(int64(800 * time.Millisecond)))
 	time.Sleep(lived)       // until a random moment
 	var wrote time.Duration // time that the journal covers before the kill
-	if found, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/*/node-0.jsonl")); len(found) == 1 {
+	if found, _ := filepath.Glob(filepath.Join(l.Cmd.Dir, "perfagent-out/*/node-0.jsonl")); len(found) == 1 {
 		if r, err := reportfile.Read(found[0], 0); err == nil {
 			wrote = time.Duration(r.Run.WallSeconds * float64(time.Second))
 		}
 	}
-	_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL)
-	_ = cmd.Wait()
+	_ = unix.Kill(l.Cmd.Process.Pid, unix.SIGKILL)
 	if _, err := goOn.WriteString("well\n"); err != nil {
 		fail("%v", err)
 	}
-	for line := range said { // until the job has ended
+	for line := range l.Lines { // until the job has ended
 		fail("the job printed %q, want nothing after the kill", line)
 	}
-	if text, _ := os.ReadFile(filepath.Join(cmd.Dir, "marker")); string(text) != "done well\n" {
+	_ = l.Cmd.Wait()
+	if text, _ := os.ReadFile(filepath.Join(l.Cmd.Dir, "marker")); string(text) != "done well\n" {
 		fail("marker of the job = %q, want \"done well\\n\"", text)
 	}
-	seen, text := shown(t, cmd.Dir)
+	seen, text := shown(l.T, l.Cmd.Dir)
 	if seen < wrote-time.Millisecond { // allow for rounding
 		fail("the journal covered %v before the kill, but covers only %v after it: %s", wrote, seen, text)
 	}
@@ -110,10 +94,9 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 var knownUpTo = regexp.MustCompile(`known up to (\S+) after the start`)
 
 // shown returns the length of the newest recording according to show --json, and the stderr of show.
-func shown(t *testing.T, dir string) (time.Duration, string) {
+func shown(t testing.TB, dir string) (time.Duration, string) {
 	t.Helper()
-	o := call("show", "--json", "--out", filepath.Join(dir, "perfagent-out"))
-	o.Want(t, 0)
+	o := wantCall(t, 0, "show", "--json", "--out", filepath.Join(dir, "perfagent-out"))
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"] == nil {
 		t.Errorf("show --json of the journal: error %v, want node 0: %s", err, o.Out)
@@ -143,18 +126,15 @@ func TestJournal_KillAtTheEndLeavesReportOrJournal(t *testing.T) {
 		time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecond)))) // until a random moment
 		_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL)
 		clitest.Wait(t, cmd)
-		whole := 0
-		for _, p := range reportertest.InDir(t, filepath.Join(cmd.Dir, "perfagent-out")) {
-			switch path := filepath.Join(cmd.Dir, "perfagent-out", p); {
-			case filepath.Ext(p) == ".json":
-				reportertest.ReadFile(t, path)
-				whole++
-			case filepath.Ext(p) == ".jsonl":
-				call("show", path).Want(t, 0)
-				whole++
-			}
+		reports, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/r/*.json"))
+		journals, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/r/*.jsonl"))
+		for _, path := range reports {
+			reportertest.ReadFile(t, path)
 		}
-		if whole == 0 {
+		for _, path := range journals {
+			call("show", path).Want(t, 0)
+		}
+		if len(reports)+len(journals) == 0 {
 			t.Errorf("kill %d left neither journal nor report", i)
 		}
 	}
@@ -166,32 +146,22 @@ func journalOf(t *testing.T, n int) string {
 	cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; exec sleep 60")
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
-	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
-	clitest.WaitUntil(t, "samples are in the journal", func() bool {
-		text, _ := os.ReadFile(path)
-		return strings.Count(string(text), "\n") > n
-	})
+	path := untilLines(t, filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl"), n)
 	l.Signal(unix.SIGKILL)
-	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // the job
-		t.Fatal(err)
-	}
+	must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL)) // the job
 	clitest.Wait(t, cmd)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(text), "\n{\"snapshot\":") {
+	text := clitest.Read(t, path)
+	if strings.Contains(text, "\n{\"snapshot\":") {
 		t.Log("trying again: perfagent replaced the journal, because the disk was slow")
 		return journalOf(t, n)
 	}
-	return string(text)
+	return text
 }
 
 // samplesShown returns the number of samples in a journal. It fails the test if show or merge cannot read the journal.
 func samplesShown(t *testing.T, path string) int64 {
 	t.Helper()
-	o := call("show", path)
-	o.Want(t, 0)
+	o := wantCall(t, 0, "show", path)
 	clitest.WantPrintable(t, o.Out)
 	if !strings.Contains(o.Out, "Still running or lost") {
 		t.Errorf("show lacks \"Still running or lost\": %q", o.Out)
@@ -205,37 +175,28 @@ func samplesShown(t *testing.T, path string) int64 {
 	return r.Nodes["0"].Sampling.Samples
 }
 
-// If a journal is cut off anywhere, the samples before the cut are readable.
+// If a journal is cut off anywhere, the samples before the cut are readable. Without samples, it gives a valid report
+// without values.
 func TestJournal_CutOffAnywhere_KeepsSamplesBeforeCut(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 5)
-	ends := regexp.MustCompile(`\n`).FindAllStringIndex(text, -1)
+	all, head := int64(strings.Count(text, "\n")-1), strings.Index(text, "\n")+1
 	path := filepath.Join(t.TempDir(), "node-0.jsonl")
-	for cut := ends[1][1]; cut < len(text); cut += 1 + (len(text)-ends[1][1])/60 {
+	cuts := []int{head - 1, head, head + 10}
+	for cut := head + 11; cut < len(text); cut += 1 + (len(text)-head)/60 {
+		cuts = append(cuts, cut)
+	}
+	for _, cut := range cuts {
 		clitest.Write(t, path, text[:cut], 0o644)
-		want := int64(strings.Count(text[:cut], "\n") - 1)
-		if got := samplesShown(t, path); got != want && got != want+1 { // a sample that lacks only its newline is counted
+		want := int64(strings.Count(text[:cut+1], "\n") - 1) // a sample that lacks only its newline is counted
+		if got := samplesShown(t, path); got != want {
 			t.Errorf("journal cut off at byte %d: %d samples, want %d", cut, got, want)
 		}
 	}
 	for _, tail := range []string{"\x00\x00\x00\x00", "{\"sample\":[", "null\n", "[]\n", "{}\n", "\xff\xfe\n", "{\"snapshot\":{}}\n", strings.Repeat("\x00", 4096) + "\n"} {
 		clitest.Write(t, path, text+tail, 0o644)
-		if got, want := samplesShown(t, path), int64(len(ends)-1); got != want {
-			t.Errorf("journal with %q at its end: %d samples, want %d", tail[:4], got, want)
-		}
-	}
-}
-
-// A journal that ends before its first sample gives a valid report without values.
-func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
-	t.Parallel()
-	text := journalOf(t, 1)
-	path := filepath.Join(t.TempDir(), "node-0.jsonl")
-	head := strings.Index(text, "\n") + 1
-	for _, cut := range []int{head - 1, head, head + 10} {
-		clitest.Write(t, path, text[:cut], 0o644)
-		if got := samplesShown(t, path); got != 0 {
-			t.Errorf("journal cut off at byte %d: %d samples shown, want 0", cut, got)
+		if got := samplesShown(t, path); got != all {
+			t.Errorf("journal with %q at its end: %d samples, want %d", tail[:4], got, all)
 		}
 	}
 }
@@ -261,8 +222,6 @@ func TestJournal_DamagedByteLosesOnlyItsLine(t *testing.T) {
 	// show refuses a journal without a valid first line, and names the file in one line.
 	for _, head := range []string{"", "x", "{}", `{"journal":"perfagent.journal/2"}`, `{"journal":"x"}`, "null"} {
 		clitest.Write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
-		o := call("show", path)
-		o.Want(t, 1)
-		o.WantLine(t, path)
+		wantError(t, call("show", path), 1, path)
 	}
 }

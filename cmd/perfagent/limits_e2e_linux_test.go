@@ -5,9 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
@@ -39,17 +37,11 @@ for pid in pids:
     os.kill(pid, signal.SIGKILL)
 sys.exit(6)`
 	for range 5 {
-		cmd := exec.Command("sh", "-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$@"`, group), "sh",
-			clitest.Binary(t), "run", "--summary", "never", "--interval", "10ms", "--", testenv.Python(t), "-c", job)
-		cmd.Dir = t.TempDir()
-		o := clitest.RunCommand(t, cmd)
-		o.Want(t, 6)
+		o := mustExit(t, 6, clitest.Script(t, "sh", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$P" "$@"`, group),
+			"run", "--summary", "never", "--interval", "10ms", "--", testenv.Python(t), "-c", job))
 		if o.Err != "" {
 			t.Errorf("stderr %q, want none", o.Err)
 		}
-		clitest.WaitUntil(t, "the control group is empty", func() bool {
-			n, err := os.ReadFile(group + "/pids.current")
-			return err != nil || strings.TrimSpace(string(n)) == "0"
-		})
+		clitest.WaitUntil(t, "the control group is empty", func() bool { return clitest.Read(t, group+"/pids.current") == "0\n" })
 	}
 }

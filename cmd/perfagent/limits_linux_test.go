@@ -2,8 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +14,8 @@ import (
 // underLimits runs a job under perfagent with limits set by bash's ulimit.
 func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
 	t.Helper()
-	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), limits+"; exec $P run --summary never "+flags+" -- "+job)
-	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
-	return clitest.RunCommand(t, cmd)
+	script := limits + "; exec $P run --summary never " + flags + " -- " + job
+	return clitest.RunCommand(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), script))
 }
 
 // Under every limit, the job keeps its limits and its exit code, and perfagent reports its own failures in a few lines.
@@ -49,28 +46,16 @@ func TestRun_JobRunsUnchangedUnderTightLimits(t *testing.T) {
 				t.Errorf("stdout %q, want %q", o.Out, c.want)
 			}
 			clitest.WantLines(t, o.Err, 0, c.most)
+			reports, _ := filepath.Glob(filepath.Join(o.Dir, "perfagent-out/*/*.json"))
 			if c.reported {
 				o.Report(t)
-			} else if o.Err == "" && !anyReport(t, o.Dir) {
+			} else if o.Err == "" && len(reports) == 0 {
 				t.Error("stderr is empty and there is no report, want at least one of them")
 			}
-			wantNoScraps(t, o.Dir)
+			if scraps, _ := filepath.Glob(filepath.Join(o.Dir, "perfagent-out/*/*.tmp")); len(scraps) > 0 {
+				t.Errorf("temporary files %q are left, want none", scraps)
+			}
 		})
-	}
-}
-
-func anyReport(t *testing.T, dir string) bool {
-	t.Helper()
-	return slices.ContainsFunc(reportertest.InDir(t, filepath.Join(dir, "perfagent-out")), func(p string) bool { return filepath.Ext(p) == ".json" })
-}
-
-// wantNoScraps checks that perfagent left no temporary file in dir.
-func wantNoScraps(t *testing.T, dir string) {
-	t.Helper()
-	for _, p := range reportertest.InDir(t, filepath.Join(dir, "perfagent-out")) {
-		if strings.HasSuffix(p, ".tmp") {
-			t.Errorf("temporary file %s is left, want none", p)
-		}
 	}
 }
 
@@ -84,9 +69,8 @@ func TestRun_FileSizeLimitEndsJobWithSIGXFSZ(t *testing.T) {
 // If the process limit leaves no room for another process, the job runs unmeasured, and one line reports that. The
 // limit is not 1 because a Go program needs a few threads.
 func TestRun_WithoutRoomForAnotherProcess_RunsJobUnmeasured(t *testing.T) {
-	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 9)
+	script := `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`
+	o := mustExit(t, 9, clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), script)))
 	o.WantLine(t, "ulimit -u", "without being measured")
 	if o.Out != "job 0\n" {
 		t.Errorf("stdout %q, want \"job 0\\n\"", o.Out)
@@ -99,9 +83,7 @@ func TestRun_UnprivilegedUserInUnwritableDirectoryRunsJob(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--out", "/", "--", "sh", "-c", "exit 7"))
 	tmp := clitest.OpenTemp(t)
-	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 7)
+	o := mustExit(t, 7, with(cmd, "TMPDIR="+tmp))
 	_, path := reportertest.ReadSingle(t, tmp)
 	o.WantLine(t, path)
 }

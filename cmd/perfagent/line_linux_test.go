@@ -39,8 +39,7 @@ func TestSummary_PrintsLineOnlyAfterFailureOrInBatch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), "--", "sh", "-c", "exit "+c.exit)...)
-			cmd.Env = append(append(cmd.Env, "PERFAGENT_NO_PAGE=0"), c.env...)
-			o := clitest.RunCommand(t, cmd)
+			o := clitest.RunCommand(t, with(with(cmd, "PERFAGENT_NO_PAGE=0"), c.env...))
 			if c.want == "" && o.Err != "" || !regexp.MustCompile(c.want).MatchString(o.Err) || strings.Count(o.Err, "\n") > 1 || o.Out != "" {
 				t.Errorf("stdout %q, stderr %q; want no stdout, and stderr to match %q", o.Out, o.Err, c.want)
 			}
@@ -58,22 +57,10 @@ func TestSummary_LineReplacesSummaryOnTerminal(t *testing.T) {
 	}
 }
 
-// If the command cannot be started, perfagent prints an error instead of the line.
-func TestSummary_NoLineIfCommandCannotStart(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--", "./nowhere")
-	cmd.Env = append(cmd.Env, "CI=true")
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 127)
-	o.WantLine(t, "nowhere")
-}
-
 // After an OOM kill, the line names the limit and the memory to request, even for a very short job.
 func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--run-id", "4711", "--disk-path", "/dev", "--", "sh", "-c", "exec "+verdictHog)
-	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
-	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
-	o.Want(t, 137)
+	o := mustExit(t, 137, verdictInside(with(cmd, "SLURM_JOB_ID=4711"), verdictGroup(t, 64)))
 	want := `^perfagent: Out of memory: killed at the limit of 64 MiB after \S+ m?s\. Ask for 96 MiB or more: .* Page: perfagent-out/4711/node-0\.html\n$`
 	if !regexp.MustCompile(want).MatchString(o.Err) {
 		t.Errorf("stderr %q, want %s", o.Err, want)
@@ -88,11 +75,9 @@ func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 // If a job succeeds although the kernel killed one of its processes, the line is printed as after a failure.
 func TestSummary_LineReportsKillThatTheJobSurvived(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--disk-path", "/dev", "--", "sh", "-c", verdictHog+"; exit 0")
-	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
-	o.Want(t, 0)
+	o := mustExit(t, 0, verdictInside(cmd, verdictGroup(t, 64)))
 	_, line, _ := strings.Cut("\n"+o.Err, "\nperfagent: ")
 	if !regexp.MustCompile(`^Succeeded after \S+ m?s, although the kernel killed \d process(es)? of it for lack of memory\. Set the limit to 96 MiB or more: .*\n$`).MatchString(line) {
-		t.Errorf("stderr %q, want the line of a success with a process that the kernel killed",
-			o.Err)
+		t.Errorf("stderr %q, want the line of a success with a process that the kernel killed", o.Err)
 	}
 }

@@ -156,34 +156,31 @@ func listenClient() *http.Client {
 func (l *listened) get(path string) (code int, header http.Header, body string) {
 	l.T.Helper()
 	answer, err := listenClient().Get(l.url + strings.TrimPrefix(path, "/"))
-	if err != nil {
-		l.T.Fatal(err)
-	}
+	must(l.T, err)
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		l.T.Fatal(err)
-	}
+	must(l.T, err)
 	return answer.StatusCode, answer.Header, string(data)
 }
 
 // series reads a series of /metrics, "name" or "name{mode=user}". ok reports whether it exists.
 func (l *listened) series(name string) (v float64, ok bool) {
 	l.T.Helper()
+	_, _, text := l.get("/metrics")
+	return seriesIn(l.T, text, name)
+}
+
+// seriesIn is like series, for a response of /metrics.
+func seriesIn(t testing.TB, text, name string) (v float64, ok bool) {
+	t.Helper()
 	name, label, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
 	key, value, _ := strings.Cut(label, "=")
-	_, _, text := l.get("/metrics")
 	for line := range strings.Lines(text) {
-		number, found := line, strings.HasPrefix(line, name+"{") && (key == "" || strings.Contains(line, key+`="`+value+`"`))
-		if !found {
-			continue
+		if strings.HasPrefix(line, name+"{") && (key == "" || strings.Contains(line, key+`="`+value+`"`)) {
+			v, err := strconv.ParseFloat(lastWord(line), 64)
+			must(t, err)
+			return v, true
 		}
-		number = strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:])
-		v, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			l.T.Errorf("line %q: %v", line, err)
-		}
-		return v, true
 	}
 	return 0, false
 }
@@ -197,10 +194,20 @@ func (l *listened) untilSampled(n float64) {
 // port returns the server's port.
 func (l *listened) port() string {
 	u, err := url.Parse(l.url)
-	if err != nil {
-		l.T.Fatal(err)
-	}
+	must(l.T, err)
 	return u.Port()
+}
+
+// untilRefused waits until the port is closed.
+func (l *listened) untilRefused() {
+	l.T.Helper()
+	clitest.WaitUntil(l.T, "the port is closed", func() bool {
+		c, err := net.Dial("tcp", l.address())
+		if err == nil {
+			c.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	})
 }
 
 // address returns HOST:PORT of the server.
@@ -231,10 +238,8 @@ func TestListen_ServesRunInProgress(t *testing.T) {
 		_, _, text := l.get("/report.json")
 		return listenReport(t, text).Nodes["4"].Sampling.Samples > n.Sampling.Samples
 	})
-	for path, want := range map[string]int{"/x": 404, "/metrics/": 404, "/node-4.json": 404, "/..%2f..%2fetc/passwd": 404} {
-		if code, _, _ := l.get(path); code != want {
-			t.Errorf("GET %s: status %d, want %d", path, code, want)
-		}
+	if code, _, _ := l.get("/..%2f..%2fetc/passwd"); code != 404 {
+		t.Errorf("GET of a file: status %d, want 404", code)
 	}
 	o := l.finish()
 	o.Want(t, 7)
@@ -265,23 +270,10 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 	t.Parallel()
 	l := listenInside(t, "0", append([]string{"--interval", "1h"}, holdOpen...)...)
 	clitest.WaitUntil(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
-	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
-		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
-		if v, there := l.series("perfagent_" + name); !there || v != 0 {
-			t.Errorf("before the first sample, perfagent_%s = %v (present: %v), want 0", name, v, there)
-		}
-	}
-	if v, there := l.series("perfagent_memory_used_ratio"); there {
-		t.Errorf("before the first sample, perfagent_memory_used_ratio = %v, want none", v)
-	}
 	// A response that waited for a sample would take an hour.
 	if code, _, page := l.get("/"); code != 200 || !strings.Contains(page, "no sample has been taken yet; the first one is taken 1h0m0s after the start") || !strings.Contains(page, "read x; exit 7") {
 		t.Errorf("page before the first sample: status %d, want 200, the time of that sample and the command: %.3000q",
 			code, page)
-	}
-	if code, header, text := l.get("/report.json"); code != 503 || header.Get("Retry-After") == "" || text != "no sample has been taken yet\n" {
-		t.Errorf("/report.json before the first sample: status %d, header %v, %q; want 503 with Retry-After",
-			code, header, text)
 	}
 	l.finish().Want(t, 7)
 
@@ -300,13 +292,7 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 		"disk_read_bytes_total": "disk_io_read_mb", "disk_written_bytes_total": "disk_io_write_mb", "network_receive_bytes_total": "net_io_ext_recv_mb",
 		"network_transmit_bytes_total": "net_io_ext_sent_mb", "loopback_receive_bytes_total": "net_io_lo_recv_mb",
 		"loopback_transmit_bytes_total": "net_io_lo_sent_mb", "last_sample_timestamp_seconds": "timestamp", "cpu_busy_ratio": "cpu_pct_per_cpu_avg"} {
-		want := 0.0
-		for i, k := range n.Samples.Keys {
-			if k == key {
-				want = n.Samples.Columns[i][last]
-			}
-		}
-		tolerance := 1e-6
+		want, tolerance := n.Samples.Column(key)[last], 1e-6
 		switch {
 		case strings.HasSuffix(name, "_used_ratio"): // the sample is rounded to 0.1 %
 			want, tolerance = want/100, 0.00051
@@ -315,13 +301,8 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 		case strings.Contains(name, "_bytes"):
 			want *= 1 << 20
 		}
-		m := regexp.MustCompile(`(?m)^perfagent_` + name + `\{run_id="same",node="2"\} (\S+)$`).FindStringSubmatch(text)
-		if m == nil {
-			t.Errorf("/metrics lacks %s:\n%s", name, text)
-			continue
-		}
-		if got, err := strconv.ParseFloat(m[1], 64); err != nil || got < want-tolerance || got > want+tolerance {
-			t.Errorf("%s = %v, want %v, as %s in the sample", name, m[1], want, key)
+		if got, there := seriesIn(t, text, "perfagent_"+name); !there || got < want-tolerance || got > want+tolerance {
+			t.Errorf("%s = %v (present: %v), want %v, as %s in the sample", name, got, there, want, key)
 		}
 	}
 	used, _ := l.series("perfagent_memory_used_bytes")
@@ -367,14 +348,10 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	p := &prometheus{t, "http://" + address}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -397,9 +374,7 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 func (p *prometheus) query(q string) (float64, bool) {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?query=" + url.QueryEscape(q))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	defer answer.Body.Close()
 	var a struct {
 		Status, Error string
@@ -412,26 +387,17 @@ func (p *prometheus) query(q string) (float64, bool) {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(a.Data.Result[0].Value[1].(string), 64)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return v, true
 }
 
 // listenSpent returns the sum of the given columns of /proc/stat for all CPUs, in seconds.
-func listenSpent(t testing.TB, columns ...int) float64 {
+func listenSpent(t testing.TB, columns ...int) (sum float64) {
 	t.Helper()
-	stat, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(stat), "\n")
-	sum := 0.0
+	first, _, _ := strings.Cut(clitest.Read(t, "/proc/stat"), "\n")
 	for _, c := range columns {
 		n, err := strconv.ParseFloat(strings.Fields(first)[1+c], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sum += n / 100
 	}
 	return sum
@@ -456,20 +422,13 @@ func TestListen_ScrapeIsCheap(t *testing.T) {
 	l := listenRun(t, append([]string{"--interval", "1s"}, holdOpen...)...)
 	l.untilSampled(1)
 	client := &http.Client{Timeout: clitest.Longest}
-	scrape := func(n int) (text string) {
+	scrape := func(n int) {
 		for range n {
 			answer, err := client.Get(l.url + "metrics")
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := io.ReadAll(answer.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer.Body.Close()
-			text = string(data)
+			must(t, err)
+			_, err = io.Copy(io.Discard, answer.Body)
+			must(t, errors.Join(err, answer.Body.Close()))
 		}
-		return text
 	}
 	scrape(20) // warm up
 	const n = 100
@@ -489,20 +448,13 @@ func TestListen_ScrapeIsCheap(t *testing.T) {
 
 // If the port is in use, perfagent prints one line, adds an entry to the report, and runs the job.
 func TestListen_PortInUseGivesOneLine(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	_, port, _ := net.SplitHostPort(silentServer(t))
 	for _, c := range []struct{ address, word string }{
 		{port, "address already in use"},
 		{"127.0.0.1:" + port, "address already in use"},
 		{"192.0.2.1:9100", "cannot assign requested address"},
 	} {
-		cmd := insideCommand(t, "run", "--summary", "never", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
-		o := cmd.perform(t)
-		o.Want(t, 3)
+		o := wantInside(t, 3, "run", "--summary", "never", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
 		line, rest, _ := strings.Cut(o.Err, "\n")
 		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
 			strings.Contains(line, "--listen 0") != (c.word == "address already in use") {
@@ -510,9 +462,7 @@ func TestListen_PortInUseGivesOneLine(t *testing.T) {
 		}
 		wantListenMissing(t, o.Report(t), c.word)
 	}
-	cmd := insideCommand(t, "run", "--summary", "never", "--", "sh", "-c", "exit 3")
-	cmd.Env = append(cmd.Env, "PERFAGENT_LISTEN=:"+port)
-	o := cmd.perform(t)
+	o := insideWith(t, []string{"PERFAGENT_LISTEN=:" + port}, "run", "--summary", "never", "--", "sh", "-c", "exit 3")
 	o.Want(t, 3)
 	o.WantLine(t, port)
 }
@@ -531,8 +481,7 @@ func TestListen_PrivilegedPortGivesOneLine(t *testing.T) {
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
 		t.Skip("all users may listen on port 81 here: set net.ipv4.ip_unprivileged_port_start to 1024")
 	}
-	o := clitest.RunCommand(t, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--listen", "81", "--", "sh", "-c", "exit 3")))
-	o.Want(t, 3)
+	o := mustExit(t, 3, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--listen", "81", "--", "sh", "-c", "exit 3")))
 	o.WantLine(t, "permission denied", "127.0.0.1:81", "--listen 0")
 	wantListenMissing(t, o.Report(t), "permission denied")
 }
@@ -541,10 +490,8 @@ func TestListen_PrivilegedPortGivesOneLine(t *testing.T) {
 // end.
 func TestListen_UnknownHostNameDelaysNothing(t *testing.T) {
 	t.Parallel()
-	l := clitest.StartProcess(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
-	l.PID("ready")
-	o, _ := l.End()
-	o.Want(t, 7)
+	cmd := clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)
+	o := mustExit(t, 7, cmd)          // the job's stdin is empty
 	clitest.WantLines(t, o.Err, 0, 1) // no line if the name server did not respond in time
 	if o.Err != "" {
 		o.WantLine(t, "nowhere.invalid")
@@ -553,12 +500,6 @@ func TestListen_UnknownHostNameDelaysNothing(t *testing.T) {
 		}
 		wantListenMissing(t, o.Report(t), "nowhere.invalid")
 	}
-}
-
-// listenHeld gives a process an empty stdin.
-func listenHeld(cmd *exec.Cmd) *exec.Cmd {
-	cmd.Stdin = strings.NewReader("")
-	return cmd
 }
 
 // --listen accepts the name of this host.
@@ -586,13 +527,10 @@ func TestListen_PrintsAddressOnlyIfRequested(t *testing.T) {
 	if o := inside(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
 		t.Errorf("fixed port: exit code %d, want 0; stderr %q, want none", o.Code, o.Err)
 	}
-	port = freePort(t)
 	if o := inside(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "perfagent: info: listening on http://127.0.0.1:"+port+"/\n" {
 		t.Errorf("--log-level info: stderr %q, want only the address with port %s", o.Err, port)
 	}
-	for _, c := range []struct {
-		flags, env, want string
-	}{
+	for _, c := range []struct{ flags, env, want string }{
 		{"--listen :0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost.:0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost:0 --log-level info", "", `^perfagent: info: listening on http://127\.0\.0\.1:\d+/\n$`},
@@ -604,9 +542,7 @@ func TestListen_PrintsAddressOnlyIfRequested(t *testing.T) {
 		{"--listen off", "PERFAGENT_LISTEN=bad", `^$`},
 		{"--listen 0", "PERFAGENT_LISTEN=bad", `^perfagent: listening on .*\n$`},
 	} {
-		cmd := insideCommand(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
-		cmd.Env = append(cmd.Env, c.env)
-		o := cmd.perform(t)
+		o := insideWith(t, []string{c.env}, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
 		if o.Want(t, 0); !regexp.MustCompile(c.want).MatchString(o.Err) {
 			t.Errorf("flags %q, environment %q: stderr %q, want %s", c.flags, c.env, o.Err, c.want)
 		}
@@ -635,17 +571,13 @@ func TestListen_ChecksHostHeader(t *testing.T) {
 	for address, want := range map[string]int{"127.0.0.1:0": 403, "0.0.0.0:0": 200} {
 		l := listenInside(t, address, append([]string{"--interval", "20ms"}, holdOpen...)...)
 		request, err := http.NewRequest("GET", "http://"+l.address()+"/healthz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		request.Host = "evil.example:" + l.port()
 		answer, err := listenClient().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("--listen %s: status %d for a foreign Host header, want %d", address, answer.StatusCode, want)
+		if got := answer.StatusCode; got != want {
+			t.Errorf("--listen %s: status %d for a foreign Host header, want %d", address, got, want)
 		}
 		l.finish().Want(t, 7)
 	}
@@ -658,11 +590,7 @@ func TestListen_JobDoesNotInheritSocket(t *testing.T) {
 	l := listenRun(t, "--interval", "20ms", "--", "sh", "-c", `echo ready $$; read x; sleep 30 </dev/null >/dev/null 2>&1 & echo left $!
 ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 	l.PID("ready")
-	c, err := net.Dial("tcp", l.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	listenConn(t, l)
 	l.untilSampled(1)
 	fmt.Fprintln(l.hold.(*os.File))
 	left := l.PID("left")
@@ -673,13 +601,7 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 		}
 	}
 	l.finish().Want(t, 7)
-	clitest.WaitUntil(t, "the port is closed while a process of the job still runs", func() bool { // to bind the port would depend on timing
-		c, err := net.Dial("tcp", l.address())
-		if err == nil {
-			c.Close()
-		}
-		return errors.Is(err, syscall.ECONNREFUSED)
-	})
+	l.untilRefused() // while a process of the job still runs; to bind the port would depend on timing
 }
 
 // listenBesieged returns the effects of misbehaving clients on a run ("" = none), compared with an undisturbed run.
@@ -761,13 +683,20 @@ func listenBesieged(t *testing.T) (harm string) {
 	return harm
 }
 
+// silentServer returns the address of a server that accepts connections and never responds.
+func silentServer(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
 // listenConn opens a connection to the server, which is closed when the test ends.
 func listenConn(t testing.TB, l *listened) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", l.address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetWriteDeadline(time.Now().Add(clitest.Longest))
 	return c
@@ -800,7 +729,7 @@ func TestListen_ClientsDoNotDelayExit(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("needs two CPUs: with one, the test would measure its own work")
 	}
-	var with, without []float64
+	took := make(map[bool][]float64) // seconds, with and without clients
 	for range 5 {
 		for _, clients := range []bool{false, true} {
 			l := listenRun(t, append([]string{"--interval", "20ms"}, holdOpen...)...)
@@ -817,46 +746,31 @@ func TestListen_ClientsDoNotDelayExit(t *testing.T) {
 			}
 			begin := time.Now()
 			l.finish().Want(t, 7)
-			took := time.Since(begin).Seconds()
-			if clients {
-				with = append(with, took)
-			} else {
-				without = append(without, took)
-			}
+			took[clients] = append(took[clients], time.Since(begin).Seconds())
 		}
 	}
-	t.Logf("the end with clients: %.3f s, without: %.3f s", clitest.Median(with), clitest.Median(without))
+	with, without := clitest.Median(took[true]), clitest.Median(took[false])
+	t.Logf("the end with clients: %.3f s, without: %.3f s", with, without)
 	// A delay caused by clients would occur each time.
-	if slices.Min(with) > clitest.Median(without)+0.25 {
+	if slices.Min(took[true]) > without+0.25 {
 		t.Errorf("perfagent ends after %.3f s with clients, want at most 0.25 s more than the %.3f s without",
-			clitest.Median(with), clitest.Median(without))
+			with, without)
 	}
 }
 
 // The server ends with the job, even during a long push to MLflow.
 func TestListen_ServerEndsWithTheJob(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never responds
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	l := listenRun(t, append([]string{"--mlflow", "http://" + silent.Addr().String(), "--push-timeout", "20s", "--interval", "20ms"}, holdOpen...)...)
+	flags := []string{"--mlflow", "http://" + silentServer(t), "--push-timeout", "20s", "--interval", "20ms"}
+	l := listenRun(t, append(flags, holdOpen...)...)
 	l.untilSampled(1)
 	l.hold.Close()
-	clitest.WaitUntil(t, "the port is closed", func() bool {
-		c, err := net.Dial("tcp", l.address())
-		if err == nil {
-			c.Close()
-		}
-		return err != nil
-	})
+	l.untilRefused()
 	if state := clitest.ProcessState(l.Cmd.Process.Pid); state == "" || state == "Z" {
 		t.Error("perfagent ended before the push was over, so the test proves nothing")
 	}
 	l.Signal(syscall.SIGTERM) // ends the push
-	o, _ := l.End()
-	o.Want(t, 7)
+	mustEnd(l.Process, 7)
 }
 
 func TestListen_ServesSidecar(t *testing.T) {
@@ -881,16 +795,10 @@ func TestListen_ServesSidecar(t *testing.T) {
 	}
 	reportertest.ReadSingle(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	_, port, _ := net.SplitHostPort(silentServer(t))
 	s, path := beside(t, nil, "--listen", port)
 	s.Signal(syscall.SIGTERM)
-	o, _ = s.End()
-	o.Want(t, 0)
+	o = mustEnd(s, 0)
 	o.WantLine(t, "127.0.0.1:"+port, "address already in use")
 	wantListenMissing(t, reportertest.ReadFile(t, path), "address already in use")
 }
@@ -926,3 +834,28 @@ func TestDocs_ListenTableEqualsMetrics(t *testing.T) {
 
 // patientCurl makes curl retry until the server listens.
 const patientCurl = "curl() { command curl --retry 30 --retry-delay 1 --retry-all-errors \"$@\"; }\n"
+
+// An insideProcess is a command line that runs concurrently in the test's process. Parallel tests may start one. Its
+// working directory is the test's, so its reports need --out.
+type insideProcess struct {
+	stdin       io.WriteCloser // of the job
+	lines, said <-chan string  // stdout and stderr
+	ended       <-chan int     // the exit code
+}
+
+// startInside starts the command line in args.
+func startInside(t testing.TB, args ...string) *insideProcess {
+	t.Helper()
+	in, stdin := clitest.Pipe(t)
+	outR, outW := clitest.Pipe(t)
+	errR, errW := clitest.Pipe(t)
+	ended := make(chan int, 1)
+	go func() {
+		code := execute(args, streams{out: outW, err: errW, embedded: true, in: in})
+		outW.Close()
+		errW.Close()
+		ended <- code
+	}()
+
+	return &insideProcess{stdin: stdin, lines: clitest.Scan(outR), said: clitest.Scan(errR), ended: ended}
+}

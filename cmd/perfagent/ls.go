@@ -227,7 +227,7 @@ func (s streams) columns() int {
 	return 0
 }
 
-// printTable prints t. On a terminal it uses colours, and cuts lines to the width of the terminal.
+// printTable prints t. On a terminal it uses colors, and cuts lines to the width of the terminal.
 func (s streams) printTable(t *table.Table) error {
 	return t.WriteText(s.out, s.columns(), colorful(s.out))
 }

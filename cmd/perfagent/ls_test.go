@@ -27,9 +27,7 @@ func TestLs_LeavesRoomForTheCommand(t *testing.T) {
 	}
 	print := func(columns int) []string {
 		var out strings.Builder
-		if err := runTable(runs, columns).WriteText(&out, columns, false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runTable(runs, columns).WriteText(&out, columns, false))
 		return strings.Split(out.String(), "\n")
 	}
 

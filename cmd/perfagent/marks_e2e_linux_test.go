@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -17,8 +16,7 @@ import (
 func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 	t.Parallel()
 	const interval = 0.1
-	o := clitest.Run(t, "run", "--interval", "100ms", "--", testenv.Python(t), "-c", kernelJob)
-	o.Want(t, 0)
+	o := mustRun(t, 0, "run", "--interval", "100ms", "--", testenv.Python(t), "-c", kernelJob)
 	n := wantPhases(t, o.Report(t), "load", "wait", "train", "save")
 
 	type numbers struct{ cpu, written, seconds float64 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,18 +54,13 @@ func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Nod
 // A line appended by a shell becomes a mark, and at the end only the report is left on disk.
 func TestMarks_ShellLineBecomesMark(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, "run", "--interval", "50ms", "--", "sh", "-c",
+	o := mustRun(t, 7, "run", "--interval", "50ms", "--", "sh", "-c",
 		`printf '{"phase":"load","ts":%s}\n' $(date +%s.%N) >> "$PERFAGENT_MARKS"; sleep 0.4
 		echo "epoch 1" >> "$PERFAGENT_MARKS"; echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; sleep 0.4
 		printf no-line-end >> "$PERFAGENT_MARKS"; echo "$PERFAGENT_MARKS"; exit 7`)
-	o.Want(t, 7)
 	r := o.Report(t)
 	n := wantPhases(t, r, "load", "train")
-	var texts []string
-	for _, m := range n.Marks {
-		texts = append(texts, m.Text)
-	}
-	if !slices.Equal(texts, []string{"epoch 1", "no-line-end"}) {
+	if len(n.Marks) != 2 || n.Marks[0].Text != "epoch 1" || n.Marks[1].Text != "no-line-end" {
 		t.Errorf("marks %v, want \"epoch 1\" and \"no-line-end\"", n.Marks)
 	}
 	if load := n.Phases[0].Seconds; load < 0.35 || load > 0.4+0.5 {
@@ -107,7 +100,7 @@ time.sleep(0.2)
 // add up.
 func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Script(t, "sh", `exec "$P" run --interval 50ms -- sh -c '
+	o := mustExit(t, 0, clitest.Script(t, "sh", `exec "$P" run --interval 50ms -- sh -c '
 		set -e
 		echo in | "$P" phase build -- sh -c "
 			cat; echo \$PERFAGENT_PHASE; \"$P\" mark compiling a lot
@@ -117,9 +110,7 @@ func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 		"$P" phase pack
 		sleep 0.1
 		"$P" phase --end
-		"$P" phase none -- nosuchcommand || echo "exit $?"'`)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
+		"$P" phase none -- nosuchcommand || echo "exit $?"'`))
 	if want := "in\nbuild\nexit 3\nexit 143\nexit 127\n"; o.Out != want {
 		t.Errorf("stdout %q, want %q", o.Out, want)
 	}
@@ -142,47 +133,41 @@ func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 func TestMark_FailsOnlyOnIncorrectUsage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		args []string
-		file string
-		code int
-		line string
+		args       []string
+		file, line string
+		code       int
 	}{
-		{[]string{"mark", "a"}, "", 0, ""},
-		{[]string{"phase", "a"}, "", 0, ""},
-		{[]string{"phase", "--end"}, "", 0, ""},
-		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "", 4, ""},
-		{[]string{"mark", "a"}, "no/such/file", 0, "write mark: open no/such/file: no such file or directory"},
-		{[]string{"phase", "a"}, "/", 0, "write mark: open /: is a directory"},
-		{[]string{"mark", "a"}, "/dev/null", 0, "/dev/null is not a regular file"},
-		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "/dev/full", 4, "/dev/full is not a regular file"},
+		{[]string{"mark", "a"}, "", "", 0},
+		{[]string{"phase", "a"}, "", "", 0},
+		{[]string{"phase", "--end"}, "", "", 0},
+		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "", "", 4},
+		{[]string{"mark", "a"}, "no/such/file", "write mark: open no/such/file: no such file or directory", 0},
+		{[]string{"phase", "a"}, "/", "write mark: open /: is a directory", 0},
+		{[]string{"mark", "a"}, "/dev/null", "/dev/null is not a regular file", 0},
+		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "/dev/full", "/dev/full is not a regular file", 4},
 
-		{[]string{"mark"}, "", 125, "no text: perfagent mark TEXT"},
-		{[]string{"phase"}, "", 125, "no name: perfagent phase NAME"},
-		{[]string{"phase", "--", "true"}, "", 125, "no name: perfagent phase NAME"},
-		{[]string{"phase", ""}, "", 125, "no name: perfagent phase NAME"},
-		{[]string{"phase", "a", "true"}, "", 125, "a command follows --"},
-		{[]string{"phase", "a", "--"}, "", 125, "a command follows --"},
-		{[]string{"phase", "--end", "a"}, "", 125, "--end takes no name"},
-		{[]string{"phase", "--stop"}, "", 125, "unknown flag --stop"},
-		{[]string{"mark", "--end"}, "", 0, ""},
-		{[]string{"mark", "--- stage 2 ---"}, "", 0, ""},
-		{[]string{"mark", "-5", "degrees"}, "", 0, ""},
-		{[]string{"mark", "--"}, "", 125, "no text: perfagent mark TEXT"},
-		{[]string{"phase", "a", "--", "nosuchcommand"}, "", 127, "command not found"},
-		{[]string{"phase", "a", "--", "/"}, "", 126, "cannot be executed"},
+		{[]string{"mark"}, "", "no text: perfagent mark TEXT", 125},
+		{[]string{"phase"}, "", "no name: perfagent phase NAME", 125},
+		{[]string{"phase", "--", "true"}, "", "no name: perfagent phase NAME", 125},
+		{[]string{"phase", ""}, "", "no name: perfagent phase NAME", 125},
+		{[]string{"phase", "a", "true"}, "", "a command follows --", 125},
+		{[]string{"phase", "a", "--"}, "", "a command follows --", 125},
+		{[]string{"phase", "--end", "a"}, "", "--end takes no name", 125},
+		{[]string{"phase", "--stop"}, "", "unknown flag --stop", 125},
+		{[]string{"mark", "--end"}, "", "", 0},
+		{[]string{"mark", "--- stage 2 ---"}, "", "", 0},
+		{[]string{"mark", "-5", "degrees"}, "", "", 0},
+		{[]string{"mark", "--"}, "", "no text: perfagent mark TEXT", 125},
+		{[]string{"phase", "a", "--", "nosuchcommand"}, "", "command not found", 127},
+		{[]string{"phase", "a", "--", "/"}, "", "cannot be executed", 126},
 	} {
 		t.Run(strings.Join(test.args, " ")+" "+test.file, func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Perfagent(t, test.args...)
-			cmd.Env = append(cmd.Env, "PERFAGENT_MARKS="+test.file)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, test.code)
-			switch {
-			case test.line == "" && o.Err != "":
-				t.Errorf("stderr %q, want none", o.Err)
-			case test.line != "" && !strings.Contains(o.Err, test.line):
+			o := mustExit(t, test.code, with(clitest.Perfagent(t, test.args...), "PERFAGENT_MARKS="+test.file))
+			if (o.Err == "") != (test.line == "") || !strings.Contains(o.Err, test.line) {
 				t.Errorf("stderr %q, want %q", o.Err, test.line)
-			case test.file != "" && strings.Count(o.Err, "\n") > 2: // one for the beginning, one for the end
+			}
+			if test.file != "" && strings.Count(o.Err, "\n") > 2 { // one for the beginning, one for the end
 				t.Errorf("stderr %q, want at most 2 lines", o.Err)
 			}
 		})
@@ -193,21 +178,19 @@ func TestMark_FailsOnlyOnIncorrectUsage(t *testing.T) {
 func TestMarks_HundredThousandLinesCostLittle(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{`{"phase":"p%d","ts":%d.5}`, "a mark with the number %d\\x1b[2J%d", `{"mark":"%d","ts":%d`} {
-		o := clitest.Run(t, "run", "--interval", "50ms", "--", testenv.Python(t), "-c", `
+		n := mustRun(t, 9, "run", "--interval", "50ms", "--", testenv.Python(t), "-c", `
 import os, time
 with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
     for i in range(100000):
         f.write('`+line+`\n' % (i, i))
         if i % 1000 == 0: f.flush()
-raise SystemExit(9)`)
-		o.Want(t, 9)
-		r := o.Report(t)
-		n := r.Nodes["0"]
+raise SystemExit(9)`).Report(t).Nodes["0"]
 		if len(n.Marks) > 1000 || len(n.Phases) > 200 || len(n.Marks)+len(n.Phases) == 0 {
 			t.Errorf("%s: %d marks, %d phases; want some, but at most 1000 and 200", line, len(n.Marks), len(n.Phases))
 		}
-		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.Code == reporter.MarksBeyond })
-		if at < 0 || n.Missing[at].What != "marks" || n.Missing[at].Count < 1000 {
+		if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+			return m.Code == reporter.MarksBeyond && m.What == "marks" && m.Count >= 1000
+		}) {
 			t.Errorf("%s: missing %v, want marks with a count of at least 1000", line, n.Missing)
 		}
 		if n.Agent.CPUSeconds > 1.5 || n.Agent.MaxRSSMB > 60 {
@@ -237,18 +220,12 @@ func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	l.Expect("done")
 
 	r, err := reportfile.Read(journal, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := wantPhases(t, r, "load", "train")
 	if n.Phases[0].Seconds < 0.4 || n.Phases[1].Seconds <= 0 || len(n.Marks) != 1 || n.Marks[0].Text != "early" {
 		t.Errorf("phases %v, marks %v; want two phases, the first at least 0.4 s long, and \"early\"", n.Phases, n.Marks)
 	}
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reportertest.Validate(t, data)
+	reportertest.Validate(t, encoded(t, r))
 }
 
 // A perfagent without a report file sets no marks file; a nested perfagent with a report file replaces the marks file
@@ -258,24 +235,19 @@ func TestMarks_NestedPerfagentReplacesOuterFile(t *testing.T) {
 	show := []string{"sh", "-c", `echo "${PERFAGENT_MARKS-unset} ${PERFAGENT_PHASE-unset}"`}
 	dir := t.TempDir()
 	for _, test := range []struct {
-		name string
-		args []string
-		env  []string
-		want string
+		name, want string
+		args, env  []string
 	}{
-		{"output directory is a file", []string{"--out", clitest.Write(t, filepath.Join(dir, "file"), "", 0o644)}, nil, "unset unset"},
-		{"perf.py format", []string{"--compat", "perf.py"}, nil, "unset unset"},
-		{"nested, perf.py format", []string{"--compat", "perf.py"}, []string{"PERFAGENT_MARKS=/outer"}, "/outer unset"},
-		{"nested, with a report", []string{"--out", dir, "--run-id", "in"},
-			[]string{"PERFAGENT_MARKS=/outer", "PERFAGENT_PHASE=outer"}, dir + "/in/node-0.marks "},
+		{"output directory is a file", "unset unset", []string{"--out", clitest.Write(t, filepath.Join(dir, "file"), "", 0o644)}, nil},
+		{"perf.py format", "unset unset", []string{"--compat", "perf.py"}, nil},
+		{"nested, perf.py format", "/outer unset", []string{"--compat", "perf.py"}, []string{"PERFAGENT_MARKS=/outer"}},
+		{"nested, with a report", dir + "/in/node-0.marks ", []string{"--out", dir, "--run-id", "in"},
+			[]string{"PERFAGENT_MARKS=/outer", "PERFAGENT_PHASE=outer"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Perfagent(t, append(append([]string{"run"}, test.args...), append([]string{"--"}, show...)...)...)
-			cmd.Env = append(cmd.Env, test.env...)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 0)
-			if o.Out != test.want+"\n" {
+			cmd := clitest.Perfagent(t, slices.Concat([]string{"run"}, test.args, []string{"--"}, show)...)
+			if o := mustExit(t, 0, with(cmd, test.env...)); o.Out != test.want+"\n" {
 				t.Errorf("marks file and phase of the job are %q, want %q", o.Out, test.want)
 			}
 		})
@@ -285,18 +257,16 @@ func TestMarks_NestedPerfagentReplacesOuterFile(t *testing.T) {
 // A marks file that the job replaced or shortened is not read.
 func TestMarks_ReplacedFileIsNotRead(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ job, want string }{
-		{`mkfifo "$PERFAGENT_MARKS"; sleep 0.3`, "it is not a regular file: p"},
-		{`mkdir "$PERFAGENT_MARKS"; sleep 0.3`, "it is not a regular file: d"},
-		{`ln -s /etc/passwd "$PERFAGENT_MARKS"; sleep 0.3`, "it is not a regular file: L"},
-		{`echo one two three > "$PERFAGENT_MARKS"; sleep 0.3; echo one > "$PERFAGENT_MARKS"; sleep 0.3`, "it has shrunk"},
+	for job, want := range map[string]string{
+		`mkfifo "$PERFAGENT_MARKS"`: "it is not a regular file: p", `mkdir "$PERFAGENT_MARKS"`: "it is not a regular file: d",
+		`ln -s /etc/passwd "$PERFAGENT_MARKS"`:                                              "it is not a regular file: L",
+		`echo one two three > "$PERFAGENT_MARKS"; sleep 0.3; echo one > "$PERFAGENT_MARKS"`: "it has shrunk",
 	} {
-		o := clitest.Run(t, "run", "--interval", "20ms", "--", "sh", "-c", test.job)
-		o.Want(t, 0)
-		n := o.Report(t).Nodes["0"]
-		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.Code == reporter.MarksUnread })
-		if at < 0 || !strings.Contains(n.Missing[at].Why, test.want) {
-			t.Errorf("%s: missing %v, want %q", test.job, n.Missing, test.want)
+		o := mustRun(t, 0, "run", "--interval", "20ms", "--", "sh", "-c", job+"; sleep 0.3")
+		if missing := o.Report(t).Nodes["0"].Missing; !slices.ContainsFunc(missing, func(m reporter.Missing) bool {
+			return m.Code == reporter.MarksUnread && strings.Contains(m.Why, want)
+		}) {
+			t.Errorf("%s: missing %v, want %q", job, missing, want)
 		}
 	}
 }
@@ -306,17 +276,9 @@ func TestMarks_SidecarReadsMarksOfAnyProcess(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
 	file := strings.TrimSuffix(path, ".json") + ".marks"
-	for _, line := range []string{`{"phase":"nightly"}`, "half way"} {
-		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintln(f, line)
-		f.Close()
-	}
+	clitest.Write(t, file, `{"phase":"nightly"}`+"\nhalf way\n", 0o644)
 	l.Signal(syscall.SIGTERM)
-	o, _ := l.End()
-	o.Want(t, 0)
+	mustEnd(l, 0)
 
 	n := reportertest.ReadFile(t, path).Nodes["0"]
 	if !slices.Equal(phaseNames(n), []string{"nightly"}) || len(n.Marks) != 1 || clitest.Exists(file) {
@@ -338,8 +300,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
         f.write(json.dumps({'phase': name, 'ts': time.time()}) + '\n' + json.dumps({'mark': name}) + '\n')
         f.flush()
         time.sleep(0.2)`)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
+	o := mustExit(t, 0, cmd)
 	clitest.WantPrintable(t, o.Err)
 	if n := o.Report(t).Nodes["0"]; len(n.Phases) != 7 || len(n.Phases[6].Name) != 200 {
 		t.Errorf("phases %q, want 7, the last name cut to 200 bytes", phaseNames(n))
@@ -349,20 +310,16 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		{"diff", "perfagent-out/h", "perfagent-out/h"}, {"diff", "--format", "md", "perfagent-out/h", "perfagent-out/h"}} {
 		again := clitest.Perfagent(t, args...)
 		again.Dir = cmd.Dir
-		out := clitest.RunCommand(t, again)
-		out.Want(t, 0)
+		out := mustExit(t, 0, again)
 		clitest.WantPrintable(t, out.Out)
 		if strings.Contains(out.Out, ",=cmd") || strings.Contains(out.Out, "\n=cmd") {
 			t.Errorf("%v prints a field that begins with =, which spreadsheets take for a formula", args)
 		}
 	}
+	dir := filepath.Join(cmd.Dir, "perfagent-out/h")
+	call("plot", filepath.Join(dir, "node-0.json"), "--to", filepath.Join(dir, "picture.svg")).Want(t, 0)
 	for _, name := range []string{"node-0.html", "picture.svg"} {
-		path := filepath.Join(cmd.Dir, "perfagent-out/h", name)
-		if name == "picture.svg" {
-			draw := clitest.Perfagent(t, "plot", filepath.Join(cmd.Dir, "perfagent-out/h/node-0.json"), "--to", path)
-			clitest.RunCommand(t, draw).Want(t, 0)
-		}
-		page := clitest.Read(t, path)
+		page := clitest.Read(t, filepath.Join(dir, name))
 		if strings.Contains(page, "<script>alert") || !strings.Contains(page, `data-phase="&lt;/script&gt;`) {
 			t.Errorf("%s contains a phase name as raw HTML, or lacks the escaped name", name)
 		}
@@ -371,9 +328,9 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 
 // At the process limit the command still runs, and no phase is begun that would never end.
 func TestPhase_BeginsNoPhaseAtProcessLimit(t *testing.T) {
-	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
-		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`))
-	o := clitest.RunCommand(t, cmd)
+	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
+	o := clitest.RunCommand(t, clitest.AsLoneUser(t, clitest.Script(t, bash,
+		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`)))
 	if !strings.HasPrefix(o.Out, "ran\n3\n") || strings.Contains(o.Out, "m\n") {
 		t.Errorf("stdout %q, want \"ran\\n3\\n\" first and no marks file; stderr %q", o.Out, o.Err)
 	}

@@ -27,26 +27,18 @@ import (
 func TestE2E_MLflow_AuthenticatesWithEveryMethod(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, BasicAuth: true},
-		serverCase{"credentials", testCredentials},
-		serverCase{"secrets", testSecrets},
-	)
+		serverCases{"credentials": testCredentials, "secrets": testSecrets})
 }
 
 // If the server does not serve artifacts, files go to its artifact store directly.
 func TestE2E_MLflow_UploadsToArtifactStoreDirectly(t *testing.T) {
 	t.Parallel()
-	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
-		experiment := study(t)
-		o := clitest.RunCommand(t, wrapped(t, s, experiment, "sh", "-c", "sleep 0.2"))
-		o.Want(t, 0)
-		run, path := onlyRun(t, s, experiment), theReport(t, o)
-		if strings.HasPrefix(run.Info.ArtifactURI, "mlflow-artifacts:") {
-			t.Fatalf("artifact URI %s goes through the tracking server, want a direct one", run.Info.ArtifactURI)
-		}
-		wantHistories(t, run, path)
-		wantDone(t, path, run.Info.RunID)
-		wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
-	}})
+	clitest.Binary(t)
+	s, experiment := mlflowServers.Get(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}), study(t)
+	o := mustExit(t, 0, wrapped(t, s, experiment, "sh", "-c", "sleep 0.2"))
+	if run, _ := wantPushedRun(t, s, experiment, o); strings.HasPrefix(run.Info.ArtifactURI, "mlflow-artifacts:") {
+		t.Errorf("artifact URI %s goes through the tracking server, want a direct one", run.Info.ArtifactURI)
+	}
 }
 
 // afterwards matches the command in perfagent's hint.
@@ -59,31 +51,23 @@ func runAfterwards(o clitest.Outcome, t *testing.T, env []string) clitest.Outcom
 	if m == nil {
 		t.Fatalf("stderr names no command to push later: %q", o.Err)
 	}
-	cmd := clitest.Command(t, "sh", "-c", m[1])
-	cmd.Env = append(clitest.Env(), env...)
-	return clitest.RunCommand(t, cmd)
+	return clitest.RunCommand(t, with(clitest.Command(t, "sh", "-c", m[1]), env...))
 }
 
 // A certificate of an unknown authority is rejected with a hint, and the command in the hint works.
 func testTLS(t *testing.T, s *mlflowtest.Server) {
 	address, ca := mlflowtest.TLSProxy(t, s.URL)
-	for _, c := range []struct{ name, known string }{
-		{"known authority", "MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca},
-		{"no verification", "MLFLOW_TRACKING_INSECURE_TLS=true"},
-		{"unknown authority", ""},
+	for name, known := range map[string][]string{
+		"known authority":   {"MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca},
+		"no verification":   {"MLFLOW_TRACKING_INSECURE_TLS=true"},
+		"unknown authority": nil,
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			experiment := study(t)
-			cmd := wrapped(t, s, experiment, "sh", "-c", "sleep 0.1; exit 5")
-			cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+address)
-			if c.known != "" {
-				cmd.Env = append(cmd.Env, c.known)
-			}
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 5)
-			path := theReport(t, o)
-			if c.known == "" {
+			cmd := with(wrapped(t, s, experiment, "sh", "-c", "sleep 0.1; exit 5"), "MLFLOW_TRACKING_URI="+address)
+			o := mustExit(t, 5, with(cmd, known...))
+			if path := theReport(t, o); known == nil {
 				o.WantLine(t, "MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS=true", path)
 				if state := pushState(t, path, "0"); state.State != reporter.PushPending || !strings.Contains(state.Error, "certificate") {
 					t.Errorf("push state %+v, want pending with an error about the certificate", state)
@@ -93,9 +77,7 @@ func testTLS(t *testing.T, s *mlflowtest.Server) {
 			} else if o.Err != "" {
 				t.Errorf("stderr %q, want none", o.Err)
 			}
-			run := onlyRun(t, s, experiment)
-			wantHistories(t, run, path)
-			wantDone(t, path, run.Info.RunID)
+			wantPushedRun(t, s, experiment, o)
 		})
 	}
 }
@@ -119,15 +101,11 @@ func newUser(t *testing.T, s *mlflowtest.Server) keys {
 	k := keys{"u5er-" + newInvocation(), "pa55/w@rd:" + newInvocation()}
 	body, _ := json.Marshal(map[string]string{"username": k.user, "password": k.password}) // strings never fail
 	req, err := http.NewRequest(http.MethodPost, s.URL+"/api/2.0/mlflow/users/create", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.SetBasicAuth(s.User, s.Password)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("create a user on the server: %s, want 200", resp.Status)
@@ -149,9 +127,7 @@ func (k keys) env() []string {
 func (k keys) home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, ".mlflow"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, ".mlflow"), 0o700))
 	clitest.Write(t, filepath.Join(dir, ".mlflow/credentials"),
 		"[mlflow]\nmlflow_tracking_username = "+k.user+"\nmlflow_tracking_password = "+k.password+"\n", 0o600)
 	return dir
@@ -168,52 +144,31 @@ func (k keys) forms() []string {
 // anonymous prepares perfagent as a client without credentials.
 func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := clitest.Perfagent(t, args...)
-	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment, patiently,
-		"PERFAGENT_SUMMARY=never") // only messages about the push
-	return cmd
+	return with(clitest.Perfagent(t, args...), "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL,
+		"MLFLOW_EXPERIMENT_NAME="+experiment, patiently, "PERFAGENT_SUMMARY=never") // only messages about the push
 }
 
 func testCredentials(t *testing.T, s *mlflowtest.Server) {
 	k := newUser(t, s)
-	for name, env := range map[string][]string{
-		"environment":      k.env(),
-		"credentials file": {"HOME=" + k.home(t)},
-		"user info":        {"MLFLOW_TRACKING_URI=" + k.uri(s.URL)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			experiment := study(t)
-			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1")
-			cmd.Env = append(cmd.Env, env...)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 0)
-			run, path := onlyRun(t, s, experiment), theReport(t, o)
-			wantHistories(t, run, path)
-			wantDone(t, path, run.Info.RunID)
-			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
-		})
-	}
-	for name, c := range map[string]struct{ env, words []string }{
-		"a wrong password": {[]string{"MLFLOW_TRACKING_USERNAME=" + k.user, "MLFLOW_TRACKING_PASSWORD=wr0ng-key"}, []string{"MLFLOW_TRACKING_PASSWORD"}},
+	for name, c := range map[string]struct{ env, refused []string }{
+		"environment":      {k.env(), nil},
+		"credentials file": {[]string{"HOME=" + k.home(t)}, nil},
+		"user info":        {[]string{"MLFLOW_TRACKING_URI=" + k.uri(s.URL)}, nil},
+		"a wrong password": {keys{k.user, "wr0ng-key"}.env(), []string{"MLFLOW_TRACKING_PASSWORD"}},
 		"no password":      {nil, []string{"MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			experiment := study(t)
-			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1; exit 6")
-			cmd.Env = append(cmd.Env, c.env...)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 6)
-			path := theReport(t, o)
-			o.WantLine(t, append(c.words, path)...)
-			if state := pushState(t, path, "0"); state.State != reporter.PushPending || strings.Contains(o.Err, "wr0ng-key") {
-				t.Errorf("push state %+v, want pending; stderr %q, want no password in it", state, o.Err)
+			o := mustExit(t, 6, with(anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1; exit 6"), c.env...))
+			if path := theReport(t, o); c.refused != nil {
+				o.WantLine(t, append(c.refused, path)...)
+				if state := pushState(t, path, "0"); state.State != reporter.PushPending || strings.Contains(o.Err, "wr0ng-key") {
+					t.Errorf("push state %+v, want pending; stderr %q, want no password in it", state, o.Err)
+				}
+				runAfterwards(o, t, k.env()).Want(t, 0)
 			}
-			runAfterwards(o, t, k.env()).Want(t, 0)
-			run := onlyRun(t, s, experiment)
-			wantHistories(t, run, path)
-			wantDone(t, path, run.Info.RunID)
+			wantPushedRun(t, s, experiment, o)
 		})
 	}
 }
@@ -231,10 +186,9 @@ type cast struct {
 // with runs perfagent in c.dir and collects its output.
 func (c *cast) with(env []string, code int, args ...string) {
 	c.t.Helper()
-	cmd := anonymous(c.t, c.s, c.experiment, args...)
-	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, env...)
-	o := clitest.RunCommand(c.t, cmd)
-	o.Want(c.t, code)
+	cmd := with(anonymous(c.t, c.s, c.experiment, args...), env...)
+	cmd.Dir = c.dir
+	o := mustExit(c.t, code, cmd)
 	c.said.WriteString(o.Out + o.Err + "\n")
 }
 
@@ -279,20 +233,14 @@ func testSecrets(t *testing.T, s *mlflowtest.Server) {
 func (c *cast) sidecar(k keys) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, "sidecar", "--run-id", "side", "--interval", "20ms")
-	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, "MLFLOW_TRACKING_URI="+k.uri(c.s.URL))
-	l := clitest.StartProcess(c.t, cmd)
-	clitest.WaitUntil(c.t, "there is a report", func() bool {
-		_, err := os.Stat(filepath.Join(c.dir, "perfagent-out/side/node-0.json"))
-		return err == nil
-	})
-	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
-	if err != nil {
-		c.t.Error(err)
-	}
+	cmd.Dir = c.dir
+	l := clitest.StartProcess(c.t, with(cmd, "MLFLOW_TRACKING_URI="+k.uri(c.s.URL)))
+	report := filepath.Join(c.dir, "perfagent-out/side/node-0.json")
+	clitest.WaitUntil(c.t, "there is a report", func() bool { return clitest.Exists(report) })
+	words := clitest.Read(c.t, fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
 	l.Signal(unix.SIGTERM)
-	o, _ := l.End()
-	o.Want(c.t, 0)
-	c.said.WriteString(string(words) + o.Out + o.Err + "\n")
+	o := mustEnd(l, 0)
+	c.said.WriteString(words + o.Out + o.Err + "\n")
 }
 
 // search looks for the secrets in all output and files.
@@ -318,9 +266,7 @@ func (c *cast) search() {
 	}
 	for _, run := range runs {
 		text, err := json.Marshal(map[string]any{"tags": run.Tags, "params": run.Params, "artifacts": run.Artifacts, "name": run.Info.RunName})
-		if err != nil {
-			c.t.Error(err)
-		}
+		must(c.t, err)
 		c.holds("run "+run.Info.RunName, text)
 		for _, a := range run.Artifacts {
 			c.holds("artifact "+a.Path, artifact(c.t, c.s, run.Info.RunID, a.Path))
@@ -334,8 +280,7 @@ func (c *cast) holds(where string, text []byte) {
 	for _, k := range c.keys {
 		for _, form := range k.forms() {
 			if i := bytes.Index(text, []byte(form)); i >= 0 {
-				c.t.Errorf("%s contains the secret %q: …%s…",
-					where, form, text[max(0, i-200):min(len(text), i+len(form)+100)])
+				c.t.Errorf("%s contains the secret %q: …%s…", where, form, text[max(0, i-200):min(len(text), i+len(form)+100)])
 			}
 		}
 	}

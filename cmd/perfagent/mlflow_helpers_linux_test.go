@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,21 +35,18 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// serverCase is a test that shares its server with other tests.
-type serverCase struct {
-	name string
-	test func(t *testing.T, s *mlflowtest.Server)
-}
+// serverCases are tests that share a server.
+type serverCases map[string]func(t *testing.T, s *mlflowtest.Server)
 
 // onServer runs tests in parallel against one server.
-func onServer(t *testing.T, o mlflowtest.Options, cases ...serverCase) {
+func onServer(t *testing.T, o mlflowtest.Options, cases serverCases) {
 	t.Helper()
 	clitest.Binary(t)
 	s := mlflowServers.Get(t, o)
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.test(t, s)
+			test(t, s)
 		})
 	}
 }
@@ -93,55 +89,65 @@ var pushProgress = regexp.MustCompile(`(?m)^perfagent: \d+ of \d+ values sent \(
 // pushNow runs "perfagent push", which must succeed and print nothing on stderr except its progress.
 func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) clitest.Outcome {
 	t.Helper()
-	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
-	o.Want(t, 0)
+	o := mustExit(t, 0, tracked(t, s, experiment, append([]string{"push"}, args...)...))
 	if said := pushProgress.ReplaceAllString(o.Err, ""); said != "" {
 		t.Errorf("perfagent push %q: stderr %q, want none", args, said)
 	}
 	return o
 }
 
-// goClient returns a client of package mlflow, to prepare tests.
-func goClient(t testing.TB, s *mlflowtest.Server) *mlflow.Client {
+// clientFor returns a client of package mlflow, to prepare tests.
+func clientFor(t testing.TB, cfg mlflow.Config) *mlflow.Client {
 	t.Helper()
-	cfg := mlflow.Config{URI: s.URL, Username: s.User, Password: s.Password}
 	c, err := mlflow.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// createdRun creates a run that begins now, and returns its ID.
+func createdRun(t testing.TB, c *mlflow.Client, r mlflow.NewRun) (id string) {
+	t.Helper()
+	r.StartTime = time.Now()
+	run, err := c.CreateRun(t.Context(), r)
+	must(t, err)
+	return run.ID
+}
+
+// createdExperiment creates an experiment unless it exists, and returns its ID.
+func createdExperiment(t testing.TB, c *mlflow.Client, name string) (id string) {
+	t.Helper()
+	e, err := c.EnsureExperiment(t.Context(), name)
+	must(t, err)
+	return e.ID
 }
 
 // givenRun creates a run that no job uses.
 func givenRun(t testing.TB, s *mlflowtest.Server, experiment string) string {
 	t.Helper()
-	c := goClient(t, s)
-	e, err := c.EnsureExperiment(context.Background(), experiment)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: e.ID, Name: "given", StartTime: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run.ID
+	c := clientFor(t, mlflow.Config{URI: s.URL, Username: s.User, Password: s.Password})
+	return createdRun(t, c, mlflow.NewRun{ExperimentID: createdExperiment(t, c, experiment), Name: "given"})
 }
 
 // onlyRun reads the only run of an experiment.
 func onlyRun(t testing.TB, s *mlflowtest.Server, experiment string) mlflowtest.RunData {
 	t.Helper()
-	runs := s.Runs(t, experiment)
+	return single(t, s.Runs(t, experiment))
+}
+
+// single returns the only run in a list.
+func single(t testing.TB, runs []mlflowtest.RunData) mlflowtest.RunData {
+	t.Helper()
 	if len(runs) != 1 {
-		t.Fatalf("%d runs in the experiment, want one: %s", len(runs), runList(runs))
+		t.Fatalf("%d runs, want one: %s", len(runs), runList(runs))
 	}
 	return runs[0]
 }
 
-// runNamed returns the run with the given name.
+// runNamed returns the run with the given name or ID.
 func runNamed(t testing.TB, runs []mlflowtest.RunData, name string) mlflowtest.RunData {
 	t.Helper()
-	i := slices.IndexFunc(runs, func(r mlflowtest.RunData) bool { return r.Info.RunName == name })
+	i := slices.IndexFunc(runs, func(r mlflowtest.RunData) bool { return r.Info.RunName == name || r.Info.RunID == name })
 	if i < 0 {
 		t.Fatalf("the server has no run %q, only %s", name, runList(runs))
 	}
@@ -187,16 +193,12 @@ func wantDone(t testing.TB, path, runID string) {
 func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.URL+"/get-artifact?"+url.Values{"run_uuid": {runID}, "path": {path}}.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.User != "" {
 		req.SetBasicAuth(s.User, s.Password)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -215,6 +217,18 @@ func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) 
 	if filepath.Ext(file) == ".json" {
 		wantDone(t, clitest.Write(t, filepath.Join(t.TempDir(), "artifact.json"), string(got), 0o600), runID)
 	}
+}
+
+// wantPushedRun checks that an experiment has only one run, with all points of the only report of a process, and with
+// the report itself. It returns the run and the report.
+func wantPushedRun(
+	t testing.TB, s *mlflowtest.Server, experiment string, o clitest.Outcome,
+) (mlflowtest.RunData, *reporter.Report) {
+	t.Helper()
+	run, path := onlyRun(t, s, experiment), theReport(t, o)
+	wantHistories(t, run, path)
+	wantArtifact(t, s, run.Info.RunID, "perfagent/"+filepath.Base(path), path)
+	return run, reportertest.ReadFile(t, path)
 }
 
 // wantTags checks the tags of a run that describe a report.
@@ -246,9 +260,7 @@ type front struct {
 func newFront(t testing.TB, target string) *front {
 	t.Helper()
 	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := &front{answered: make(chan string, 10_000)}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		ModifyResponse: func(r *http.Response) error {
@@ -264,33 +276,12 @@ func newFront(t testing.TB, target string) *front {
 	return f
 }
 
-// next waits until a request for path is answered, and returns all answered requests since the last call.
-func (f *front) next(t testing.TB, path string) (since []string) {
-	t.Helper()
-	timeout := time.After(clitest.Longest)
-	for {
-		select {
-		case got := <-f.answered:
-			since = append(since, got)
-			if strings.HasSuffix(got, path) {
-				return since
-			}
-		case <-timeout:
-			t.Fatalf("no request for %s within %v; others: %q", path, clitest.Longest, since)
-		}
-	}
-}
-
 // rest returns the answered requests since the last call.
 func (f *front) rest() (since []string) {
-	for {
-		select {
-		case got := <-f.answered:
-			since = append(since, got)
-		default:
-			return since
-		}
+	for range len(f.answered) {
+		since = append(since, <-f.answered)
 	}
+	return since
 }
 
 // synthetic describes a report of generated samples.
@@ -308,16 +299,13 @@ type synthetic struct {
 // writeSynthetic writes the report that y describes into a new directory, and returns its path.
 func writeSynthetic(t testing.TB, y synthetic) string {
 	t.Helper()
-	if y.maxLength == 0 {
-		y.maxLength = 1000
-	}
 	if y.origin.IsZero() {
 		y.origin = time.Now().Add(-2 * time.Hour)
 	}
 	start := y.origin.Add(y.after).Truncate(time.Second).Add(123456 * time.Microsecond)
 	length := time.Duration(y.seconds) * time.Second
 	end := start.Add(length + 3*time.Millisecond)
-	rec := collector.NewRecording(host.Instant{Wall: start}, time.Second, y.maxLength)
+	rec := collector.NewRecording(host.Instant{Wall: start}, time.Second, cmp.Or(y.maxLength, 1000))
 	rec.Host = host.Info{Hostname: fmt.Sprintf("host-%d", y.node), CPUs: 8, MemoryMB: 32000}
 	rec.BootMB = []float64{1000, 2000, 5, 100, 5, 300}
 	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
@@ -329,12 +317,9 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	rec.End = host.Instant{Wall: start.Add(length), Mono: length, Boot: length}
 	run := reporter.Run{ID: y.run, Command: []string{"./simulate", "--quick"}, Start: reporter.Time{Time: start}, End: reporter.Time{Time: end},
 		WallSeconds: length.Seconds(), ExitCode: &y.code}
-	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: run, Node: y.node, Recording: rec, Agent: reporter.Agent{Version: "test"},
-		Job: &reporter.Job{PID: 1, Start: run.Start, End: run.End, ExitCode: new(y.code), UserSeconds: 1, MaxRSSMB: 10}}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprintf("node-%d.json", y.node)), string(data), 0o644)
+	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: run, Node: y.node, Recording: rec, Agent: reporter.Agent{Version: "test"},
+		Job: &reporter.Job{PID: 1, Start: run.Start, End: run.End, ExitCode: new(y.code), UserSeconds: 1, MaxRSSMB: 10}}})
+	return clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprintf("node-%d.json", y.node)), string(encoded(t, r)), 0o644)
 }
 
 // syntheticSample returns the i-th sample of a node. No two samples are equal.
@@ -357,9 +342,6 @@ func syntheticSample(i, node int, start time.Time) collector.Sample {
 
 // rawReport is a report as other programs parse it.
 type rawReport struct {
-	Run struct {
-		Start, End time.Time
-	}
 	Nodes map[string]struct {
 		Sampling struct{ Start time.Time }
 		Job      struct{ End time.Time }
@@ -368,114 +350,67 @@ type rawReport struct {
 	}
 }
 
-// The statistic of a window that its point holds.
-const (
-	meanOf = iota
-	maxOf
-	lastOf
-)
+// documentedSeries has "NAME KEYS" for each series, with its keys in the report. With +max there is also NAME_max. A
+// series of two keys is a total.
+const documentedSeries = `
+cpu_utilization_percentage cpu_pct_per_cpu_avg +max, cpu_utilization_percentage_least_busy cpu_pct_per_cpu_min
+cpu_utilization_percentage_most_busy cpu_pct_per_cpu_max, system_memory_usage_megabytes mem_used_mb
+system_memory_usage_percentage mem_percent +max, disk_usage_percentage disk_usage_percent
+disk_usage_megabytes disk_used_mb, disk_available_megabytes disk_free_mb
+network_receive_megabytes net_io_ext_recv_mb net_io_lo_recv_mb
+network_transmit_megabytes net_io_ext_sent_mb net_io_lo_sent_mb
+network_ext_receive_megabytes_per_second net_io_ext_recv_mb_per_second +max
+network_ext_transmit_megabytes_per_second net_io_ext_sent_mb_per_second +max
+network_lo_transmit_megabytes_per_second net_io_lo_sent_mb_per_second
+disk_read_megabytes_per_second disk_io_read_mb_per_second +max
+disk_write_megabytes_per_second disk_io_write_mb_per_second +max
+job_cpu_cores job_cpu_cores +max, job_memory_megabytes job_memory_mb +max
+job_memory_limit_percentage limit_memory_pct +max, job_throttled_percentage job_throttled_pct
+job_processes job_processes, job_threads job_threads
+job_read_megabytes_per_second job_io_read_mb_per_second, job_write_megabytes_per_second job_io_write_mb_per_second
+job_pressure_cpu_percentage job_psi_cpu_some_pct, job_pressure_memory_percentage job_psi_memory_full_pct
+job_pressure_io_percentage job_psi_io_full_pct, pressure_cpu_percentage psi_cpu_some_pct
+pressure_memory_percentage psi_memory_full_pct, pressure_io_percentage psi_io_full_pct
+cpu_iowait_percentage cpu_iowait_pct, cpu_steal_percentage cpu_steal_pct, load_average_1m load_1m
+swap_in_megabytes_per_second swap_in_mb_per_second, swap_out_megabytes_per_second swap_out_mb_per_second
+major_page_faults_per_second major_page_faults_per_second
+job_read_calls_per_second job_read_calls_per_second, job_write_calls_per_second job_write_calls_per_second
+infiniband_receive_megabytes_per_second net_ib_recv_mb_per_second +max
+infiniband_transmit_megabytes_per_second net_ib_sent_mb_per_second +max
+cpu_temperature_celsius cpu_temperature_celsius, node_power_usage_watts node_power_watts +max
+nfs_read_megabytes_per_second nfs_read_mb_per_second +max, nfs_write_megabytes_per_second nfs_write_mb_per_second +max
+lustre_read_megabytes_per_second lustre_read_mb_per_second +max
+lustre_write_megabytes_per_second lustre_write_mb_per_second +max`
 
-// systemSeries are the documented series, with their statistics, unit factors and keys in the report.
-var systemSeries = map[string]struct {
-	part int
-	unit float64
-	keys []string
-}{
-	"cpu_utilization_percentage":                    {meanOf, 1, []string{"cpu_pct_per_cpu_avg"}},
-	"cpu_utilization_percentage_max":                {maxOf, 1, []string{"cpu_pct_per_cpu_avg"}},
-	"cpu_utilization_percentage_least_busy":         {meanOf, 1, []string{"cpu_pct_per_cpu_min"}},
-	"cpu_utilization_percentage_most_busy":          {meanOf, 1, []string{"cpu_pct_per_cpu_max"}},
-	"system_memory_usage_megabytes":                 {meanOf, 1.048576, []string{"mem_used_mb"}},
-	"system_memory_usage_percentage":                {meanOf, 1, []string{"mem_percent"}},
-	"system_memory_usage_percentage_max":            {maxOf, 1, []string{"mem_percent"}},
-	"disk_usage_percentage":                         {meanOf, 1, []string{"disk_usage_percent"}},
-	"disk_usage_megabytes":                          {meanOf, 1.048576, []string{"disk_used_mb"}},
-	"disk_available_megabytes":                      {meanOf, 1.048576, []string{"disk_free_mb"}},
-	"network_receive_megabytes":                     {lastOf, 1.048576, []string{"net_io_ext_recv_mb", "net_io_lo_recv_mb"}},
-	"network_transmit_megabytes":                    {lastOf, 1.048576, []string{"net_io_ext_sent_mb", "net_io_lo_sent_mb"}},
-	"network_ext_receive_megabytes_per_second":      {meanOf, 1.048576, []string{"net_io_ext_recv_mb_per_second"}},
-	"network_ext_receive_megabytes_per_second_max":  {maxOf, 1.048576, []string{"net_io_ext_recv_mb_per_second"}},
-	"network_ext_transmit_megabytes_per_second":     {meanOf, 1.048576, []string{"net_io_ext_sent_mb_per_second"}},
-	"network_ext_transmit_megabytes_per_second_max": {maxOf, 1.048576, []string{"net_io_ext_sent_mb_per_second"}},
-	"network_lo_transmit_megabytes_per_second":      {meanOf, 1.048576, []string{"net_io_lo_sent_mb_per_second"}},
-	"disk_read_megabytes_per_second":                {meanOf, 1.048576, []string{"disk_io_read_mb_per_second"}},
-	"disk_read_megabytes_per_second_max":            {maxOf, 1.048576, []string{"disk_io_read_mb_per_second"}},
-	"disk_write_megabytes_per_second":               {meanOf, 1.048576, []string{"disk_io_write_mb_per_second"}},
-	"disk_write_megabytes_per_second_max":           {maxOf, 1.048576, []string{"disk_io_write_mb_per_second"}},
-	"job_cpu_cores":                                 {meanOf, 1, []string{"job_cpu_cores"}},
-	"job_cpu_cores_max":                             {maxOf, 1, []string{"job_cpu_cores"}},
-	"job_memory_megabytes":                          {meanOf, 1.048576, []string{"job_memory_mb"}},
-	"job_memory_megabytes_max":                      {maxOf, 1.048576, []string{"job_memory_mb"}},
-	"job_memory_limit_percentage":                   {meanOf, 1, []string{"limit_memory_pct"}},
-	"job_memory_limit_percentage_max":               {maxOf, 1, []string{"limit_memory_pct"}},
-	"job_throttled_percentage":                      {meanOf, 1, []string{"job_throttled_pct"}},
-	"job_processes":                                 {meanOf, 1, []string{"job_processes"}},
-	"job_threads":                                   {meanOf, 1, []string{"job_threads"}},
-	"job_read_megabytes_per_second":                 {meanOf, 1.048576, []string{"job_io_read_mb_per_second"}},
-	"job_write_megabytes_per_second":                {meanOf, 1.048576, []string{"job_io_write_mb_per_second"}},
-	"job_pressure_cpu_percentage":                   {meanOf, 1, []string{"job_psi_cpu_some_pct"}},
-	"job_pressure_memory_percentage":                {meanOf, 1, []string{"job_psi_memory_full_pct"}},
-	"job_pressure_io_percentage":                    {meanOf, 1, []string{"job_psi_io_full_pct"}},
-	"pressure_cpu_percentage":                       {meanOf, 1, []string{"psi_cpu_some_pct"}},
-	"pressure_memory_percentage":                    {meanOf, 1, []string{"psi_memory_full_pct"}},
-	"pressure_io_percentage":                        {meanOf, 1, []string{"psi_io_full_pct"}},
-	"cpu_iowait_percentage":                         {meanOf, 1, []string{"cpu_iowait_pct"}},
-	"cpu_steal_percentage":                          {meanOf, 1, []string{"cpu_steal_pct"}},
-	"load_average_1m":                               {meanOf, 1, []string{"load_1m"}},
-	"swap_in_megabytes_per_second":                  {meanOf, 1.048576, []string{"swap_in_mb_per_second"}},
-	"swap_out_megabytes_per_second":                 {meanOf, 1.048576, []string{"swap_out_mb_per_second"}},
-	"major_page_faults_per_second":                  {meanOf, 1, []string{"major_page_faults_per_second"}},
-	"job_read_calls_per_second":                     {meanOf, 1, []string{"job_read_calls_per_second"}},
-	"job_write_calls_per_second":                    {meanOf, 1, []string{"job_write_calls_per_second"}},
-	"infiniband_receive_megabytes_per_second":       {meanOf, 1.048576, []string{"net_ib_recv_mb_per_second"}},
-	"infiniband_receive_megabytes_per_second_max":   {maxOf, 1.048576, []string{"net_ib_recv_mb_per_second"}},
-	"infiniband_transmit_megabytes_per_second":      {meanOf, 1.048576, []string{"net_ib_sent_mb_per_second"}},
-	"infiniband_transmit_megabytes_per_second_max":  {maxOf, 1.048576, []string{"net_ib_sent_mb_per_second"}},
-	"cpu_temperature_celsius":                       {meanOf, 1, []string{"cpu_temperature_celsius"}},
-	"node_power_usage_watts":                        {meanOf, 1, []string{"node_power_watts"}},
-	"node_power_usage_watts_max":                    {maxOf, 1, []string{"node_power_watts"}},
-	"nfs_read_megabytes_per_second":                 {meanOf, 1.048576, []string{"nfs_read_mb_per_second"}},
-	"nfs_read_megabytes_per_second_max":             {maxOf, 1.048576, []string{"nfs_read_mb_per_second"}},
-	"nfs_write_megabytes_per_second":                {meanOf, 1.048576, []string{"nfs_write_mb_per_second"}},
-	"nfs_write_megabytes_per_second_max":            {maxOf, 1.048576, []string{"nfs_write_mb_per_second"}},
-	"lustre_read_megabytes_per_second":              {meanOf, 1.048576, []string{"lustre_read_mb_per_second"}},
-	"lustre_read_megabytes_per_second_max":          {maxOf, 1.048576, []string{"lustre_read_mb_per_second"}},
-	"lustre_write_megabytes_per_second":             {meanOf, 1.048576, []string{"lustre_write_mb_per_second"}},
-	"lustre_write_megabytes_per_second_max":         {maxOf, 1.048576, []string{"lustre_write_mb_per_second"}},
-}
-
-// readFile parses a report with only encoding/json.
-func readFile(t testing.TB, path string) (f rawReport) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+// systemSeries has the keys of each documented series.
+var systemSeries = func() map[string][]string {
+	all := make(map[string][]string)
+	for _, row := range strings.FieldsFunc(documentedSeries, func(r rune) bool { return r == ',' || r == '\n' }) {
+		words, also := strings.CutSuffix(row, " +max")
+		names := strings.Fields(words)
+		if all[names[0]] = names[1:]; also {
+			all[names[0]+"_max"] = names[1:]
+		}
 	}
-	if err := json.Unmarshal(data, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
+	return all
+}()
 
 // histories returns the points that a run has for the given reports according to the documentation, by metric.
 func histories(t testing.TB, paths ...string) map[string][]mlflowtest.Point {
 	t.Helper()
 	all := make(map[string][]mlflowtest.Point)
 	for _, path := range paths {
-		f := readFile(t, path)
-		for node := range f.Nodes {
-			f.addMetrics(all, node)
+		var f rawReport
+		must(t, json.Unmarshal([]byte(clitest.Read(t, path)), &f))
+		for node, n := range f.Nodes {
+			step, _ := strconv.ParseInt(node, 10, 64) // 0 for a bad name would fail the comparison
+			for key, value := range n.Metrics {
+				all[key] = append(all[key], mlflowtest.Point{Timestamp: n.Job.End.UnixMilli(), Step: step, Value: value})
+			}
 			f.addSeries(all, node)
 		}
 	}
 	return all
-}
-
-func (f rawReport) addMetrics(to map[string][]mlflowtest.Point, node string) {
-	step, _ := strconv.ParseInt(node, 10, 64) // 0 for a bad name would fail the comparison
-	for key, value := range f.Nodes[node].Metrics {
-		to[key] = append(to[key], mlflowtest.Point{Timestamp: f.Nodes[node].Job.End.UnixMilli(), Step: step, Value: value})
-	}
 }
 
 // addSeries cuts a node's series into windows of 10 s, or into two windows for a run of 1 s to 10 s. A kept sample
@@ -515,8 +450,8 @@ func (f rawReport) addSeries(to map[string][]mlflowtest.Point, node string) {
 
 // window returns the value of a series over the kept samples i…j−1, or NaN if it was not measured.
 func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
-	s, sum := systemSeries[name], 0.0
-	for _, key := range s.keys {
+	keys, sum := systemSeries[name], 0.0
+	for _, key := range keys {
 		band := f.Nodes[node].Envelope[key]
 		if band.Mean == nil { // never measured
 			return math.NaN()
@@ -533,15 +468,18 @@ func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
 		switch {
 		case time == 0:
 			return math.NaN()
-		case s.part == meanOf:
-			sum += weighted / time
-		case s.part == maxOf:
+		case len(keys) > 1:
+			sum += last
+		case strings.HasSuffix(name, "_max"):
 			sum += most
 		default:
-			sum += last
+			sum += weighted / time
 		}
 	}
-	return sum * s.unit
+	if strings.Contains(name, "megabytes") {
+		sum *= 1.048576 // the report has MiB
+	}
+	return sum
 }
 
 // wantHistories checks that a run has all points of the given reports once, and no other system metrics.
@@ -549,24 +487,17 @@ func wantHistories(t testing.TB, run mlflowtest.RunData, reports ...string) {
 	t.Helper()
 	want := histories(t, reports...)
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		wantPoints(t, key, run.Metrics[key], slices.Compact(byTime(want[key]))) // recordings may share points
+		got, want := byTime(run.Metrics[key]), slices.Compact(byTime(want[key])) // recordings may share points
+		if !slices.EqualFunc(got, want, func(a, b mlflowtest.Point) bool {
+			return a.Timestamp == b.Timestamp && a.Step == b.Step && math.Abs(a.Value-b.Value) <= 2e-6+1e-12*math.Abs(b.Value)
+		}) {
+			t.Errorf("points of %s are\n%v, want\n%v", key, got, want)
+		}
 	}
 	for key := range run.Metrics {
 		if _, known := want[key]; !known && strings.HasPrefix(key, "system/") {
 			t.Errorf("the run has the series %s, which is not in the report", key)
 		}
-	}
-}
-
-// wantPoints compares the points of a metric, sorted by time.
-func wantPoints(t testing.TB, key string, got, want []mlflowtest.Point) {
-	t.Helper()
-	got, want = byTime(got), byTime(want)
-	same := slices.EqualFunc(got, want, func(a, b mlflowtest.Point) bool {
-		return a.Timestamp == b.Timestamp && a.Step == b.Step && math.Abs(a.Value-b.Value) <= 2e-6+1e-12*math.Abs(b.Value)
-	})
-	if !same {
-		t.Errorf("points of %s are\n%v, want\n%v", key, got, want)
 	}
 }
 

@@ -5,10 +5,8 @@ package main
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -35,9 +33,8 @@ send(transfer='nixl', failed='transfer')
 // The operations of a job are in its run, under names that every server accepts.
 func testWork(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
-	python := testenv.Python(t)
-	o := clitest.RunCommand(t, tracked(t, s, experiment, "run", "--interval", "100ms", "--ops", "on", "--", python, "-c", worker))
-	o.Want(t, 0)
+	cmd := tracked(t, s, experiment, "run", "--interval", "100ms", "--ops", "on", "--", testenv.Python(t), "-c", worker)
+	o := mustExit(t, 0, cmd)
 
 	run, n := onlyRun(t, s, experiment), o.Report(t).Nodes["0"]
 	nixl := n.Transfers["nixl"]
@@ -64,10 +61,10 @@ func testWork(t *testing.T, s *mlflowtest.Server) {
 		}
 	}
 
-	before := strings.Join(slices.Sorted(maps.Keys(run.Metrics)), "\n")
 	pushNow(t, s, experiment, theReport(t, o))
-	if after := strings.Join(slices.Sorted(maps.Keys(onlyRun(t, s, experiment).Metrics)), "\n"); after != before {
-		t.Errorf("metrics after a second push %s, want the same as before: %s", after, before)
+	before, after := slices.Sorted(maps.Keys(run.Metrics)), slices.Sorted(maps.Keys(onlyRun(t, s, experiment).Metrics))
+	if !slices.Equal(before, after) {
+		t.Errorf("metrics after a second push %q, want the same as before: %q", after, before)
 	}
 }
 
@@ -76,6 +73,6 @@ func TestE2E_MLflow_PushesOperations(t *testing.T) {
 	for name, options := range map[string]mlflowtest.Options{
 		"version 3": {Version: 3}, "version 2": {Version: 2}, "version 2 with a file store": {Version: 2, FileStore: true},
 	} {
-		onServer(t, options, serverCase{name, testWork})
+		onServer(t, options, serverCases{name: testWork})
 	}
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 )
 
@@ -19,49 +18,34 @@ func TestE2E_MLflow_EveryCaseWorksWithVersion3(t *testing.T) {
 
 // testMLflow3 runs the tests that fit into the duration of the long job.
 func testMLflow3(t *testing.T) {
-	onServer(t, mlflowtest.Options{Version: 3},
-		serverCase{"kinds of jobs", testShapesOfJobs},
-		serverCase{"environment of the job", testJobsEnvironment},
-		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
-		serverCase{"twin recordings", testTwinRecordings},
-		serverCase{"copies pushed concurrently", testCopiesPushedAtOnce},
-		serverCase{"lost response", testAnswerIsLost},
-		serverCase{"read-only directory", testReadOnlyFolder},
-		serverCase{"perf.py", testPushPerfPy},
-		serverCase{"nodes one after the other", testPushNodeAfterNode},
-		serverCase{"two nodes concurrently", testTwoNodesAtOnce},
-		serverCase{"run of another node", testRunOfAnotherNode},
-		serverCase{"hour of samples", testPushAnHour},
-		serverCase{"TLS", testTLS},
-		serverCase{"sidecar", testSidecarPushes},
-	)
+	onServer(t, mlflowtest.Options{Version: 3}, serverCases{
+		"kinds of jobs": testShapesOfJobs, "environment of the job": testJobsEnvironment, "TLS": testTLS,
+		"two recordings in one run": testTwoRecordingsInOneRun, "twin recordings": testTwinRecordings,
+		"copies pushed concurrently": testCopiesPushedAtOnce, "lost response": testAnswerIsLost,
+		"read-only directory": testReadOnlyFolder, "perf.py": testPushPerfPy, "sidecar": testSidecarPushes,
+		"nodes one after the other": testPushNodeAfterNode, "two nodes concurrently": testTwoNodesAtOnce,
+		"run of another node": testRunOfAnotherNode, "hour of samples": testPushAnHour,
+	})
 }
 
 func TestE2E_MLflow_EveryCaseWorksWithVersion2(t *testing.T) {
 	t.Parallel()
-	onServer(t, mlflowtest.Options{Version: 2},
-		serverCase{"run of the job", testJobsOwnRun},
-		serverCase{"run created by perfagent", testOwnRuns},
-		serverCase{"a given run", testGivenRun},
-		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
-		serverCase{"twin recordings", testTwinRecordings},
-		serverCase{"repeated pushes", testPushedAgain},
-		serverCase{"copies pushed concurrently", testCopiesPushedAtOnce},
-		serverCase{"lost response", testAnswerIsLost},
-		serverCase{"server from the environment", testPushToTheShellsServer},
-		serverCase{"two nodes concurrently", testTwoNodesAtOnce},
-		serverCase{"a journal", testPushJournal},
-	)
+	onServer(t, mlflowtest.Options{Version: 2}, serverCases{
+		"run of the job": testJobsOwnRun, "run created by perfagent": testOwnRuns, "a given run": testGivenRun,
+		"two recordings in one run": testTwoRecordingsInOneRun, "twin recordings": testTwinRecordings,
+		"repeated pushes": testPushedAgain, "copies pushed concurrently": testCopiesPushedAtOnce,
+		"lost response": testAnswerIsLost, "server from the environment": testPushToTheShellsServer,
+		"two nodes concurrently": testTwoNodesAtOnce, "a journal": testPushJournal,
+	})
 }
 
 // A file store stores a repeated point twice, so the only concurrent pushes here are serialized by a lock.
 func TestE2E_MLflow_WorksWithFileStoreOfVersion2(t *testing.T) {
 	t.Parallel()
-	onServer(t, mlflowtest.Options{Version: 2, FileStore: true},
-		serverCase{"run created by perfagent", testOwnRuns},
-		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
-		serverCase{"repeated pushes", testPushedAgain},
-	)
+	onServer(t, mlflowtest.Options{Version: 2, FileStore: true}, serverCases{
+		"run created by perfagent": testOwnRuns, "two recordings in one run": testTwoRecordingsInOneRun,
+		"repeated pushes": testPushedAgain,
+	})
 }
 
 // The phases of a job are metrics of its run, under names that the server accepts.
@@ -69,10 +53,8 @@ func TestE2E_MLflow_PhasesAreMetricsOfRun(t *testing.T) {
 	t.Parallel()
 	s := mlflowServers.Get(t, mlflowtest.Options{})
 	experiment := study(t)
-	o := clitest.RunCommand(t, wrapped(t, s, experiment, "sh", "-c",
+	o := mustExit(t, 0, wrapped(t, s, experiment, "sh", "-c",
 		`echo '{"phase":"load <1>"}' >> "$PERFAGENT_MARKS"; sleep 0.3; echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; sleep 0.3`))
-	o.Want(t, 0)
-
 	n, run := o.Report(t).Nodes["0"], onlyRun(t, s, experiment)
 	for phase, prefix := range map[string]string{"load <1>": "phase/load _1_/", "train": "phase/train/"} {
 		p := n.Phase(phase)

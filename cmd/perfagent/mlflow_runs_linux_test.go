@@ -3,15 +3,16 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/clitest"
@@ -27,8 +28,7 @@ func TestMLflow_SystemSeriesMatchProgram(t *testing.T) {
 	for _, s := range pusher.AllSeries() {
 		names = append(names, s.Name)
 	}
-	slices.Sort(names)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(systemSeries)), names); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(systemSeries)), slices.Sorted(slices.Values(names))); diff != "" {
 		t.Errorf("system series of the program (-want +got):\n%s", diff)
 	}
 }
@@ -36,15 +36,11 @@ func TestMLflow_SystemSeriesMatchProgram(t *testing.T) {
 // The common cases work with the newest version. TestE2E_MLflow_EveryCaseWorksWithVersion3 has the other cases.
 func TestMLflow_CommonCasesWorkWithVersion3(t *testing.T) {
 	t.Parallel()
-	onServer(t, mlflowtest.Options{Version: 3},
-		serverCase{"run of the job", testJobsOwnRun},
-		serverCase{"run created by perfagent", testOwnRuns},
-		serverCase{"a given run", testGivenRun},
-		serverCase{"repeated pushes", testPushedAgain},
-		serverCase{"merged report", testPushMerged},
-		serverCase{"a journal", testPushJournal},
-		serverCase{"server from the environment", testPushToTheShellsServer},
-	)
+	onServer(t, mlflowtest.Options{Version: 3}, serverCases{
+		"run of the job": testJobsOwnRun, "run created by perfagent": testOwnRuns, "a given run": testGivenRun,
+		"repeated pushes": testPushedAgain, "merged report": testPushMerged, "a journal": testPushJournal,
+		"server from the environment": testPushToTheShellsServer,
+	})
 }
 
 // trains is a job that logs to MLflow independently of perfagent.
@@ -61,38 +57,24 @@ with mlflow.start_run(run_name="training"):
 // If the job creates an MLflow run, perfagent's metrics are in that run.
 func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
-	o := clitest.RunCommand(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
+	o := mustExit(t, 0, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
 		s.Python, "-c", trains, experiment))
-	o.Want(t, 0)
 	if strings.Contains(o.Out+o.Err, "perfagent") {
 		t.Errorf("stdout %q, stderr %q; want no mention of perfagent", o.Out, o.Err)
 	}
-	run, path := onlyRun(t, s, experiment), theReport(t, o)
-	r := reportertest.ReadFile(t, path)
+	run, r := wantPushedRun(t, s, experiment, o)
 	if run.Info.RunName != "training" || run.Info.Status != "FINISHED" || run.Tags["of"] != "the job" || run.Latest["loss"] != 0.5 {
 		t.Errorf("the run of the job is %+v with the tags %v, want it as the job left it", run.Info, run.Tags)
 	}
 	if by, there := run.Tags["perfagent.created_by"]; there {
 		t.Errorf("perfagent.created_by is %q, want no such tag: the job created the run", by)
 	}
-	wantHistories(t, run, path)
 	wantNames(t, run, r, "2")
 	wantTags(t, run, r, s.Python+" -c '"+trains+"' "+experiment)
-	wantDone(t, path, run.Info.RunID)
-	wantArtifact(t, s, run.Info.RunID, "perfagent/node-2.json", path)
 }
 
-// isHostSeries reports whether every host has the named series.
-func isHostSeries(name string) bool {
-	return slices.ContainsFunc([]string{"cpu_utilization_", "system_memory_", "disk_", "network_"}, func(begin string) bool { return strings.HasPrefix(name, begin) })
-}
-
-// anySourceFailed reports whether a source of the host series failed at any time.
-func anySourceFailed(n *reporter.Node) bool {
-	return slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
-		return slices.Contains([]string{"cpu", "memory", "disk", "disk_io", "network", "clock"}, m.What)
-	})
-}
+// hostSeries matches the series that every host has.
+var hostSeries = regexp.MustCompile(`^(cpu_utilization|system_memory|disk|network)_`)
 
 // wantNames checks that a run has all documented metrics and all series of a node, with the steps of a job of a few
 // seconds.
@@ -105,6 +87,9 @@ func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node st
 			t.Errorf("metric %s: in the run %v, missing from the report %v; want one of the two", name, there, missing)
 		}
 	}
+	sourceFailed := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+		return slices.Contains([]string{"cpu", "memory", "disk", "disk_io", "network", "clock"}, m.What)
+	})
 	for name := range systemSeries {
 		points := byTime(run.Metrics["system/"+node+"/"+name])
 		for i, p := range points {
@@ -115,72 +100,55 @@ func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node st
 				t.Errorf("%s: point %d has step %d, want %[2]d", name, i, p.Step)
 			}
 		}
-		if wall := r.Run.WallSeconds; wall > 1.2 && wall < 9.9 && len(points) != 2 && isHostSeries(name) && !anySourceFailed(n) {
+		if wall := r.Run.WallSeconds; wall > 1.2 && wall < 9.9 && len(points) != 2 && hostSeries.MatchString(name) && !sourceFailed {
 			t.Errorf("%s has %d points for a job of %.1f s, want 2", name, len(points), wall)
 		}
 	}
 }
 
-// ownJob is a job without an MLflow run.
-type ownJob struct {
-	name, status string
-	code         int
-	words        []string
-	runName      string
-}
-
 // For a job that logs nothing, perfagent creates an MLflow run with the status of the job.
 func testOwnRuns(t *testing.T, s *mlflowtest.Server) {
-	for _, c := range []ownJob{
-		{"a shell command", "FINISHED", 0, []string{"sh", "-c", "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 1.3"},
-			"sh -c 'i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 1.3'"},
-		{"a script that does not log", "FINISHED", 0, []string{s.Python, "-c", "import time; time.sleep(1.1)"}, "python -c 'import time; time.sleep(1.1)'"},
-		{"exit code 3", "FAILED", 3, []string{"/bin/sh", "-c", "exit 3"}, "sh -c 'exit 3'"},
-		{"a signal", "KILLED", 137, []string{"sh", "-c", "sleep 0.2; kill -9 $$"}, "sh -c 'sleep 0.2; kill -9 $$'"},
+	for _, c := range []struct {
+		name, status  string
+		code          int
+		program, text string
+	}{
+		{"a shell command", "FINISHED", 0, "sh", "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 1.3"},
+		{"a script that does not log", "FINISHED", 0, s.Python, "import time; time.sleep(1.1)"},
+		{"exit code 3", "FAILED", 3, "/bin/sh", "exit 3"},
+		{"a signal", "KILLED", 137, "sh", "sleep 0.2; kill -9 $$"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t, s)
+			experiment := study(t)
+			o := mustExit(t, c.code, tracked(t, s, experiment, "run", "--interval", "100ms", "--tag", "team=blue", "--",
+				c.program, "-c", c.text))
+			if o.Out != "" || o.Err != "" {
+				t.Errorf("stdout %q, stderr %q; want none", o.Out, o.Err)
+			}
+			run, r := wantPushedRun(t, s, experiment, o)
+			arguments := " -c '" + c.text + "'"
+			name := filepath.Base(c.program) + arguments
+			if i := run.Info; i.RunName != name || i.Status != c.status || i.StartTime != r.Run.Start.UnixMilli() || i.EndTime != r.Run.End.UnixMilli() {
+				t.Errorf("run %+v, want %q, %s, from %v to %v", i, name, c.status, r.Run.Start, r.Run.End)
+			}
+			if run.Tags["perfagent.created_by"] != "perfagent" {
+				t.Errorf("perfagent.created_by is %q, want perfagent", run.Tags["perfagent.created_by"])
+			}
+			wantNames(t, run, r, "0")
+			wantTags(t, run, r, c.program+arguments)
 		})
 	}
 }
 
-func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
-	experiment := study(t)
-	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--tag", "team=blue", "--"}, c.words...)...))
-	o.Want(t, c.code)
-	if o.Out != "" || o.Err != "" {
-		t.Errorf("stdout %q, stderr %q; want none", o.Out, o.Err)
-	}
-	run, path := onlyRun(t, s, experiment), theReport(t, o)
-	r := reportertest.ReadFile(t, path)
-	if i := run.Info; i.RunName != c.runName || i.Status != c.status || i.StartTime != r.Run.Start.UnixMilli() || i.EndTime != r.Run.End.UnixMilli() {
-		t.Errorf("run %+v, want %q, %s, from %v to %v", i, c.runName, c.status, r.Run.Start, r.Run.End)
-	}
-	if run.Tags["perfagent.created_by"] != "perfagent" {
-		t.Errorf("perfagent.created_by is %q, want perfagent", run.Tags["perfagent.created_by"])
-	}
-	wantHistories(t, run, path)
-	wantNames(t, run, r, "0")
-	wantTags(t, run, r, strings.Replace(c.runName, filepath.Base(c.words[0]), c.words[0], 1))
-	wantDone(t, path, run.Info.RunID)
-	wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
-}
-
-// jobShape is a Python job that uses MLflow in a particular way. Its lines follow the import of MLflow and the choice
-// of the experiment.
-type jobShape struct {
-	name, lines string
-	code        int
-	// run is the name of the run that gets perfagent's metrics; "" = the only run.
-	run    string
-	status string
-	runs   int
-}
-
 // However a job uses MLflow, perfagent's metrics are in its earliest outermost run.
 func testShapesOfJobs(t *testing.T, s *mlflowtest.Server) {
-	for _, c := range []jobShape{
+	for _, c := range []struct {
+		name, lines string // of the job, after the import of MLflow and the choice of the experiment
+		code        int
+		run, status string // of the run that gets perfagent's metrics; "" = the only run
+		runs        int
+	}{
 		{"two runs one after the other", `
 with mlflow.start_run(run_name="first"):
     mlflow.log_metric("loss", 1)
@@ -215,39 +183,31 @@ run = mlflow.MlflowClient().create_run(mlflow.get_experiment_by_name(sys.argv[1]
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t, s)
+			experiment := study(t)
+			job := "import sys, time\nimport mlflow\nmlflow.set_experiment(sys.argv[1])\n" + c.lines
+			path := theReport(t, mustExit(t, c.code, wrapped(t, s, "", s.Python, "-c", job, experiment)))
+			runs, r := s.Runs(t, experiment), reportertest.ReadFile(t, path)
+			if len(runs) != c.runs {
+				t.Fatalf("%d runs, want %d: %s", len(runs), c.runs, runList(runs))
+			}
+			run := runs[0]
+			if c.run != "" {
+				run = runNamed(t, runs, c.run)
+			}
+			if i := run.Info; i.Status != c.status || i.EndTime >= r.Run.End.UnixMilli() {
+				t.Errorf("run %+v, want status %s and an end before the job's, %v", i, c.status, r.Run.End)
+			}
+			wantHistories(t, run, path)
+			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
+			for _, other := range runs {
+				if other.Tags["perfagent.run_id"] != r.Run.ID || other.Tags["perfagent.invocation"] == "" {
+					t.Errorf("run %q has the tags %v, want the run ID %s and an invocation", other.Info.RunName, other.Tags, r.Run.ID)
+				}
+				if other.Info.RunID != run.Info.RunID && len(steps(other, 0)) > 0 {
+					t.Errorf("run %q also has time series, want them only in the job's run", other.Info.RunName)
+				}
+			}
 		})
-	}
-}
-
-func (c jobShape) check(t *testing.T, s *mlflowtest.Server) {
-	experiment := study(t)
-	job := "import sys, time\nimport mlflow\nmlflow.set_experiment(sys.argv[1])\n" + c.lines
-	o := clitest.RunCommand(t, wrapped(t, s, "", s.Python, "-c", job, experiment))
-	o.Want(t, c.code)
-	runs, path := s.Runs(t, experiment), theReport(t, o)
-	r := reportertest.ReadFile(t, path)
-	if len(runs) != c.runs {
-		t.Fatalf("%d runs, want %d: %s", len(runs), c.runs, runList(runs))
-	}
-	run := runs[0]
-	if c.run != "" {
-		run = runNamed(t, runs, c.run)
-	}
-	if i := run.Info; i.Status != c.status || i.EndTime >= r.Run.End.UnixMilli() {
-		t.Errorf("run %+v, want status %s and an end before the job's, %v", i, c.status, r.Run.End)
-	}
-	wantHistories(t, run, path)
-	wantDone(t, path, run.Info.RunID)
-	wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
-	for _, other := range runs {
-		if other.Tags["perfagent.run_id"] != r.Run.ID || other.Tags["perfagent.invocation"] == "" {
-			t.Errorf("run %q has the tags %v, want the run ID %s and an invocation",
-				other.Info.RunName, other.Tags, r.Run.ID)
-		}
-		if other.Info.RunID != run.Info.RunID && len(steps(other, 0)) > 0 {
-			t.Errorf("run %q also has time series, want them only in the job's run", other.Info.RunName)
-		}
 	}
 }
 
@@ -259,15 +219,12 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 	t.Run("existing context", func(t *testing.T) {
 		t.Parallel()
 		experiment := study(t)
-		cmd := wrapped(t, s, "", s.Python, "-c", trains, experiment)
-		cmd.Env = append(cmd.Env, `MLFLOW_RUN_CONTEXT={"team": "blue <&> é", "perfagent.run_id": "old"}`)
-		o := clitest.RunCommand(t, cmd)
-		o.Want(t, 0)
-		run, path := onlyRun(t, s, experiment), theReport(t, o)
-		if run.Tags["team"] != "blue <&> é" || run.Tags["perfagent.run_id"] != reportertest.ReadFile(t, path).Run.ID {
+		o := mustExit(t, 0, with(wrapped(t, s, "", s.Python, "-c", trains, experiment),
+			`MLFLOW_RUN_CONTEXT={"team": "blue <&> é", "perfagent.run_id": "old"}`))
+		run, r := wantPushedRun(t, s, experiment, o)
+		if run.Tags["team"] != "blue <&> é" || run.Tags["perfagent.run_id"] != r.Run.ID {
 			t.Errorf("tags %v, want the team and the run ID of the report", run.Tags)
 		}
-		wantHistories(t, run, path)
 	})
 	for name, context := range map[string]string{"no context": "", "unreadable": `{"team": "blue`, "a list": ` ["team"] `, "null": "null"} {
 		t.Run(name, func(t *testing.T) {
@@ -275,19 +232,17 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 			experiment := study(t)
 			cmd := wrapped(t, s, experiment, "sh", "-c", tellsEnvironment)
 			if context != "" {
-				cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+context)
+				with(cmd, "MLFLOW_RUN_CONTEXT="+context)
 			}
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 0)
-			run, path := onlyRun(t, s, experiment), theReport(t, o)
-			id, invocation := reportertest.ReadFile(t, path).Run.ID, run.Tags["perfagent.invocation"]
+			o := mustExit(t, 0, cmd)
+			run, r := wantPushedRun(t, s, experiment, o)
 			if context == "" {
-				context = fmt.Sprintf(`{"perfagent.invocation":"%s","perfagent.run_id":"%s"}`, invocation, id)
+				invocation := run.Tags["perfagent.invocation"]
+				context = fmt.Sprintf(`{"perfagent.invocation":"%s","perfagent.run_id":"%s"}`, invocation, r.Run.ID)
 			}
-			if want := "context " + context + "\ngiven none\nrun " + id + "\nnode 0\n"; o.Out != want {
+			if want := "context " + context + "\ngiven none\nrun " + r.Run.ID + "\nnode 0\n"; o.Out != want {
 				t.Errorf("environment of the job\n%s want\n%s", o.Out, want)
 			}
-			wantHistories(t, run, path)
 			if run.Tags["perfagent.created_by"] != "perfagent" || o.Err != "" {
 				t.Errorf("tags %v, want created_by perfagent; stderr %q, want none", run.Tags, o.Err)
 			}
@@ -301,10 +256,8 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	id := givenRun(t, s, experiment)
 	var paths []string
 	for _, job := range []string{`sleep 1.4; echo "given $MLFLOW_RUN_ID"`, `sleep 0.3; echo "given $MLFLOW_RUN_ID"; exit 3`} {
-		cmd := wrapped(t, s, "not looked at", "sh", "-c", job)
-		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
-		o := clitest.RunCommand(t, cmd)
-		if o.Want(t, 3*len(paths)); o.Out != "given "+id+"\n" || o.Err != "" {
+		o := mustExit(t, 3*len(paths), with(wrapped(t, s, "not looked at", "sh", "-c", job), "MLFLOW_RUN_ID="+id))
+		if o.Out != "given "+id+"\n" || o.Err != "" {
 			t.Errorf("stdout %q, stderr %q; want \"given %s\" and no stderr", o.Out, o.Err, id)
 		}
 		paths = append(paths, theReport(t, o))
@@ -315,7 +268,6 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	}
 	wantHistories(t, run, paths...)
 	wantArtifact(t, s, id, "perfagent/node-0.json", paths[0])
-	wantDone(t, paths[1], id)
 	if len(run.Artifacts) != 2 {
 		t.Fatalf("artifacts %v, want the reports of both commands", run.Artifacts)
 	}
@@ -346,18 +298,24 @@ func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 			if c.backwards {
 				slices.Reverse(paths)
 			}
-			for range 2 { // the second push has nothing to send
-				for _, path := range paths {
-					pushNow(t, s, "", "--mlflow-run-id", id, path)
-				}
-			}
-			run := s.ReadBack(t, id)
-			wantHistories(t, run, paths...)
-			if len(run.Artifacts) != 2 {
+			if run := pushedTwice(t, s, id, paths); len(run.Artifacts) != 2 {
 				t.Errorf("artifacts %v, want two reports", run.Artifacts)
 			}
 		})
 	}
+}
+
+// pushedTwice pushes reports to a run twice, and checks that the run has all points once.
+func pushedTwice(t *testing.T, s *mlflowtest.Server, id string, paths []string) mlflowtest.RunData {
+	t.Helper()
+	for range 2 {
+		for _, path := range paths {
+			pushNow(t, s, "", "--mlflow-run-id", id, path)
+		}
+	}
+	run := s.ReadBack(t, id)
+	wantHistories(t, run, paths...)
+	return run
 }
 
 // Recordings of the same time with nearly all values in common are all complete, even if a request repeats many stored
@@ -368,12 +326,7 @@ func testTwinRecordings(t *testing.T, s *mlflowtest.Server) {
 	for k := range 3 {
 		paths = append(paths, writeSynthetic(t, synthetic{run: fmt.Sprint("twin", k), origin: origin, seconds: 45, jobMB: float64(k)}))
 	}
-	for range 2 {
-		for _, path := range paths {
-			pushNow(t, s, "", "--mlflow-run-id", id, path)
-		}
-	}
-	wantHistories(t, s.ReadBack(t, id), paths...)
+	pushedTwice(t, s, id, paths)
 }
 
 // sideBySide runs prepared processes concurrently and waits for them.
@@ -412,8 +365,8 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	if run.Info.Status != "FAILED" || run.Tags["perfagent.node.0.host"] == "" || run.Tags["perfagent.node.1.host"] == "" {
 		t.Errorf("run %+v, tags %v; want FAILED, with the hosts of both nodes", run.Info, run.Tags)
 	}
-	for node, path := range map[string]string{"1": paths[0], "0": paths[1]} {
-		wantArtifact(t, s, run.Info.RunID, "perfagent/node-"+node+".json", path)
+	for _, path := range paths {
+		wantArtifact(t, s, run.Info.RunID, "perfagent/"+filepath.Base(path), path)
 	}
 }
 
@@ -421,28 +374,25 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 // with that ID does not use it.
 func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 	experiment, id := study(t), "r"+newInvocation()
-	prepare := func(node string, job ...string) (*clitest.Process, func() error) {
+	stdin, end := clitest.Pipe(t)
+	prepare := func(node string, job ...string) *clitest.Process {
 		cmd := tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--run-id", id, "--node", node, "--"}, job...)...)
-		stdin, end := clitest.Pipe(t)
 		cmd.Stdin = stdin
-		return clitest.StartProcess(t, cmd), end.Close
+		return clitest.StartProcess(t, cmd)
 	}
-	one, endOne := prepare("1", "sh", "-c", "echo ready; read x; exit 0")
+	one := prepare("1", "sh", "-c", "echo ready; read x; exit 0")
 	one.Expect("ready")
-	zero, endZero := prepare("0", s.Python, "-c", livesOn, experiment)
+	zero := prepare("0", s.Python, "-c", livesOn, experiment)
 	job := zero.Field("run")
-	endOne()
-	endZero()
+	end.Close()
 	var paths []string
 	for _, l := range []*clitest.Process{one, zero} {
-		o, _ := l.End()
-		o.Want(t, 0)
-		paths = append(paths, theReport(t, o))
-		wantDone(t, theReport(t, o), job)
+		path := theReport(t, mustEnd(l, 0))
+		paths = append(paths, path)
+		wantDone(t, path, job)
 	}
 	wantHistories(t, onlyRun(t, s, experiment), paths...)
-	o := clitest.RunCommand(t, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--", "sh", "-c", "sleep 0.2"))
-	o.Want(t, 0)
+	o := mustExit(t, 0, tracked(t, s, experiment, "run", "--run-id", id, "--", "sh", "-c", "sleep 0.2"))
 	runs := s.Runs(t, experiment)
 	if len(runs) != 2 {
 		t.Fatalf("runs %s, want the job's run and one more", runList(runs))
@@ -453,25 +403,18 @@ func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 
 // A sidecar also pushes. If no server responds, it prints one line with the command to push later.
 func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
-	for _, c := range []struct {
-		name, uri, state string
-	}{{"with a server", s.URL, reporter.PushDone}, {"without a server", "http://127.0.0.1:9", reporter.PushPending}} {
-		t.Run(c.name, func(t *testing.T) {
+	for _, c := range []struct{ uri, timeout, state string }{
+		{s.URL, "1m", reporter.PushDone}, {"http://127.0.0.1:9", "1s", reporter.PushPending},
+	} {
+		t.Run(c.state, func(t *testing.T) {
 			t.Parallel()
 			experiment := study(t)
-			cmd := tracked(t, s, experiment, "sidecar", "--interval", "50ms", "--run-id", "s", "--mlflow", c.uri, "--push-timeout", "1s")
-			if c.state == reporter.PushDone {
-				cmd.Args = cmd.Args[:len(cmd.Args)-2] // without --push-timeout
-			}
+			cmd := tracked(t, s, experiment, "sidecar", "--interval", "50ms", "--run-id", "s", "--mlflow", c.uri, "--push-timeout", c.timeout)
 			l := clitest.StartProcess(t, cmd)
 			path := filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
-			clitest.WaitUntil(t, "a second of samples is in the journal", func() bool {
-				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
-				return strings.Count(string(text), "\n") > 25
-			})
-			l.Signal(15)
-			o, _ := l.End()
-			o.Want(t, 0)
+			untilLines(t, path+"l", 25) // a second of samples
+			l.Signal(unix.SIGTERM)
+			o := mustEnd(l, 0)
 			if state := pushState(t, path, "0"); state.State != c.state {
 				t.Errorf("push state %+v, want %s", state, c.state)
 			}
@@ -480,6 +423,7 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 				return
 			}
 			run := onlyRun(t, s, experiment)
+			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
 			if o.Err != "" || run.Info.Status != "FINISHED" || run.Info.RunName != "perfagent s" || run.Tags["perfagent.created_by"] != "perfagent" {
 				t.Errorf("stderr %q, run %+v, tags %v; want no stderr, the finished run \"perfagent s\", and created_by perfagent",
 					o.Err, run.Info, run.Tags)
@@ -487,7 +431,6 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			if len(steps(run, 0)) == 0 {
 				t.Error("the run has no time series, want those of the sidecar")
 			}
-			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
 		})
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
-	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -61,41 +60,22 @@ func newSite(t testing.TB) *site {
 // newRun creates a run for MLFLOW_RUN_ID.
 func (s *site) newRun(t testing.TB) (id string) {
 	t.Helper()
-	run, err := s.client(t).CreateRun(t.Context(), mlflow.NewRun{ExperimentID: "0", Name: "given", StartTime: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run.ID
+	return createdRun(t, s.client(t), mlflow.NewRun{ExperimentID: "0", Name: "given"})
 }
 
-func (s *site) client(t testing.TB) *mlflow.Client {
-	t.Helper()
-	c, err := mlflow.New(mlflow.Config{URI: s.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
+func (s *site) client(t testing.TB) *mlflow.Client { return clientFor(t, mlflow.Config{URI: s.URL}) }
 
 // only returns the server's only run.
 func (s *site) only(t testing.TB) mlflowtest.RunData {
 	t.Helper()
-	runs := s.Runs()
-	if len(runs) != 1 {
-		t.Fatalf("the server has %d runs, want 1", len(runs))
-	}
-	return runs[0]
+	return single(t, s.Runs())
 }
 
 // steps returns the windows with points in the run with the given ID, or in all runs if id is "".
 func (s *site) steps(id string) (out []int64) {
 	for _, r := range s.Runs() {
-		if r.Info.RunID != id && id != "" {
-			continue
-		}
-		for _, p := range r.Metrics[oneSeries] {
-			out = append(out, p.Step)
+		if r.Info.RunID == id || id == "" {
+			out = append(out, steps(r, 0)...)
 		}
 	}
 	return out
@@ -105,16 +85,13 @@ func (s *site) steps(id string) (out []int64) {
 func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "100ms"}, args...)...)
-	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "PERFAGENT_SUMMARY=never") // only messages about the push
-	return cmd
+	return with(cmd, "MLFLOW_TRACKING_URI="+uri, "PERFAGENT_SUMMARY=never") // only messages about the push
 }
 
-// insideFor runs a command line in the test's process, with uri as the tracking server.
-func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
+// pushingJob prepares a run of trackedJob that pushes to a server.
+func pushingJob(t testing.TB, uri string, flags ...string) *exec.Cmd {
 	t.Helper()
-	l := insideCommand(t, args...)
-	l.Env = []string{"MLFLOW_TRACKING_URI=" + uri, "PERFAGENT_SUMMARY=never"}
-	return l.perform(t)
+	return pushing(t, uri, append(flags, "--", "sh", "-c", trackedJob)...)
 }
 
 // ourLine matches the message of a run with a pending push.
@@ -136,14 +113,8 @@ func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string)
 // wantPending checks that the only report has a pending push, and returns its path.
 func wantPending(o clitest.Outcome, t testing.TB, words ...string) (path string) {
 	t.Helper()
-	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
-	wantPendingIn(t, r, words...)
-	return path
-}
-
-func wantPendingIn(t testing.TB, r *reporter.Report, words ...string) {
-	t.Helper()
-	state := r.Nodes["0"].Push.MLflow
+	path = theReport(t, o)
+	state := pushState(t, path, "0")
 	if state.State != reporter.PushPending {
 		t.Errorf("push state %+v, want pending", state)
 	}
@@ -152,46 +123,29 @@ func wantPendingIn(t testing.TB, r *reporter.Report, words ...string) {
 			t.Errorf("push error %q lacks %q", state.Error, w)
 		}
 	}
+	return path
 }
 
-// later runs a printed command in a fresh environment.
-func later(t testing.TB, line string, env ...string) clitest.Outcome {
+// later runs a printed command in a fresh environment. It must exit with the given code.
+func later(t testing.TB, code int, line string, env ...string) clitest.Outcome {
 	t.Helper()
 	cmd := clitest.Command(t, "/bin/sh", "-c", line)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
-	return clitest.RunCommand(t, cmd)
+	return mustExit(t, code, cmd)
 }
 
-// undisturbed pushes a copy of a report to a server without faults.
-func undisturbed(t testing.TB, path string) mlflowtest.RunData {
-	t.Helper()
-	s := newSite(t)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	twin := clitest.Write(t, filepath.Join(t.TempDir(), filepath.Base(path)), string(data), 0o644)
-	call("push", "--mlflow", s.URL, twin).Want(t, 0)
-	return s.only(t)
-}
-
-// wantWhole checks that a run has the same content as after an undisturbed push.
+// wantWhole checks that a run has the same content as after an undisturbed push of a copy of the report.
 func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 	t.Helper()
-	want := undisturbed(t, path)
+	s := newSite(t)
+	call("push", "--mlflow", s.URL, copyOf(t, path, t.TempDir())).Want(t, 0)
+	want := s.only(t)
 	if len(want.Metrics) < 30 || len(want.Metrics[oneSeries]) == 0 {
 		t.Errorf("an undisturbed push sends %d series with %d windows, want at least 30 series and 1 window",
 			len(want.Metrics), len(want.Metrics[oneSeries]))
 	}
 	if d := cmp.Diff(want.Metrics, got.Metrics); d != "" {
 		t.Errorf("metrics, compared with an undisturbed push (-want +got):\n%s", d)
-	}
-	for key, points := range got.Metrics {
-		for i := 1; i < len(points); i++ {
-			if points[i].Step <= points[i-1].Step {
-				t.Errorf("%s: step %d follows step %d, want increasing steps", key, points[i].Step, points[i-1].Step)
-			}
-		}
 	}
 	for key, value := range want.Tags {
 		if strings.HasPrefix(key, "perfagent.") && got.Info.RunName != "given" && got.Tags[key] != value {
@@ -206,12 +160,18 @@ func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 	}
 }
 
-// wantPushed checks that a report records a complete push.
-func wantPushed(t testing.TB, path, runID string) {
+// wantOnly checks that the server's only run is complete.
+func (s *site) wantOnly(t testing.TB, path string) {
 	t.Helper()
-	if state := reportertest.ReadFile(t, path).Nodes["0"].Push.MLflow; state.State != reporter.PushDone || state.RunID != runID {
-		t.Errorf("push state %+v, want done in run %s", state, runID)
-	}
+	wantWhole(t, s.only(t), path)
+	wantDone(t, path, s.only(t).Info.RunID)
+}
+
+// wantLater checks that a printed command pushes the report at path completely.
+func (s *site) wantLater(t testing.TB, line, path string, env ...string) {
+	t.Helper()
+	later(t, 0, line, env...)
+	s.wantOnly(t, path)
 }
 
 // wantUnharmed checks the exit code, stdout and times of trackedJob.
@@ -261,7 +221,13 @@ func hook(h mlflowtest.Hook) func(*testing.T, *site) {
 	return func(_ *testing.T, s *site) { s.SetBefore(h) }
 }
 
-// silent replaces a server with one that accepts connections and never responds.
+// down closes a server until it is healed.
+func (s *site) down() {
+	s.Close()
+	s.heal = s.Reopen
+}
+
+// silent replaces a server with a port on which only the kernel accepts connections, so there is never a response.
 func silent(t *testing.T, s *site) {
 	s.Close()
 	var l net.Listener
@@ -270,47 +236,24 @@ func silent(t *testing.T, s *site) {
 		l, err = net.Listen("tcp", strings.TrimPrefix(s.URL, "http://"))
 		return err == nil
 	})
-	var mu sync.Mutex
-	var conns []net.Conn
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			conns = append(conns, conn)
-			mu.Unlock()
-		}
-	}()
-	s.heal = sync.OnceFunc(func() {
-		l.Close()
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range conns {
-			c.Close()
-		}
-		s.Reopen()
-	})
 	t.Cleanup(func() { l.Close() })
+	s.heal = func() {
+		l.Close()
+		s.Reopen()
+	}
 }
 
 // elsewhere redirects to another host and scheme.
-func elsewhere() mlflowtest.Hook {
-	return func(w http.ResponseWriter, r *http.Request) bool {
-		w.Header().Set("Location", "https://mlflow.example"+r.URL.RequestURI())
-		w.WriteHeader(http.StatusPermanentRedirect)
-		return true
-	}
+func elsewhere(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Set("Location", "https://mlflow.example"+r.URL.RequestURI())
+	w.WriteHeader(http.StatusPermanentRedirect)
+	return true
 }
 
 // endFaults returns the faults of a server at the job's end.
 func endFaults() map[string]fault {
 	return map[string]fault{
-		"connection refused": {words: []string{"refused"}, begin: func(_ *testing.T, s *site) {
-			s.Close()
-			s.heal = s.Reopen
-		}},
+		"connection refused":          {words: []string{"refused"}, begin: func(_ *testing.T, s *site) { s.down() }},
 		"no response to a connection": {words: []string{"no response"}, begin: silent},
 		"no response to a request":    {words: []string{"no response"}, begin: hook(mlflowtest.Hang())},
 		"one byte per second":         {begin: hook(mlflowtest.Slow())},
@@ -320,7 +263,7 @@ func endFaults() map[string]fault {
 		"truncated response":          {words: []string{"cut off"}, begin: hook(mlflowtest.HalfJSON())},
 		"closes the connection":       {words: []string{"closed the connection"}, begin: hook(mlflowtest.Drop())},
 		"another service":             {words: []string{"MLflow server"}, begin: hook(mlflowtest.Status(200, "text/html", "<html>Log in</html>")), quick: true},
-		"redirect to https":           {words: []string{"https://mlflow.example"}, begin: hook(elsewhere()), quick: true},
+		"redirect to https":           {words: []string{"https://mlflow.example"}, begin: hook(elsewhere), quick: true},
 		"bad certificate": {words: []string{"certificate", "MLFLOW_TRACKING_SERVER_CERT_PATH"}, quick: true, begin: func(t *testing.T, s *site) {
 			uri, ca := mlflowtest.TLSProxy(t, s.URL)
 			s.uri, s.heal = uri, func() { s.uri = ca }
@@ -329,30 +272,26 @@ func endFaults() map[string]fault {
 	}
 }
 
-// pushElsewhere pushes to another server after the first one was lost.
-func pushElsewhere(t *testing.T, s *site, line string) {
-	t.Helper()
-	o := later(t, line, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
-	o.Want(t, 1)
-	o.WantLine(t, "resolve")
-	later(t, strings.Replace(line, " push ", " push --mlflow "+s.URL+" ", 1)).Want(t, 0)
-}
-
 // serverless are tracking URIs without a server.
 var serverless = []string{"file:///tmp/mlruns", "./mlruns", "/tmp/mlruns", "sqlite:///mlflow.db", "postgresql://me:geheim@db/mlflow",
 	"databricks", "databricks://profile", "plugin://x", "azureml://eastus.api.azureml.ms/mlflow/v1.0", "arn:aws:sagemaker:us-east-1:1:mlflow-tracking-server/x"}
+
+// echoJob runs a job in the test's process, and checks its exit code and stdout.
+func echoJob(t *testing.T, env []string, flags ...string) clitest.Outcome {
+	t.Helper()
+	o := insideWith(t, env, slices.Concat([]string{"run", "--summary", "never"}, flags, []string{"--", "sh", "-c", "echo job; exit 7"})...)
+	if o.Want(t, 7); o.Out != "job\n" {
+		t.Errorf("%q, %q: stdout %q, want \"job\\n\"", env, flags, o.Out)
+	}
+	return o
+}
 
 // A URI that perfagent cannot push to is reported once, at the end; the job is unaffected.
 func TestMLflow_UnusableURIIsReportedOnceAtTheEnd(t *testing.T) {
 	for _, uri := range serverless {
 		for name, o := range map[string]clitest.Outcome{
-			"by variable": insideFor(t, uri, "run", "--", "sh", "-c", "echo job; exit 7"),
-			"by flag":     inside(t, "run", "--summary", "never", "--mlflow", uri, "--", "sh", "-c", "echo job; exit 7"),
+			"by variable": echoJob(t, []string{"MLFLOW_TRACKING_URI=" + uri}), "by flag": echoJob(t, nil, "--mlflow", uri),
 		} {
-			o.Want(t, 7)
-			if o.Out != "job\n" {
-				t.Errorf("%s, %s: stdout %q, want \"job\\n\"", uri, name, o.Out)
-			}
 			o.WantLine(t, "MLflow")
 			state := o.Report(t).Nodes["0"].Push.MLflow
 			if state.State != reporter.PushOff || state.Error == "" || !strings.Contains(o.Err, state.Error) {
@@ -365,32 +304,16 @@ func TestMLflow_UnusableURIIsReportedOnceAtTheEnd(t *testing.T) {
 	}
 }
 
-// A bad MLFLOW_TRACKING_URI does not prevent a job; a bad flag does.
+// A bad MLFLOW_TRACKING_URI does not prevent a job. TestRun_NamesBadOption has bad flags, which do.
 func TestMLflow_BadVariableDoesNotPreventJob(t *testing.T) {
 	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
-		o := insideFor(t, uri, "run", "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7")
-		o.Want(t, 7)
-		if o.Out != "job\n" {
-			t.Errorf("%q: stdout %q, want \"job\\n\"", uri, o.Out)
-		}
+		o := echoJob(t, []string{"MLFLOW_TRACKING_URI=" + uri}, "--push-timeout", "100ms")
 		o.WantLine(t, "MLflow")
 		if state := o.Report(t).Nodes["0"].Push.MLflow; state.State == reporter.PushDone || state.Error == "" {
 			t.Errorf("%q: push state %+v, want one that is not done, with an error", uri, state)
 		}
 		if strings.Contains(o.Err, "geheim") {
 			t.Errorf("%q: stderr has the password: %s", uri, o.Err)
-		}
-	}
-	for _, uri := range []string{"nonsense", "AUTO", "http://", "http://[::1", "http://x y", "http:x"} {
-		cmd := insideCommand(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job >mark")
-		o := cmd.perform(t)
-		o.Want(t, 125)
-		o.WantLine(t, "--mlflow")
-		if _, err := os.Stat(filepath.Join(o.Dir, "mark")); err == nil {
-			t.Errorf("--mlflow %q: the job ran, want it not started", uri)
-		}
-		if len(reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))) != 0 {
-			t.Errorf("--mlflow %q: a report was written, want none", uri)
 		}
 	}
 }
@@ -401,30 +324,9 @@ func TestMLflow_CommandNamesOtherDirectoryIfDiskIsFull(t *testing.T) {
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
 			t.Parallel()
-			out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
-			if tmpFull {
-				tmp = out
-			}
 			s := newSite(t)
 			s.Close()
-			r, w := clitest.Pipe(t)
-			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
-			cmd.Stdin = r
-			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-			l := clitest.StartProcess(t, cmd)
-			l.Expect("ready")
-			clitest.WaitUntil(t, "samples are in the journal", func() bool {
-				paths := reportertest.InDir(t, out)
-				if len(paths) != 1 {
-					return false
-				}
-				text, _ := os.ReadFile(filepath.Join(out, paths[0]))
-				return strings.Count(string(text), "\n") > 120 // more than a second of lines
-			})
-			clitest.Fill(t, out)
-			w.Close()
-			o, _ := l.End()
-			o.Want(t, 7)
+			o, tmp, _ := fillingUp(t, tmpFull, pushing(t, s.uri, "--push-timeout", "300ms"))
 			clitest.WantLines(t, o.Err, 2, 2)
 			first, rest, _ := strings.Cut(o.Err, "\n")
 			if !strings.Contains(first, "no space") {
@@ -437,22 +339,9 @@ func TestMLflow_CommandNamesOtherDirectoryIfDiskIsFull(t *testing.T) {
 				t.Errorf("the command names %s, want a %s file below %s", path, want, tmp)
 			}
 			s.Reopen()
-			later(t, line).Want(t, 0)
+			later(t, 0, line)
 			wantWhole(t, s.only(t), path)
 		})
-	}
-}
-
-// post sends a request that perfagent's client cannot send.
-func (s *site) post(t testing.TB, name, body string) {
-	t.Helper()
-	resp, err := http.Post(s.URL+"/api/2.0/mlflow/"+name, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("POST %s: %s, want 200", name, resp.Status)
 	}
 }
 
@@ -472,11 +361,8 @@ func bigReport(t testing.TB) (path string) {
 		rec.Add(&s)
 		rec.End = host.Instant{Wall: start.Wall.Add(at), Mono: start.Mono + at, Boot: start.Boot + at}
 	}
-	data, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "big", Command: []string{"big"}}, Recording: rec}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return clitest.Write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
+	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "big", Command: []string{"big"}}, Recording: rec})
+	return clitest.Write(t, filepath.Join(t.TempDir(), "node-0.json"), string(encoded(t, r)), 0o644)
 }
 
 // after returns a hook that lets n requests pass, then closes came and blocks all later requests.
@@ -509,7 +395,7 @@ func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	t.Parallel()
 	s, came := newSite(t), make(chan struct{})
 	s.SetBefore(after(0, came))
-	cmd := pushing(t, s.uri, "--push-timeout", "60s", "--summary", "always", "--", "sh", "-c", trackedJob)
+	cmd := pushingJob(t, s.uri, "--push-timeout", "60s", "--summary", "always")
 	m := clitest.OnTerminal(t, cmd)
 	occurs(t, "the push has begun", came)
 	start := time.Now()
@@ -537,17 +423,13 @@ type liveRun struct {
 	hold  io.Closer // closing it ends the job
 }
 
-// begin starts a job that prints each element of seconds after that many seconds, and ends when end is called.
-func begin(t *testing.T, s *site, env []string, seconds ...float64) *liveRun {
+// begin starts a job that prints seconds after that many seconds, and ends when end is called.
+func begin(t *testing.T, s *site, seconds float64, env ...string) *liveRun {
 	t.Helper()
 	r := &liveRun{site: s, t: t, id: s.newRun(t)}
-	text, before := "", 0.0
-	for _, n := range seconds {
-		text += fmt.Sprintf("sleep %g; echo %g; ", n-before, n)
-		before = n
-	}
-	cmd := pushing(t, s.uri, "--", "sh", "-c", text+"read end; echo ends >&2; exit 7")
-	cmd.Env = append(append(cmd.Env, "MLFLOW_RUN_ID="+r.id, "PERFAGENT_PUSH_TIMEOUT="+livePatience.String()), env...)
+	job := fmt.Sprintf("sleep %[1]g; echo %[1]g; read end; echo ends >&2; exit 7", seconds)
+	cmd := pushing(t, s.uri, "--", "sh", "-c", job)
+	with(with(cmd, "MLFLOW_RUN_ID="+r.id, "PERFAGENT_PUSH_TIMEOUT="+livePatience.String()), env...)
 	cmd.Stdin, r.hold = clitest.Pipe(t)
 	r.begun = time.Now()
 	r.l = clitest.StartProcess(t, cmd)
@@ -565,8 +447,7 @@ func (r *liveRun) end(seconds float64) clitest.Outcome {
 	r.t.Helper()
 	released := time.Now()
 	r.hold.Close()
-	o, _ := r.l.End()
-	o.Want(r.t, 7)
+	o := mustEnd(r.l, 7)
 	took := time.Since(released)
 	j := o.Report(r.t).Nodes["0"].Job
 	planned := time.Duration(seconds * float64(time.Second))
@@ -580,29 +461,21 @@ func (r *liveRun) end(seconds float64) clitest.Outcome {
 // whole checks that the run is complete after the push.
 func (r *liveRun) whole(o clitest.Outcome) {
 	r.t.Helper()
-	_, path := reportertest.ReadSingle(r.t, filepath.Join(o.Dir, "perfagent-out"))
-	for _, run := range r.Runs() {
-		if run.Info.RunID == r.id {
-			wantWhole(r.t, run, path)
-			if run.Info.Status != "RUNNING" {
-				r.t.Errorf("status of the given run %s, want RUNNING: the push must not end it", run.Info.Status)
-			}
-		}
+	run, path := runNamed(r.t, r.Runs(), r.id), theReport(r.t, o)
+	if wantWhole(r.t, run, path); run.Info.Status != "RUNNING" {
+		r.t.Errorf("status of the given run %s, want RUNNING: the push must not end it", run.Info.Status)
 	}
-	wantPushed(r.t, path, r.id)
+	wantDone(r.t, path, r.id)
 }
 
-// since returns the requests after the n-th.
-func (r *liveRun) since(n int) []mlflowtest.Request { return r.Requests()[n:] }
-
 func liveServerDies(t *testing.T) {
-	r := begin(t, newSite(t), nil, 21.5)
+	r := begin(t, newSite(t), 21.5)
 	r.reach(0)
 	r.Close()
 	r.l.Expect("21.5")
 	r.Reopen()
 	r.reach(2)
-	if got := r.steps(r.id); !slices.Equal(got, []int64{0, 1, 2}) {
+	if got := r.steps(r.id); !slices.Equal(got, windows(3)) {
 		t.Errorf("windows in the run while the job runs: %v, want 0, 1, 2", got)
 	}
 	o := r.end(21.5)
@@ -614,46 +487,40 @@ func liveServerDies(t *testing.T) {
 
 func liveServerHangs(t *testing.T) {
 	s := newSite(t)
-	r := begin(t, s, []string{"PERFAGENT_PUSH_TIMEOUT=3s"}, 12.5)
+	r := begin(t, s, 12.5, "PERFAGENT_PUSH_TIMEOUT=3s")
 	s.SetBefore(mlflowtest.Hang())
 	r.l.Expect("12.5")
-	clitest.WaitUntil(t, "the server received a request", func() bool { return len(r.since(1)) > 0 })
+	clitest.WaitUntil(t, "the server received a request", func() bool { return len(s.Requests()) > 1 })
 	o := r.end(12.5)
 	_, line := pendingLine(o, t, "ends\n")
 	wantPending(o, t, "no response")
-	if n := len(r.since(1)); n < 2 {
+	if n := len(s.Requests()) - 1; n < 2 {
 		t.Errorf("%d requests while the job ran, want at least 2 although the server hangs", n)
 	}
 	s.SetBefore(nil)
-	later(t, line).Want(t, 0)
+	later(t, 0, line)
 	r.whole(o)
 }
 
 func liveRunDeleted(t *testing.T) {
 	s := newSite(t)
-	r := begin(t, s, nil, 21.5)
+	r := begin(t, s, 21.5)
 	r.reach(0)
 	s.DeleteRun(r.id)
 	r.l.Expect("21.5")
 	o := r.end(21.5)
 	_, line := pendingLine(o, t, "ends\n")
 	path := wantPending(o, t, r.id, "deleted", "--mlflow-run-id")
-	p := later(t, line)
-	p.Want(t, 1)
-	p.WantLine(t, "deleted", "--mlflow-run-id")
+	later(t, 1, line).WantLine(t, "deleted", "--mlflow-run-id")
 	other := s.newRun(t)
-	later(t, strings.Replace(line, " push ", " push --mlflow-run-id "+other+" ", 1)).Want(t, 0)
-	for _, run := range s.Runs() {
-		if run.Info.RunID == other {
-			wantWhole(t, run, path)
-		}
-	}
-	wantPushed(t, path, other)
+	later(t, 0, strings.Replace(line, " push ", " push --mlflow-run-id "+other+" ", 1))
+	wantWhole(t, runNamed(t, s.Runs(), other), path)
+	wantDone(t, path, other)
 }
 
 // ownRun runs a job without a given MLflow run, so perfagent creates one while the job runs. The job ends after live
-// has returned. ownRun returns the path of the report.
-func ownRun(t *testing.T, s *site, live func()) (path string) {
+// has returned.
+func ownRun(t *testing.T, s *site, live func()) {
 	t.Helper()
 	cmd := pushing(t, s.uri, "--", "sh", "-c", "sleep 15; echo 15; read end; exit 7")
 	var hold io.Closer
@@ -669,21 +536,17 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 		t.Errorf("run status %s while the job runs, want RUNNING", status)
 	}
 	hold.Close()
-	o, _ := l.End()
-	o.Want(t, 7)
+	o := mustEnd(l, 7)
 	if o.Err != "" {
 		t.Errorf("stderr %q, want none", o.Err)
 	}
-	_, path = reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
-	wantWhole(t, s.only(t), path)
-	wantPushed(t, path, s.only(t).Info.RunID)
-	return path
+	s.wantOnly(t, theReport(t, o))
 }
 
 func liveOwnRun(t *testing.T) {
 	s := newSite(t)
 	ownRun(t, s, func() {
-		clitest.WaitUntil(t, "the server has three windows", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
+		clitest.WaitUntil(t, "the server has three windows", func() bool { return slices.Equal(s.steps(""), windows(3)) })
 	})
 	// Looking for the job's run takes three requests per window, and a batch takes one. At the end perfagent reads the
 	// run and sends the rest.
@@ -701,42 +564,39 @@ func liveOwnRunLost(t *testing.T) {
 	})
 }
 
-func liveNeverThere(t *testing.T) {
-	s := newSite(t)
-	s.Close()
+// neverPushed runs a job of three windows on a broken server. The push fails for a reason that contains words, and a
+// command pushes everything once the server is healed.
+func neverPushed(t *testing.T, s *site, words ...string) {
+	t.Helper()
 	cmd := pushing(t, s.uri, "--push-timeout", "1s", "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7")
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("21.2")
 	start := time.Now()
-	o, _ := l.End()
-	o.Want(t, 7)
+	o := mustEnd(l, 7)
 	if took := time.Since(start); took > time.Second+noise {
 		t.Errorf("perfagent ended %v after the job, want at most %v", took, time.Second+noise)
 	}
+	if n := len(s.Requests()); n > 3 {
+		t.Errorf("%d requests to the broken server, want at most 3", n)
+	}
 	_, line := pendingLine(o, t, "")
-	path := wantPending(o, t, "refused")
-	s.Reopen()
-	later(t, line).Want(t, 0)
-	wantWhole(t, s.only(t), path)
-	if got := s.steps(""); !slices.Equal(got, []int64{0, 1, 2}) {
+	path := wantPending(o, t, words...)
+	s.heal()
+	s.wantLater(t, line, path)
+	if got := s.steps(""); !slices.Equal(got, windows(3)) {
 		t.Errorf("windows in the run %v, want 0, 1, 2", got)
 	}
+}
+
+func liveNeverThere(t *testing.T) {
+	s := newSite(t)
+	s.down()
+	neverPushed(t, s, "refused")
 }
 
 // A wrong password is not retried repeatedly.
 func liveRefused(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Status(http.StatusUnauthorized, "text/plain", "You are not authenticated."))
-	l := clitest.StartProcess(t, pushing(t, s.uri, "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7"))
-	l.Expect("21.2")
-	o, _ := l.End()
-	o.Want(t, 7)
-	_, line := pendingLine(o, t, "")
-	path := wantPending(o, t, "401", "MLFLOW_TRACKING_USERNAME")
-	if n := len(s.Requests()); n > 3 {
-		t.Errorf("%d requests with a wrong password, want at most 3", n)
-	}
-	s.SetBefore(nil)
-	later(t, line).Want(t, 0)
-	wantWhole(t, s.only(t), path)
+	neverPushed(t, s, "401", "MLFLOW_TRACKING_USERNAME")
 }

@@ -49,8 +49,7 @@ func TestE2E_MLflow_FailureOfOneNodeFailsRun(t *testing.T) {
 		sideBySide(t, job(0, 5*(k%2)), job(1, 5*((k+1)%2)))
 		got := s.only(t)
 		if got.Info.Status != mlflow.Failed || got.Tags[pusher.TagExitCode] != "5" {
-			t.Errorf("status %s, exit code tag %s; want %s, 5",
-				got.Info.Status, got.Tags[pusher.TagExitCode], mlflow.Failed)
+			t.Errorf("status %s, exit code tag %s; want %s, 5", got.Info.Status, got.Tags[pusher.TagExitCode], mlflow.Failed)
 		}
 	}
 }
@@ -65,24 +64,16 @@ func TestE2E_MLflow_DoesNotOverwriteReportReplacedDuringPush(t *testing.T) {
 	l := clitest.StartProcess(t, cmd)
 	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")
 	clitest.WaitUntil(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(precious, path); err != nil {
-		t.Fatal(err)
-	}
-	o, _ := l.End()
-	o.Want(t, 5)
+	must(t, os.Remove(path))
+	must(t, os.Symlink(precious, path))
+	o := mustEnd(l, 5)
 	if got := clitest.Read(t, precious); got != "mine" {
 		t.Errorf("the file that replaced the report is now %q, want \"mine\"", got)
 	}
-	said := o.Err[strings.Index(o.Err, "perfagent: MLflow"):]
-	line := ourLine.FindStringSubmatch(said)
-	if line == nil {
-		t.Fatalf("stderr does not name the path of the report: %q", o.Err)
-	}
+	before, _, _ := strings.Cut(o.Err, "perfagent: MLflow")
+	_, line := pendingLine(o, t, before)
 	s.SetBefore(nil)
-	later(t, line[2]).Want(t, 0)
+	later(t, 0, line)
 	if s.only(t).Tags[pusher.TagExitCode] != "5" {
 		t.Error("the report that was written elsewhere lacks exit code 5")
 	}

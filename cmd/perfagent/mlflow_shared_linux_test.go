@@ -36,9 +36,7 @@ func TestPush_FailureKeepsRecordedServer(t *testing.T) {
 		{"--dry-run", "--mlflow", "http://127.0.0.1:1"}, {"--dry-run", "--mlflow-run-id", "nothing"}, {"--dry-run"},
 		{"--mlflow-run-id", "nothing"}, {"--mlflow", "http://127.0.0.1:1"},
 	} {
-		cmd := insideCommand(t, append(append([]string{"push"}, args...), path)...)
-		cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
-		cmd.perform(t)
+		insideWith(t, []string{"MLFLOW_HTTP_REQUEST_MAX_RETRIES=0"}, slices.Concat([]string{"push"}, args, []string{path})...)
 		if after := clitest.Read(t, path); after != before {
 			t.Fatalf("%v changed the report, want it unchanged", args)
 		}
@@ -56,11 +54,9 @@ func TestMLflow_OddRunContextNeverPreventsStart(t *testing.T) {
 		"as long as the kernel allows": `{"k":"` + strings.Repeat("x", 128<<10-len(`MLFLOW_RUN_CONTEXT={"k":""}`)-1) + `"}`,
 		"half a character":             `{"\ud800":"x"}`, "not UTF-8": "{\"\xff\":\"x\"}", "a list": `["a"]`, "null": "null", "junk": "{",
 	} {
-		cmd := insideCommand(t, "run", "--mlflow", "http://127.0.0.1:1", "--push-timeout", "0", "--", "sh", "-c", `printf %s "$MLFLOW_RUN_CONTEXT"`)
-		cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+value)
-		o := cmd.perform(t)
-		o.Want(t, 0)
-		if o.Out != value {
+		o := insideWith(t, []string{"MLFLOW_RUN_CONTEXT=" + value}, "run", "--mlflow", "http://127.0.0.1:1", "--push-timeout", "0", "--",
+			"sh", "-c", `printf %s "$MLFLOW_RUN_CONTEXT"`)
+		if o.Want(t, 0); o.Out != value {
 			t.Errorf("%s: the job's variable has %d bytes %.80q, want %d %.80q", name, len(o.Out), o.Out, len(value), value)
 		}
 	}
@@ -74,8 +70,7 @@ func TestMLflow_ParallelCommandsShareOneRun(t *testing.T) {
 	var cmds []*exec.Cmd
 	for k := range 6 {
 		cmd := pushing(t, s.URL, "--run-id", fmt.Sprint("s", k), "--", "sleep", "1.2")
-		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
-		cmds = append(cmds, cmd)
+		cmds = append(cmds, with(cmd, "MLFLOW_RUN_ID="+id))
 	}
 	all := sideBySide(t, cmds...)
 	got := s.only(t)
@@ -86,8 +81,7 @@ func TestMLflow_ParallelCommandsShareOneRun(t *testing.T) {
 			if !slices.ContainsFunc(got.Metrics[oneSeries], func(p mlflowtest.Point) bool {
 				return p.Step == int64(step) && slices.Contains(own, float64(p.Timestamp)/1000)
 			}) {
-				t.Errorf("step %d of a command with the samples %v is missing from %v",
-					step, samples, got.Metrics[oneSeries])
+				t.Errorf("step %d of a command with the samples %v is missing from %v", step, samples, got.Metrics[oneSeries])
 			}
 		}
 	}
@@ -124,14 +118,9 @@ func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Du
 	for _, o := range sideBySide(t, cmds...) {
 		o.Want(t, 0)
 	}
-	var made []time.Time
-	for _, r := range s.Requests() {
-		if strings.Contains(r.Path, "runs/create") {
-			made = append(made, r.Time)
-		}
-	}
+	made := slices.DeleteFunc(s.Requests(), func(r mlflowtest.Request) bool { return !strings.Contains(r.Path, "runs/create") })
 	alive = slices.DeleteFunc(s.Runs(), func(r mlflowtest.RunData) bool { return r.Info.LifecycleStage == "deleted" })
-	return alive, made[len(made)-1].Sub(made[0])
+	return alive, made[len(made)-1].Time.Sub(made[0].Time)
 }
 
 // Pushing the journal of a running run sends no point that changes later.
@@ -140,25 +129,18 @@ func TestPush_JournalOfRunningRunSendsOnlyFinalPoints(t *testing.T) {
 	s := newSite(t)
 	cmd := pushing(t, s.URL, "--run-id", "on", "--", "sh", "-c", "echo ready; read end")
 	end, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	begun := time.Now()
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
-	journal := filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl")
-	clitest.WaitUntil(t, "samples are in the journal", func() bool { return strings.Count(clitest.Read(t, journal), "\n") > 12 })
+	journal := untilLines(t, filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl"), 12)
 	call("push", journal).Want(t, 0)
-	if got := s.only(t); len(got.Metrics[oneSeries]) > int(time.Since(begun)/(10*time.Second)) || got.Info.Status != mlflow.Running {
-		t.Errorf("%d points, status %s; want at most one per 10 s, %s",
-			len(got.Metrics[oneSeries]), got.Info.Status, mlflow.Running)
+	if got, n := s.only(t).Info.Status, len(s.steps("")); n > int(time.Since(begun)/(10*time.Second)) || got != mlflow.Running {
+		t.Errorf("%d points, status %s; want at most one per 10 s, %s", n, got, mlflow.Running)
 	}
 	end.Close()
 	o, _ := l.End()
-	got, want := s.only(t), []int64{0, 1}
-	for k := int64(2); k <= int64(o.Report(t).Run.WallSeconds/10); k++ { // a window is 10 s
-		want = append(want, k)
-	}
+	got, want := s.only(t), windows(max(2, 1+int(o.Report(t).Run.WallSeconds/10))) // a window is 10 s
 	if steps := s.steps(""); !slices.Equal(steps, want) || got.Info.Status != mlflow.Finished && got.Info.Status != mlflow.Failed {
 		t.Errorf("steps %v, status %s; want %v, and FINISHED or FAILED", steps, got.Info.Status, want)
 	}
@@ -173,9 +155,8 @@ func TestPush_FindsRunOfPerfPyFile(t *testing.T) {
 	out := t.TempDir()
 	call("run", "--out", out, "--interval", "100ms", "--mlflow", s.URL, "--compat", "perf.py", "--run-id", "p", "--", "sleep", "0.5").Want(t, 0)
 	path := filepath.Join(out, "p/node-0.json")
-	if len(s.only(t).Metrics["max_t_mem_percent"]) != 1 {
-		t.Fatalf("%d points of max_t_mem_percent, want 1 from the push at the end",
-			len(s.only(t).Metrics["max_t_mem_percent"]))
+	if n := len(s.only(t).Metrics["max_t_mem_percent"]); n != 1 {
+		t.Fatalf("%d points of max_t_mem_percent, want 1 from the push at the end", n)
 	}
 	call("push", "--mlflow", s.URL, path).Want(t, 0)
 	s.only(t)
@@ -196,22 +177,17 @@ func TestPush_MergedNodesGoToRunsOfTheirJobs(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"merge", "--to", filepath.Join(dir, "all.json")}
 	want := make(map[string]string)
-	for node := range 2 {
-		path := pendingReport(t, s.URL, "--run-id", "pair", "--node", fmt.Sprint(node), "--", "sleep", "0.3")
+	for _, node := range []string{"0", "1"} {
+		path := pendingReport(t, s.URL, "--run-id", "pair", "--node", node, "--", "sleep", "0.3")
 		args = append(args, path)
-		state := reportertest.ReadFile(t, path).Nodes[fmt.Sprint(node)].Push.MLflow
-		made, err := c.CreateRun(t.Context(), mlflow.NewRun{ExperimentID: "0", Name: "job", StartTime: time.Now(),
-			Tags: []mlflow.Tag{{Key: pusher.TagInvocation, Value: state.Invocation}, {Key: pusher.TagRunID, Value: "pair"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want[fmt.Sprint(node)] = made.ID
+		want[node] = createdRun(t, c, mlflow.NewRun{ExperimentID: "0", Name: "job", Tags: []mlflow.Tag{
+			{Key: pusher.TagInvocation, Value: pushState(t, path, node).Invocation}, {Key: pusher.TagRunID, Value: "pair"}}})
 	}
 	call(args...).Want(t, 0)
 	call("push", args[2]).Want(t, 0)
-	for node, n := range reportertest.ReadFile(t, args[2]).Nodes {
-		if got := n.Push.MLflow; got.State != reporter.PushDone || got.RunID != want[node] {
-			t.Errorf("push state of node %s: %+v, want done in run %s", node, got, want[node])
+	for node, id := range want {
+		if got := pushState(t, args[2], node); got.State != reporter.PushDone || got.RunID != id {
+			t.Errorf("push state of node %s: %+v, want done in run %s", node, got, id)
 		}
 	}
 	for _, r := range s.Runs() {

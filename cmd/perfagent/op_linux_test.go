@@ -32,9 +32,7 @@ func newInbox(t *testing.T, network string) *inbox {
 		address, variable = filepath.Join(t.TempDir(), "socket"), "PERFAGENT_OPS_SOCKET="
 	}
 	conn, err := net.ListenPacket(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 
 	return &inbox{conn, variable + conn.LocalAddr().String()}
@@ -49,16 +47,12 @@ func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
 		if len(all) >= want { // local datagrams arrive immediately
 			patience = 0
 		}
-		if err := b.conn.SetReadDeadline(time.Now().Add(max(patience, 50*time.Millisecond))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.conn.SetReadDeadline(time.Now().Add(max(patience, 50*time.Millisecond))))
 		n, _, err := b.conn.ReadFrom(buffer)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, string(buffer[:n]))
 	}
 }
@@ -66,9 +60,7 @@ func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
 // opCommand prepares perfagent op, which sends to b.
 func opCommand(t *testing.T, b *inbox, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := clitest.Perfagent(t, append([]string{"op"}, args...)...)
-	cmd.Env = append(cmd.Env, b.env)
-	return cmd
+	return with(clitest.Perfagent(t, append([]string{"op"}, args...)...), b.env)
 }
 
 // wantOperation checks the only datagram of an inbox, and returns its operation.
@@ -95,10 +87,9 @@ func TestOp_KeepsExitCodeAndSendsOperation(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 150)
 	for _, test := range []struct {
-		args      []string
-		code      int
-		name, key string
-		stderr    string
+		args              []string
+		code              int
+		name, key, stderr string
 	}{
 		{[]string{"--", "true"}, 0, "true", "", ""},
 		{[]string{"true"}, 0, "true", "", ""},
@@ -117,8 +108,7 @@ func TestOp_KeepsExitCodeAndSendsOperation(t *testing.T) {
 			t.Parallel()
 			for _, network := range []string{"udp", "unixgram"} {
 				b := newInbox(t, network)
-				o := clitest.RunCommand(t, opCommand(t, b, test.args...))
-				o.Want(t, test.code)
+				o := mustExit(t, test.code, opCommand(t, b, test.args...))
 				if o.Out != "" || !strings.Contains(o.Err, test.stderr) || (o.Err == "") != (test.stderr == "") {
 					t.Errorf("stdout %q, stderr %q; want none, and %q", o.Out, o.Err, test.stderr)
 				}
@@ -133,11 +123,9 @@ func TestOp_TimesCommandAndPassesStreams(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
 	cmd := clitest.Script(t, "sh", `echo in | "$P" op --op nap -- sh -c 'cat; sleep 0.2; echo err >&2'`)
-	cmd.Env = append(cmd.Env, b.env)
 	start := time.Now()
-	o := clitest.RunCommand(t, cmd)
+	o := mustExit(t, 0, with(cmd, b.env))
 	took := time.Since(start)
-	o.Want(t, 0)
 	if o.Out != "in\n" || o.Err != "err\n" {
 		t.Errorf("stdout %q, stderr %q; want \"in\\n\", \"err\\n\"", o.Out, o.Err)
 	}
@@ -150,20 +138,15 @@ func TestOp_TimesCommandAndPassesStreams(t *testing.T) {
 // Signals reach the command, and their effect is recorded.
 func TestOp_SignalsReachCommand(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		job  string
-		code int
-	}{
-		{`trap "exit 0" TERM; echo ready; while :; do sleep 0.01; done`, 0},
-		{"echo ready; exec sleep 60", 143},
+	for job, code := range map[string]int{
+		`trap "exit 0" TERM; echo ready; while :; do sleep 0.01; done`: 0, "echo ready; exec sleep 60": 143,
 	} {
 		b := newInbox(t, "udp")
-		l := clitest.StartProcess(t, opCommand(t, b, "--op", "serve", "--", "sh", "-c", test.job))
+		l := clitest.StartProcess(t, opCommand(t, b, "--op", "serve", "--", "sh", "-c", job))
 		l.Expect("ready")
 		l.Signal(syscall.SIGTERM)
-		o, _ := l.End()
-		o.Want(t, test.code)
-		wantOperation(t, b, "serve", "", test.code == 0)
+		mustEnd(l, code)
+		wantOperation(t, b, "serve", "", code == 0)
 	}
 }
 
@@ -173,8 +156,7 @@ func TestOp_CtrlCEndsCommandAndLoop(t *testing.T) {
 	b := newInbox(t, "udp")
 	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 		`for i in 1 2 3; do "$P" op -- sh -c 'echo ready; exec sleep 60'; done; echo not reached`)
-	cmd.Env = append(cmd.Env, b.env)
-	m := clitest.OnTerminal(t, cmd)
+	m := clitest.OnTerminal(t, with(cmd, b.env))
 	m.Expect("ready")
 	m.Send("\x03")
 	if screen, code := m.End(); code != -1 || strings.Contains(screen, "reached") {
@@ -205,8 +187,7 @@ func TestOp_LinesBecomeDatagrams(t *testing.T) {
 				b := newInbox(t, network)
 				cmd := opCommand(t, b)
 				cmd.Stdin = strings.NewReader(test.stdin)
-				o := clitest.RunCommand(t, cmd)
-				o.Want(t, 0)
+				o := mustExit(t, 0, cmd)
 				if got := b.datagrams(t, len(test.want)); !slices.Equal(got, test.want) || o.Out+o.Err != "" {
 					t.Errorf("%s: datagrams %.200q, want %.200q; stdout %q, stderr %q, want none",
 						network, got, test.want, o.Out, o.Err)
@@ -231,86 +212,59 @@ func TestOp_LineIsSentWhenItArrives(t *testing.T) {
 		}
 	}
 	_ = out.Close()
-	o, _ := l.End()
-	o.Want(t, 0)
+	mustEnd(l, 0)
 }
 
-// Without a receiver all lines are read, and the exit code is 0.
-func TestOp_ReadsAllLinesWithoutReceiver(t *testing.T) {
+// Without a receiver, all lines are read with exit code 0, and a command runs. op prints at most one line on stderr.
+func TestOp_WorksWithoutReceiver(t *testing.T) {
 	t.Parallel()
 	closed, full := newInbox(t, "udp"), newInbox(t, "unixgram")
 	closed.conn.Close()
-	for _, test := range []struct{ name, env, line string }{
-		{"outside perfagent", "NONE=", ""},
-		{"closed port", closed.env, "connection refused"},
-		{"missing socket", "PERFAGENT_OPS_SOCKET=/no/such/socket", "no such file or directory"},
-		{"socket without a reader", full.env, "i/o timeout"},
-		{"bad address", "PERFAGENT_OPS_ADDR=\x1b[2J", "missing port in address"},
+	for _, test := range []struct{ name, env, lines, command string }{
+		{"outside perfagent", "NONE=", "", "sh was not recorded: it did not run inside perfagent run --ops"},
+		{"closed port", closed.env, "connection refused", ""}, // the first datagram to a closed port succeeds
+		{"missing socket", "PERFAGENT_OPS_SOCKET=/no/such/socket", "no such file or directory",
+			"send operations: dial unixgram /no/such/socket: connect: no such file or directory"},
+		{"socket without a reader", full.env, "i/o timeout", ""},
+		{"bad address", "PERFAGENT_OPS_ADDR=\x1b[2J", "missing port in address", `missing port in address`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
+			o := mustExit(t, 4, with(clitest.Perfagent(t, "op", "--", "sh", "-c", "exit 4"), test.env))
+			if (o.Err == "") != (test.command == "") || !strings.HasSuffix(o.Err, test.command+"\n") && o.Err != "" {
+				t.Errorf("stderr with a command is %q, want %q at its end", o.Err, test.command)
+			}
+			clitest.WantLines(t, o.Err, 0, 1)
 			cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 				`set -o pipefail; seq 200000 | { "$P" op; echo "exit $?" >&3; } 3>&1`)
-			cmd.Env = append(cmd.Env, test.env)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 0)
-			if o.Out != "exit 0\n" {
-				t.Errorf("stdout %q, want \"exit 0\\n\"", o.Out)
+			o = mustExit(t, 0, with(cmd, test.env))
+			if o.Out != "exit 0\n" || (o.Err == "") != (test.lines == "") || !strings.Contains(o.Err, test.lines) {
+				t.Errorf("with lines, stdout is %q, stderr %q; want \"exit 0\\n\", and %q in one line", o.Out, o.Err, test.lines)
 			}
-			if test.line == "" && o.Err != "" || !strings.Contains(o.Err, test.line) || strings.Count(o.Err, "\n") > 1 {
-				t.Errorf("stderr %q, want one line with %q", o.Err, test.line)
-			}
-			clitest.WantPrintable(t, o.Err)
+			clitest.WantLines(t, o.Err, 0, 1)
 		})
-	}
-}
-
-// Without a receiver the command runs, and op prints at most one line on stderr.
-func TestOp_RunsCommandWithoutReceiver(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ env, line string }{
-		{"NONE=", "perfagent: warning: sh was not recorded: it did not run inside perfagent run --ops\n"},
-		{"PERFAGENT_OPS_ADDR=127.0.0.1:1", ""}, // sending UDP to a closed port succeeds
-		{"PERFAGENT_OPS_ADDR=nowhere", "perfagent: warning: send operations: dial udp: address nowhere: missing port in address\n"},
-		{"PERFAGENT_OPS_SOCKET=/no/such/socket", "perfagent: warning: send operations: dial unixgram /no/such/socket: connect: no such file or directory\n"},
-	} {
-		cmd := clitest.Perfagent(t, "op", "--", "sh", "-c", "exit 4")
-		cmd.Env = append(cmd.Env, test.env)
-		o := clitest.RunCommand(t, cmd)
-		o.Want(t, 4)
-		if o.Err != test.line {
-			t.Errorf("%s: stderr %q, want %q", test.env, o.Err, test.line)
-		}
 	}
 }
 
 // Only incorrect usage is an error. Then nothing is sent or read.
 func TestOp_FailsOnlyOnIncorrectUsage(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		args []string
-		line string
-	}{
-		{[]string{"--"}, "no command: perfagent op"},
-		{[]string{"--op", "a"}, "no command: perfagent op"},
-		{[]string{"--key", "a"}, "no command: perfagent op"},
-		{[]string{"--op", "", "--", "true"}, "--op: the name is empty"},
-		{[]string{"--op"}, "--op: the value is missing"},
-		{[]string{"--name", "a", "--", "true"}, "unknown flag --name"},
+	for line, all := range map[string][][]string{
+		"no command: perfagent op":   {{"--"}, {"--op", "a"}, {"--key", "a"}},
+		"--op: the name is empty":    {{"--op", "", "--", "true"}},
+		"--op: the value is missing": {{"--op"}},
+		"unknown flag --name":        {{"--name", "a", "--", "true"}},
 	} {
-		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
-			t.Parallel()
+		for _, args := range all {
 			b := newInbox(t, "udp")
 			in, _ := clitest.Pipe(t) // never reaches EOF
-			cmd := opCommand(t, b, test.args...)
+			cmd := opCommand(t, b, args...)
 			cmd.Stdin = in
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 125)
-			o.WantLine(t, test.line)
+			mustExit(t, 125, cmd).WantLine(t, line)
 			if got := b.datagrams(t, 0); len(got) > 0 {
-				t.Errorf("datagrams %q, want none", got)
+				t.Errorf("%q: datagrams %q, want none", args, got)
 			}
-		})
+		}
 	}
 }
 
@@ -318,11 +272,10 @@ func TestOp_FailsOnlyOnIncorrectUsage(t *testing.T) {
 func TestOp_ReportHasCommandsAndLines(t *testing.T) {
 	t.Parallel()
 	for _, ops := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "socket")} {
-		o := clitest.RunCommand(t, clitest.Script(t, "sh", `exec "$P" run --ops "$1" -- sh -c '
+		o := mustExit(t, 0, clitest.Script(t, "sh", `exec "$P" run --ops "$1" -- sh -c '
 			"$P" op --op nap --key "k 1" -- sleep 0.2
 			"$P" op -- false || echo "exit $?"
 			for i in 1 2 3 4 5; do echo "rows:$i|c"; done | "$P" op'`, ops))
-		o.Want(t, 0)
 		if o.Out != "exit 1\n" || o.Err != "" {
 			t.Errorf("stdout %q, stderr %q; want \"exit 1\\n\" and none", o.Out, o.Err)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,9 +66,7 @@ var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_
 func TestOperations_PortInUseIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	taken := testenv.FreePort(t) // its UDP port is held
-	args := []string{"run", "--summary", "never", "--ops", fmt.Sprint(taken), "--"}
-	o := clitest.Run(t, append(args, opsVariables...)...)
-	o.Want(t, 7)
+	o := mustRun(t, 7, append([]string{"run", "--summary", "never", "--ops", fmt.Sprint(taken), "--"}, opsVariables...)...)
 	o.WantLine(t, "--ops "+fmt.Sprint(taken), "address already in use")
 	n := o.Report(t).Nodes["0"]
 	why := opsMissing(n, reporter.OperationsNotReceived)
@@ -89,11 +86,10 @@ func TestOperations_ReceivesOnRequestedPorts(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
 			port := opsPorts(t)
-			o := clitest.Run(t, "run", "--summary", "never", "--ops", host+strconv.Itoa(port), "--", bash, "-c",
+			o := mustRun(t, 0, "run", "--summary", "never", "--ops", host+strconv.Itoa(port), "--", bash, "-c",
 				`env | grep -E '^(PERFAGENT_OPS_|STATSD_|DD_)' | sort
 				echo "a:-2|g" > /dev/udp/127.0.0.1/`+strconv.Itoa(port)+`
 				echo "b:-2|g" > /dev/udp/127.0.0.1/`+strconv.Itoa(port+1))
-			o.Want(t, 0)
 			want := fmt.Sprintf("DD_DOGSTATSD_URL=udp://127.0.0.1:%[2]d\nPERFAGENT_OPS_ADDR=127.0.0.1:%[1]d\n"+
 				"PERFAGENT_OPS_DOGSTATSD_ADDR=127.0.0.1:%[2]d\nPERFAGENT_OPS_HOST=127.0.0.1\nPERFAGENT_OPS_PORT=%[1]d\n"+
 				"STATSD_HOST=127.0.0.1\nSTATSD_PORT=%[1]d\n", port, port+1)
@@ -112,50 +108,17 @@ func TestOperations_ReceivesOnRequestedPorts(t *testing.T) {
 	}
 }
 
-// A bad value of a flag for operations is a usage error, and the job does not run.
-func TestOperations_BadFlagPreventsJob(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		flags []string
-		words string
-	}{
-		{[]string{"--ops", ""}, "the value is empty"},
-		{[]string{"--ops", "maybe"}, `"maybe" is not a port`},
-		{[]string{"--ops", "on", "--compat", "perf.py"}, "perf.py's format has no place"},
-		{[]string{"--scrape", "http://127.0.0.1:1/metrics", "--compat", "perf.py"}, "perf.py's format has no place"},
-		{[]string{"--scrape", "127.0.0.1:8000"}, "is not a URL"},
-		{[]string{"--scrape", "ftp://x/metrics"}, "is not the URL of an endpoint"},
-		{slices.Repeat([]string{"--scrape", "http://127.0.0.1:1/metrics"}, 9), "at most 8"},
-		{[]string{"--scrape-interval", "900ms"}, "below 1s"},
-		{[]string{"--scrape-interval", "0"}, "below 1s"},
-		{[]string{"--scrape-interval", "soon"}, "soon"},
-		{[]string{"--ops-chart", ""}, "a pattern is empty"},
-	} {
-		t.Run(strings.Join(test.flags, " "), func(t *testing.T) {
-			t.Parallel()
-			o := clitest.Run(t, append(append([]string{"run"}, test.flags...), "--", "touch", "ran")...)
-			o.Want(t, 125)
-			o.WantLine(t, test.flags[0], test.words)
-			if clitest.Exists(filepath.Join(o.Dir, "ran")) {
-				t.Error("the job ran, want it not started")
-			}
-		})
-	}
-}
-
 // The user's variables stay unchanged, and the report names the servers to which they send the job's operations.
 func TestOperations_KeepsVariablesOfUser(t *testing.T) {
 	t.Parallel()
+	const statsd, dogstatsd = "STATSD_HOST=graphite.example.org", "DD_AGENT_HOST=agent.example.org"
 	cmd := clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--"}, opsVariables...)...)
-	cmd.Env = append(cmd.Env, "PERFAGENT_OPS=on", "STATSD_HOST=graphite.example.org", "DD_AGENT_HOST=agent.example.org")
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 7)
+	o := mustExit(t, 7, with(cmd, "PERFAGENT_OPS=on", statsd, dogstatsd))
 	if !strings.Contains(o.Out, "PERFAGENT_OPS_ADDR=127.0.0.1:") {
 		t.Errorf("the job's environment lacks the address of perfagent:\n%s", o.Out)
 	}
 	why := opsMissing(o.Report(t).Nodes["0"], reporter.OperationsElsewhere)
-	if len(why) != 2 || !strings.Contains(why[0], "STATSD_HOST=graphite.example.org") ||
-		!strings.Contains(why[1], "DD_AGENT_HOST=agent.example.org") {
+	if len(why) != 2 || !strings.Contains(why[0], statsd) || !strings.Contains(why[1], dogstatsd) {
 		t.Errorf("reasons %q, want one for STATSD_HOST and one for DD_AGENT_HOST", why)
 	}
 }
@@ -165,18 +128,13 @@ func TestOperations_OffAddsNoVariablesAndNoKeys(t *testing.T) {
 	t.Parallel()
 	plain := clitest.RunCommand(t, clitest.Command(t, "sh", "-c", "env | sort"))
 	for _, flags := range [][]string{nil, {"--ops", "off"}} {
-		args := append([]string{"run", "--summary", "never"}, flags...)
-		o := clitest.Run(t, append(args, "--", "sh", "-c", "env | sort")...)
-		o.Want(t, 0)
+		o := mustRun(t, 0, slices.Concat([]string{"run"}, flags, []string{"--summary", "never", "--", "sh", "-c", "env | sort"})...)
 		if got, want := withoutDirectories(o.Out), withoutDirectories(plain.Out); !slices.Equal(got, want) {
 			t.Errorf("%v: environment of the job\n%q\nwant as without perfagent\n%q", flags, got, want)
 		}
-		_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
-		text := clitest.Read(t, path)
-		for _, word := range []string{`"operations"`, `"transfers"`} {
-			if strings.Contains(text, word) {
-				t.Errorf("%v: the report has %s, want nothing about operations", flags, word)
-			}
+		text := clitest.Read(t, theReport(t, o))
+		if strings.Contains(text, `"operations"`) || strings.Contains(text, `"transfers"`) {
+			t.Errorf("%v: want nothing about operations or transfers in the report:\n%s", flags, text)
 		}
 	}
 }
@@ -195,23 +153,18 @@ func TestOperations_SidecarReceivesAtAddressInFlag(t *testing.T) {
 	address := "127.0.0.1:" + strconv.Itoa(opsPorts(t))
 	l, path := beside(t, nil, "--ops", address)
 	conn, err := net.Dial("udp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	for range 100 {
-		if _, err := conn.Write([]byte("rows:1|c\nget:2|ms")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Write([]byte("rows:1|c\nget:2|ms"))
+		must(t, err)
 	}
 
 	l.Signal(syscall.SIGTERM)
-	o, _ := l.End()
-	o.Want(t, 0)
+	mustEnd(l, 0)
 	n := reportertest.ReadFile(t, path).Nodes["0"]
-	ops := n.Operations
 	read, lost := lostAndFound(n)
-	if ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
+	if ops := n.Operations; ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
 		t.Errorf("operations %+v, %d datagrams read, %d lost; want 100 rows, 100 of get, 100, 0", ops, read, lost)
 	}
 }

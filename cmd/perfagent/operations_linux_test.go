@@ -37,8 +37,7 @@ func opsEnvironment(t testing.TB, name string) string {
 // opsRun runs a job that may send operations, and returns the node in its report.
 func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
 	t.Helper()
-	o := clitest.Run(t, append([]string{"run", "--ops", "on", "--interval", "50ms", "--"}, job...)...)
-	o.Want(t, 0)
+	o := mustRun(t, 0, append([]string{"run", "--ops", "on", "--interval", "50ms", "--"}, job...)...)
 	n := o.Report(t).Nodes["0"]
 	if n.Operations == nil {
 		t.Fatalf("the report has no operations, want the job's; missing %v", n.Missing)

@@ -13,7 +13,6 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
-	"github.com/perfagent/perfagent/opstats"
 )
 
 // The growth of a server's counters across a restart equals the result of Prometheus, and the statistics of the
@@ -35,25 +34,26 @@ func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 	s.scraped(2, nil)
 	s.scraped(2, nil) // wait until the previous scrape is complete
 	increase := p.increase("rows_total")
-	failures := []float64{
-		p.increase("vllm:nixl_num_failed_transfers_total"),
-		p.increase("vllm:nixl_num_failed_notifications_total"),
-		p.increase("vllm:nixl_num_kv_expired_reqs_total"),
+	var failures []float64
+	for _, name := range []string{"failed_transfers", "failed_notifications", "kv_expired_reqs"} {
+		failures = append(failures, p.increase("vllm:nixl_num_"+name+"_total"))
 	}
 	xfer90 := p.quantile90("vllm:nixl_xfer_time_seconds_bucket")
 	post90 := p.quantile90("vllm:nixl_post_time_seconds_bucket")
 	s.tell("exit")
-	o, _ := s.End()
-	o.Want(t, 0)
-
-	n := o.Report(t).Nodes["0"]
+	n := mustEnd(s.Process, 0).Report(t).Nodes["0"]
 	if got := n.Operations.Counters["rows_total"]; got != 240 || got != increase {
 		t.Errorf("counter rows_total grew by %v, want 240 as in the server, and %v as in Prometheus", got, increase)
 	}
 	nixl := n.Transfers["nixl"]
-	wantReduced(t, nixl.Summary, numpyReduces(t, numpy, transfers))
-	if got := []float64{nixl.FailedTransfers, nixl.FailedNotifications, nixl.KVExpired}; !slices.Equal(got, failures) ||
-		!slices.Equal(got, []float64{2, 4, 6}) {
+	want, sum := numpyReduces(t, numpy, transfers), nixl.Summary // the two values of P90 are estimated
+	got := []float64{sum.Transfers, sum.AvgXfer, want[2], sum.AvgPost, want[4], sum.AvgMB, sum.Throughput,
+		sum.AvgDescriptors}
+	if !slices.Equal(got, want) {
+		t.Errorf("statistics %v, want numpy's %v", got, want)
+	}
+	got = []float64{nixl.FailedTransfers, nixl.FailedNotifications, nixl.KVExpired}
+	if !slices.Equal(got, failures) || !slices.Equal(got, []float64{2, 4, 6}) {
 		t.Errorf("failures %v, want 2, 4 and 6 as in the server, and %v as in Prometheus", got, failures)
 	}
 	if math.Abs(nixl.Summary.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Summary.P90Post-post90*1000) > 0.00051 ||
@@ -78,9 +78,7 @@ func TestE2E_Operations_SidecarCountsOnlyGrowthOfOlderServer(t *testing.T) {
 	s.scraped(1, nil)
 	s.scraped(1, nil)
 	l.Signal(syscall.SIGTERM)
-	o, _ := l.End()
-	o.Want(t, 0)
-
+	mustEnd(l, 0)
 	n := reportertest.ReadFile(t, path).Nodes["0"]
 	if got, nixl := n.Operations.Counters["rows_total"], n.Transfers["nixl"]; got != 30 || nixl.Summary.Transfers != 30 {
 		t.Errorf("the counter grew by %v, and there were %v transfers, want 30 of each", got, nixl.Summary.Transfers)
@@ -91,29 +89,12 @@ func TestE2E_Operations_SidecarCountsOnlyGrowthOfOlderServer(t *testing.T) {
 func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
 	t.Helper()
 	in, err := json.Marshal([]any{lists})
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := testenv.Repository(t, "opstats/testdata/reduce.py")
-	cmd := clitest.Command(t, python, script, clitest.Write(t, filepath.Join(t.TempDir(), "in.json"), string(in), 0o600))
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
-
+	must(t, err)
+	o := mustExit(t, 0, clitest.Command(t, python, testenv.Repository(t, "opstats/testdata/reduce.py"),
+		clitest.Write(t, filepath.Join(t.TempDir(), "in.json"), string(in), 0o600)))
 	var out [][]float64
 	if err := json.Unmarshal([]byte(o.Out), &out); err != nil || len(out) != 1 || len(out[0]) != 8 {
 		t.Fatalf("numpy printed no list of 8 numbers: %v: %s%s", err, o.Out, o.Err)
 	}
 	return out[0]
-}
-
-// wantReduced compares the statistics of scraped transfers in a report with numpy's, except for the two P90 values,
-// which are estimated.
-func wantReduced(t *testing.T, got opstats.TransferSummary, want []float64) {
-	t.Helper()
-	for i, v := range []float64{got.Transfers, got.AvgXfer, want[2], got.AvgPost, want[4], got.AvgMB, got.Throughput,
-		got.AvgDescriptors} {
-		if v != want[i] {
-			t.Errorf("statistic %d is %v, want numpy's %v", i, v, want[i])
-		}
-	}
 }

@@ -107,9 +107,7 @@ type opsServed struct {
 func opsServe(t *testing.T, cmd *exec.Cmd, transfers map[string][]float64) *opsServed {
 	t.Helper()
 	lists, err := json.Marshal(transfers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clitest.Write(t, filepath.Join(cmd.Dir, "transfers.json"), string(lists), 0o600)
 	clitest.Write(t, filepath.Join(cmd.Dir, "server.py"), opsServer, 0o600)
 	stdin, w := clitest.Pipe(t)
@@ -141,75 +139,54 @@ func (s *opsServed) scraped(n int, what func()) {
 // tell sends a line to the server.
 func (s *opsServed) tell(line string) {
 	s.T.Helper()
-	if _, err := fmt.Fprintln(s.stdin, line); err != nil {
-		s.T.Fatal(err)
-	}
+	_, err := fmt.Fprintln(s.stdin, line)
+	must(s.T, err)
 }
 
-// span returns the time from the first to the last sample of the only series with the given name, and the time of the
-// last sample. Prometheus does not extrapolate in queries over this range.
-func (p *prometheus) span(name string) (length, end string) {
-	p.t.Helper()
-	var a struct {
-		Data struct {
-			Result []struct{ Values [][2]any }
-		}
-	}
-	p.ask(url.Values{"query": {name + "[10m]"}}, &a)
-	if len(a.Data.Result) == 0 || len(a.Data.Result[0].Values) < 2 {
-		p.t.Fatalf("Prometheus has fewer than two samples of %s: %+v", name, a)
-	}
-	samples := a.Data.Result[0].Values
-	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
-
-	return fmt.Sprintf("%.0fms", (last-first)*1000), fmt.Sprintf("%.3f", last)
+// A promSeries is a series in the result of a query.
+type promSeries struct {
+	Value  [2]any
+	Values [][2]any
 }
 
-// ask sends a query and decodes the response into out.
-func (p *prometheus) ask(parameters url.Values, out any) {
+// ask sends a query and returns the series in the result.
+func (p *prometheus) ask(parameters url.Values) []promSeries {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?" + parameters.Encode())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(out); err != nil || answer.StatusCode != http.StatusOK {
-		p.t.Fatalf("query %v: status %s, %v; want 200 and JSON", parameters, answer.Status, err)
-	}
-}
-
-// valueAt returns the value of the only series in the result of a query at the given time.
-func (p *prometheus) valueAt(query, at string) float64 {
-	p.t.Helper()
 	var a struct {
-		Data struct {
-			Result []struct{ Value [2]any }
-		}
+		Data struct{ Result []promSeries }
 	}
-	p.ask(url.Values{"query": {query}, "time": {at}}, &a)
-	if len(a.Data.Result) != 1 {
-		p.t.Fatalf("query %s: %d results, want 1: %+v", query, len(a.Data.Result), a)
+	err = json.NewDecoder(answer.Body).Decode(&a)
+	if err != nil || answer.StatusCode != http.StatusOK || len(a.Data.Result) == 0 {
+		p.t.Fatalf("query %v: status %s, %v; want 200 and JSON with a result: %+v", parameters, answer.Status, err, a)
 	}
-	v, err := strconv.ParseFloat(a.Data.Result[0].Value[1].(string), 64)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-
-	return v
+	return a.Data.Result
 }
 
-// increase returns the growth of a counter from its first to its last sample.
-func (p *prometheus) increase(name string) float64 {
-	p.t.Helper()
-	length, at := p.span(name)
-	return p.valueAt("increase("+name+"["+length+"])", at)
-}
+// increase returns the growth of a counter from its first to its last sample. Prometheus does not extrapolate in
+// queries over this range.
+func (p *prometheus) increase(name string) float64 { return p.ofGrowth("%s", name) }
 
 // quantile90 returns the P90 of the growth of a histogram.
 func (p *prometheus) quantile90(name string) float64 {
+	return p.ofGrowth("histogram_quantile(0.9, %s)", name)
+}
+
+// ofGrowth returns the value of a query with the growth of all series of the given name.
+func (p *prometheus) ofGrowth(query, name string) float64 {
 	p.t.Helper()
-	length, at := p.span(name)
-	return p.valueAt("histogram_quantile(0.9, increase("+name+"["+length+"]))", at)
+	samples := p.ask(url.Values{"query": {name + "[10m]"}})[0].Values
+	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
+	growth := fmt.Sprintf("increase(%s[%.0fms])", name, (last-first)*1000)
+	result := p.ask(url.Values{"query": {fmt.Sprintf(query, growth)}, "time": {fmt.Sprintf("%.3f", last)}})
+	if len(samples) < 2 || len(result) != 1 {
+		p.t.Fatalf("%d samples of %s, want at least 2; result %+v, want one series", len(samples), name, result)
+	}
+	v, err := strconv.ParseFloat(result[0].Value[1].(string), 64)
+	must(p.t, err)
+	return v
 }
 
 // When TERM or INT is passed on, the server is scraped once more.
@@ -222,10 +199,7 @@ func TestOperations_ScrapesOnceMoreAtSignal(t *testing.T) {
 	s.scraped(1, func() { s.Signal(syscall.SIGTERM) })
 	s.scraped(1, func() { s.Signal(syscall.SIGINT) }) // scrapes are sequential
 	s.tell("exit")
-	o, _ := s.End()
-	o.Want(t, 0)
-
-	n := o.Report(t).Nodes["0"]
+	n := mustEnd(s.Process, 0).Report(t).Nodes["0"]
 	if got := n.Operations.Counters["rows_total"]; got != 70 {
 		t.Errorf("the counter grew by %v, want 70; %+v", got, n.Operations.Sources)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -16,13 +15,11 @@ func TestRun_NeitherWaitsForNorKillsDaemon(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
 	l := clitest.StartProcess(t, cmd)
 	line := l.Next()
-	o, _ := l.End()
-	o.Want(t, 3)
-	if r := o.Report(t); r.Run.WallSeconds > 60 {
+	if r := mustEnd(l, 3).Report(t); r.Run.WallSeconds > 60 {
 		t.Errorf("the run took %v s, want at most 60: perfagent must not wait for a daemon", r.Run.WallSeconds)
 	}
-	if _, err := os.Stat("/proc/" + line); err != nil {
-		t.Errorf("the daemon is gone: %v, want it still running", err)
+	if !clitest.Exists("/proc/" + line) {
+		t.Error("the daemon is gone, want it still running")
 	}
 }
 
@@ -33,30 +30,22 @@ func TestRun_CountsOrphans(t *testing.T) {
 	// reaped.
 	const job = `mkfifo held; sh -c 'sh -c "echo \$\$; i=0; while [ \$i -lt 100000 ]; do i=\$((i+1)); done" >held &'
 		read pid <held; while kill -0 $pid 2>/dev/null; do sleep 0.01; done; exit 5`
-	for _, c := range []struct {
-		name string
-		args []string
-	}{
-		{"as ordinary process", nil},
-		{"as process 1", []string{"--pid", "--fork", "--mount-proc", "--kill-child"}},
+	for name, args := range map[string][]string{
+		"as ordinary process": nil, "as process 1": {"--pid", "--fork", "--mount-proc", "--kill-child"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", job)
-			if c.args != nil {
-				if os.Getuid() != 0 {
-					t.Skip("a new pid namespace needs root: run the tests as root")
-				}
+			if args != nil {
+				testenv.NeedsRoot(t, "to create a pid namespace")
 				unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
-				if out, err := clitest.Command(t, unshare, append(c.args, "true")...).CombinedOutput(); err != nil {
+				if out, err := clitest.Command(t, unshare, append(args, "true")...).CombinedOutput(); err != nil {
 					t.Skipf("cannot create a pid namespace (%s): run the tests where root may create one", strings.TrimSpace(string(out)))
 				}
-				cmd = clitest.Command(t, unshare, append(c.args, cmd.Args...)...)
+				cmd = clitest.Command(t, unshare, append(args, cmd.Args...)...)
 			}
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 5)
-			r := o.Report(t)
-			if j := r.Nodes["0"].Job; j.Orphans < 1 || j.UserSeconds+j.SystemSeconds < 0.01 || c.args != nil && j.PID > 100 {
+			j := mustExit(t, 5, cmd).Report(t).Nodes["0"].Job
+			if j.Orphans < 1 || j.UserSeconds+j.SystemSeconds < 0.01 || args != nil && j.PID > 100 {
 				t.Errorf("job %+v, want at least 1 orphan and 0.01 s of CPU time", j)
 			}
 		})
@@ -70,10 +59,7 @@ func TestRun_DoesNotCountChildInheritedFromShell(t *testing.T) {
 while time.process_time() < 0.5: pass`
 	cmd := exec.Command("sh", "-c", `"$3" -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, clitest.Binary(t), testenv.Python(t))
 	cmd.Dir = t.TempDir()
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
-	if job := o.Report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
-		t.Errorf("user_seconds %v, orphans %d; want at most 0.4 and 0, without the child of the shell",
-			job.UserSeconds, job.Orphans)
+	if job := mustExit(t, 0, cmd).Report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
+		t.Errorf("user_seconds %v, orphans %d; want at most 0.4 and 0, without the shell's child", job.UserSeconds, job.Orphans)
 	}
 }

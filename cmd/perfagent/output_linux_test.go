@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,90 +14,110 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
+// mustExit runs a prepared process, which must exit with the given code.
+func mustExit(t testing.TB, code int, cmd *exec.Cmd) clitest.Outcome {
+	t.Helper()
+	o := clitest.RunCommand(t, cmd)
+	o.Want(t, code)
+	return o
+}
+
+// mustRun runs perfagent, which must exit with the given code.
+func mustRun(t testing.TB, code int, args ...string) clitest.Outcome {
+	t.Helper()
+	return mustExit(t, code, clitest.Perfagent(t, args...))
+}
+
+// mustEnd waits for a started process, which must exit with the given code.
+func mustEnd(p *clitest.Process, code int) clitest.Outcome {
+	p.T.Helper()
+	o, _ := p.End()
+	o.Want(p.T, code)
+	return o
+}
+
+// untilLines waits until the only file that pattern matches has more than n lines, and returns its path.
+func untilLines(t testing.TB, pattern string, n int) (path string) {
+	t.Helper()
+	clitest.WaitUntil(t, fmt.Sprintf("%s has more than %d lines", pattern, n), func() bool {
+		paths, _ := filepath.Glob(pattern)
+		if len(paths) != 1 {
+			return false
+		}
+		path = paths[0]
+		return strings.Count(clitest.Read(t, path), "\n") > n
+	})
+	return path
+}
+
+// encoded returns the text of a report.
+func encoded(t testing.TB, r *reporter.Report) []byte {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	must(t, err)
+	return data
+}
+
 // If OUT is not writable, the report is written to the temporary directory. One line has the reason and the path.
 func TestRun_WritesReportElsewhereIfDirectoryIsUnwritable(t *testing.T) {
 	t.Parallel()
+	file := func(t *testing.T, dir string) string {
+		return clitest.Write(t, filepath.Join(dir, "file"), "mine", 0o644)
+	}
 	for _, c := range []struct {
 		name string
 		out  func(t *testing.T, dir string) string
 	}{
-		{"a file", func(t *testing.T, dir string) string {
-			return clitest.Write(t, filepath.Join(dir, "file"), "mine", 0o644)
-		}},
-		{"below a file", func(t *testing.T, dir string) string {
-			return filepath.Join(clitest.Write(t, filepath.Join(dir, "file"), "mine", 0o644), "deep/er")
-		}},
+		{"a file", file},
+		{"below a file", func(t *testing.T, dir string) string { return filepath.Join(file(t, dir), "deep/er") }},
 		{"unwritable even for root", func(*testing.T, string) string { return "/proc/nowhere" }},
 		{"name too long", func(*testing.T, string) string { return strings.Repeat("x", 300) }},
 		{"read-only file system", func(t *testing.T, _ string) string { return clitest.ReadOnly(t) }},
 		{"loop of symlinks", func(t *testing.T, dir string) string {
-			if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 			return "loop"
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			tmp := t.TempDir()
-			cmd := clitest.Perfagent(t, "run", "--out", "", "--summary", "never", "--", "sh", "-c", "echo job; exit 7")
-			cmd.Args[3] = c.out(t, cmd.Dir)
-			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 7)
-			if o.Out != "job\n" {
-				t.Errorf("stdout %q, want \"job\\n\"", o.Out)
-			}
-			r, path := reportertest.ReadSingle(t, tmp)
-			o.WantLine(t, path)
-			if !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool { return m.What == "report" }) {
-				t.Errorf("missing %v, want an entry for the report, with the reason for its path", r.Nodes["0"].Missing)
-			}
-			if text, err := os.ReadFile(filepath.Join(cmd.Dir, "file")); err == nil && string(text) != "mine" {
-				t.Errorf("the file in the way of OUT has %q, want \"mine\"", text)
-			}
-		})
-		t.Run(c.name+"/unwritable temporary directory", func(t *testing.T) {
-			t.Parallel()
-			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", "", "--", "sh", "-c", "echo job; exit 7")
-			cmd.Args[5] = c.out(t, cmd.Dir)
-			cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 7)
-			o.WantLine(t, "no report file", "/proc/nowhere")
-			if o.Out != "job\n" {
-				t.Errorf("stdout %q, want \"job\\n\"", o.Out)
-			}
-		})
+		for temporary, tmp := range map[string]string{"writable": t.TempDir(), "unwritable": "/proc/nowhere"} {
+			t.Run(c.name+"/"+temporary+" temporary directory", func(t *testing.T) {
+				t.Parallel()
+				cmd := clitest.Perfagent(t, "run", "--out", "", "--summary", "never", "--", "sh", "-c", "echo job; exit 7")
+				cmd.Args[3] = c.out(t, cmd.Dir)
+				o := mustExit(t, 7, with(cmd, "TMPDIR="+tmp))
+				if o.Out != "job\n" {
+					t.Errorf("stdout %q, want \"job\\n\"", o.Out)
+				}
+				if text, err := os.ReadFile(filepath.Join(cmd.Dir, "file")); err == nil && string(text) != "mine" {
+					t.Errorf("the file in the way of OUT has %q, want \"mine\"", text)
+				}
+				if tmp == "/proc/nowhere" {
+					o.WantLine(t, "no report file", tmp)
+					return
+				}
+				r, path := reportertest.ReadSingle(t, tmp)
+				o.WantLine(t, path)
+				if reportertest.Reasons(r.Nodes["0"], "report") == "" {
+					t.Errorf("missing %v, want an entry for the report, with the reason for its path", r.Nodes["0"].Missing)
+				}
+			})
+		}
 	}
 }
 
 // The summary is shown even if no report can be written.
 func TestSummary_IsShownWithoutReport(t *testing.T) {
-	cmd := insideCommand(t, "run", "--summary", "always", "--out", "/proc/nowhere", "--", "sh", "-c", "exit 7")
-	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
-	o := cmd.perform(t)
-	o.Want(t, 7)
-	if !strings.Contains(o.Err, "exit 7") || !strings.Contains(o.Err, "no report file") {
+	o := insideWith(t, []string{"TMPDIR=/proc/nowhere"}, "run", "--summary", "always", "--out", "/proc/nowhere", "--",
+		"sh", "-c", "exit 7")
+	if o.Want(t, 7); !strings.Contains(o.Err, "exit 7") || !strings.Contains(o.Err, "no report file") {
 		t.Errorf("stderr %q lacks \"exit 7\" or \"no report file\"", o.Err)
 	}
 }
 
 // A sidecar that cannot write a report fails at the start.
 func TestSidecar_FailsIfReportCannotBeWritten(t *testing.T) {
-	cmd := insideCommand(t, "sidecar", "--out", "/proc/nowhere")
-	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
-	o := cmd.perform(t)
+	o := insideWith(t, []string{"TMPDIR=/proc/nowhere"}, "sidecar", "--out", "/proc/nowhere")
 	o.Want(t, 1)
 	clitest.WantLines(t, o.Err, 1, 2)
-}
-
-func TestRun_CreatesMissingDirectories(t *testing.T) {
-	o := inside(t, "run", "--out", "a/b/c", "--run-id", "r", "--", "true")
-	o.Want(t, 0)
-	if _, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "a/b/c")); !strings.HasSuffix(path, "a/b/c/r/node-0.json") {
-		t.Errorf("report at %s, want it in a/b/c/r/node-0.json", path)
-	}
 }
 
 func TestRun_WritesReportElsewhereIfDiskIsFullAtStart(t *testing.T) {
@@ -104,14 +125,33 @@ func TestRun_WritesReportElsewhereIfDiskIsFullAtStart(t *testing.T) {
 	out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
 	clitest.Fill(t, out)
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", out, "--", "sh", "-c", "exit 7")
-	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 7)
+	o := mustExit(t, 7, with(cmd, "TMPDIR="+tmp))
 	_, path := reportertest.ReadSingle(t, tmp)
 	o.WantLine(t, "create ", path, "no space", "--out names another place")
 	if left, _ := os.ReadDir(out); len(left) != 1 {
 		t.Errorf("files on the full disk: %v, want only the filler", left)
 	}
+}
+
+// fillingUp starts cmd, a perfagent run without its job, and fills the disk of its output after a second. The temporary
+// directory is on the same disk if tmpFull is set. fillingUp returns the outcome, the temporary directory and the
+// journal.
+func fillingUp(t *testing.T, tmpFull bool, cmd *exec.Cmd) (o clitest.Outcome, tmp, journal string) {
+	t.Helper()
+	out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
+	if tmpFull {
+		tmp = out
+	}
+	cmd.Args = append(cmd.Args, "--interval", "10ms", "--summary", "never", "--out", out, "--",
+		"sh", "-c", "echo ready; read x; sleep 2; exit 7")
+	stdin, end := clitest.Pipe(t)
+	cmd.Stdin = stdin
+	l := clitest.StartProcess(t, with(cmd, "TMPDIR="+tmp))
+	l.Expect("ready")
+	journal = untilLines(t, filepath.Join(out, "*", "node-0.jsonl"), 120)
+	clitest.Fill(t, out)
+	end.Close()
+	return mustEnd(l, 7), tmp, journal
 }
 
 // If the disk fills up during the job, the report goes to the temporary directory; if that is also full, the journal
@@ -121,44 +161,20 @@ func TestRun_KeepsReportOrJournalIfDiskFillsUp(t *testing.T) {
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
 			t.Parallel()
-			out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
-			if tmpFull {
-				tmp = out
-			}
-			r, w := clitest.Pipe(t)
-			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", out, "--interval", "10ms", "--", "sh", "-c", "echo ready $$; read x; sleep 2; exit 7")
-			cmd.Stdin = r
-			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-			l := clitest.StartProcess(t, cmd)
-			l.PID("ready")
-			var journal string
-			clitest.WaitUntil(t, "samples are in the journal", func() bool {
-				paths := reportertest.InDir(t, out)
-				if len(paths) != 1 {
-					return false
-				}
-				journal = filepath.Join(out, paths[0])
-				text, _ := os.ReadFile(journal)
-				return strings.Count(string(text), "\n") > 4
-			})
-			clitest.Fill(t, out)
-			w.Close()
-			o, _ := l.End()
-			o.Want(t, 7)
+			o, tmp, journal := fillingUp(t, tmpFull, clitest.Perfagent(t, "run"))
 			if tmpFull {
 				o.WantLine(t, "no space", journal)
 				o = call("show", journal)
-				o.Want(t, 0)
-				if !strings.Contains(o.Out, "Still running or lost") {
+				if o.Want(t, 0); !strings.Contains(o.Out, "Still running or lost") {
 					t.Errorf("show lacks \"Still running or lost\": %q", o.Out)
 				}
 				return
 			}
 			report, path := reportertest.ReadSingle(t, tmp)
 			o.WantLine(t, "no space", path)
-			if n := report.Nodes["0"]; n.Sampling.Samples < 10 || n.Sampling.Samples+n.Sampling.MissedTicks < 100 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" }) {
-				t.Errorf("sampling %+v, want at least 10 samples and 100 ticks; missing %v, want journal",
-					n.Sampling, n.Missing)
+			n := report.Nodes["0"]
+			if n.Sampling.Samples < 10 || n.Sampling.Samples+n.Sampling.MissedTicks < 100 || reportertest.Reasons(n, "journal") == "" {
+				t.Errorf("sampling %+v, want at least 10 samples and 100 ticks; missing %v, want journal", n.Sampling, n.Missing)
 			}
 		})
 	}
@@ -166,8 +182,7 @@ func TestRun_KeepsReportOrJournalIfDiskFillsUp(t *testing.T) {
 
 func TestRun_NestedRunHasSeparateReport(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
-	o.Want(t, 5)
+	o := mustExit(t, 5, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
 	out := filepath.Join(o.Dir, "perfagent-out")
 	paths := reportertest.InDir(t, out)
 	if len(paths) != 2 || filepath.Base(paths[0]) != "node-0.2.json" || filepath.Base(paths[1]) != "node-0.json" ||
@@ -187,30 +202,27 @@ func TestRun_ConcurrentAgentsAreRanksOfOneNode(t *testing.T) {
 	dir := t.TempDir()
 	r, w := clitest.Pipe(t)
 	var running []*clitest.Process
-	want := make(map[int]bool)
 	for range agents {
 		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "same", "--interval", "20ms", "--", "sh", "-c", "echo ready $$; read x; exit 3")
 		cmd.Stdin = r
 		running = append(running, clitest.StartProcess(t, cmd))
 	}
+	var got, want []int
 	for _, l := range running {
-		want[l.PID("ready")] = true
+		want = append(want, l.PID("ready"))
 	}
 	w.Close()
 	for _, l := range running {
-		o, _ := l.End()
-		o.Want(t, 3)
+		mustEnd(l, 3)
 	}
-	r0, path := reportertest.ReadSingle(t, dir)
-	ranks := r0.Nodes["0"].Ranks
-	for name, rank := range ranks {
-		if !want[rank.PID] {
-			t.Errorf("rank %s is process %d, want a different job for each rank", name, rank.PID)
-		}
-		delete(want, rank.PID)
+	report, path := reportertest.ReadSingle(t, dir)
+	for _, rank := range report.Nodes["0"].Ranks {
+		got = append(got, rank.PID)
 	}
-	if len(ranks) != agents || len(want) != 0 {
-		t.Errorf("%s has %d ranks, want %d; no rank for the processes %v", path, len(ranks), agents, want)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the ranks in %s are the processes %v, want %v", path, got, want)
 	}
 }
 
@@ -229,8 +241,8 @@ func TestRun_NeverOverwritesReport(t *testing.T) {
 // The permissions of files follow the umask.
 func TestRun_ReportFollowsUmask(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
-	if o.Want(t, 0); o.Out != "700\n600\n" {
+	o := mustExit(t, 0, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; cd perfagent-out/r; stat -c %a . node-0.json`))
+	if o.Out != "700\n600\n" {
 		t.Errorf("modes %q, want 700 for the directory, 600 for the report", o.Out)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -39,15 +40,9 @@ func (g goldenSet) check(t *testing.T, name, got string) {
 	t.Helper()
 	file, got := filepath.Join(g.dir, name), g.hidden.Replace(got)
 	if *update {
-		if err := errors.Join(os.MkdirAll(g.dir, 0o755), os.WriteFile(file, []byte(got), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(g.dir, 0o755), os.WriteFile(file, []byte(got), 0o644)))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+	if diff := cmp.Diff(strings.Split(clitest.Read(t, file), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("%s is not current (go test ./cmd/perfagent -run Outputs -update):\n%s", file, diff)
 	}
 }
@@ -71,30 +66,17 @@ func (g goldenSet) run(t *testing.T, name string, args ...string) {
 func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenSet) {
 	t.Helper()
 	root, err := filepath.Abs(outputInputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	paths, err := filepath.Glob(filepath.Join(root, "*", "node-*"))
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no recordings in testdata", err)
 	}
 	dir := t.TempDir()
 	for _, path := range append(paths, filepath.Join(root, "perfpy", "perf.json")) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := filepath.Base(filepath.Dir(path))
-		to := filepath.Join(dir, "perfagent-out", name, filepath.Base(path))
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if old := time.Unix(1_767_225_600, 0); os.Chtimes(to, old, old) != nil {
-			t.Fatal("cannot set the modification time of a file")
-		}
+		name, old := filepath.Base(filepath.Dir(path)), time.Unix(1_767_225_600, 0)
+		to := filepath.Join(dir, "perfagent-out", name)
+		must(t, os.MkdirAll(to, 0o755))
+		must(t, os.Chtimes(copyOf(t, path, to), old, old))
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -128,9 +110,7 @@ func pathOf(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join("perfagent-out", name)
 	files, err := filepath.Glob(filepath.Join(dir, "*.json*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(files) == 1 {
 		return files[0]
 	}
@@ -173,15 +153,8 @@ func checkPage(t *testing.T, g goldenSet, path string, parts map[string]string) 
 			t.Fatalf("%s: %+v, want exit code 0 and no stderr", name, o)
 		}
 	}
-	page, err := os.ReadFile("page.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	picture, err := os.ReadFile("picture.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.check(t, "page.txt", textOfPage(t, string(page), parts)+"[picture]\n"+textOfPicture(string(picture)))
+	page := textOfPage(t, clitest.Read(t, "page.html"), parts)
+	g.check(t, "page.txt", page+"[picture]\n"+textOfPicture(clitest.Read(t, "picture.svg")))
 }
 
 var (
@@ -242,9 +215,7 @@ var numbersOfJSON = regexp.MustCompile(`\[[^\[\]{}"]*\]`)
 func linesOfJSON(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := json.Indent(&out, []byte(text), "", " "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&out, []byte(text), "", " "))
 	return numbersOfJSON.ReplaceAllStringFunc(out.String(), func(list string) string {
 		return blanks.ReplaceAllString(list, "")
 	}) + "\n"
@@ -258,9 +229,7 @@ func checkScreen(t *testing.T, g goldenSet, path string) {
 		files = []string{path}
 	}
 	r, err := reportfile.Read(files[0], 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out strings.Builder
 	for _, o := range []terminal.Options{{Width: 120, Height: 60}, {Width: 60, Height: 25, ASCII: true}} {
 		o.Node, o.Footer = "0", "q: quit"
@@ -273,18 +242,13 @@ func checkScreen(t *testing.T, g goldenSet, path string) {
 func checkMerged(t *testing.T, g goldenSet, path string) {
 	t.Helper()
 	o := callTo(nil, "merge", path, "--cpus", "4", "--to", "merged.json", "--force", "--no-page")
-	merged, err := os.ReadFile("merged.json")
-	if err != nil {
-		t.Fatal(err, o)
+	merged := clitest.Read(t, "merged.json")
+	if before, err := os.ReadFile(path); err == nil && string(before) == merged {
+		merged = "the same\n"
 	}
-	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, merged) {
-		merged = []byte("the same\n")
-	}
-	g.check(t, "merged.json", o.Out+string(merged))
+	g.check(t, "merged.json", o.Out+merged)
 	g.check(t, "merged.txt", o.Err)
-	if err := os.Remove("merged.json"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove("merged.json"))
 }
 
 // Outputs that depend on all recordings, or on no recording, equal their golden files.
@@ -299,12 +263,7 @@ func TestOutputs_ListsEqualGoldenFiles(t *testing.T) {
 	if o := callTo(nil, "ls", "--to", "index.html"); o.Code != 0 {
 		t.Fatalf("ls --to: %+v, want exit code 0", o)
 	}
-	index, err := os.ReadFile("index.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := map[string]string{}
-	g.check(t, "index.txt", textOfPage(t, string(index), parts))
+	g.check(t, "index.txt", textOfPage(t, clitest.Read(t, "index.html"), map[string]string{}))
 
 	t.Setenv("LC_ALL", "C")
 	for _, name := range []string{"gpus", "operations", "ranks"} {
@@ -329,11 +288,7 @@ func TestOutputs_ComparisonsEqualGoldenFiles(t *testing.T) {
 		g.run(t, name+".md", append([]string{"diff", "--format", "md"}, runs...)...)
 		g.run(t, name+".json", append([]string{"diff", "--format", "json", "--to", name + ".html", "--fail-if", "job_cpu_seconds > +10%",
 			"--fail-if", "wall_seconds < 1"}, runs...)...)
-		page, err := os.ReadFile(name + ".html")
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.check(t, name+".page.txt", textOfPage(t, string(page), map[string]string{}))
+		g.check(t, name+".page.txt", textOfPage(t, clitest.Read(t, name+".html"), map[string]string{}))
 	}
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,9 +65,7 @@ func (m madeRank) report(t testing.TB, dir string) (path string) {
 func writeReport(t testing.TB, path string, r *reporter.Report) {
 	t.Helper()
 	fill := func(w io.Writer) error { return reporter.EncodeTo(w, r) }
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), reportfile.WriteNew(path, fill)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), reportfile.WriteNew(path, fill)))
 }
 
 // journal writes the rank's journal into dir and keeps it open, so that the test is its writer.
@@ -79,9 +75,7 @@ func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 	in.Run.ExitCode, in.Run.Signal = nil, ""
 	j, err := journal.Create(t.TempDir(), journal.Head{Run: in.Run, Node: in.Node, Identity: in.Identity, Rank: in.Rank,
 		Interval: time.Second, MaxLength: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stream := reportertest.NewStream(1)
 	rec := stream.Recording(100)
 	rec.Host = in.Recording.Host
@@ -89,9 +83,7 @@ func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 		j.Observe(stream.Next(rec), rec)
 	}
 	path := filepath.Join(dir, m.base()+".jsonl")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)))
 	return j
 }
 
@@ -118,13 +110,8 @@ func eightRanks(t testing.TB, dir string, change func(*madeRank)) (paths []strin
 // shownNumbers returns the output of show --json.
 func shownNumbers(t *testing.T, dir string, args ...string) map[string]reporter.Values {
 	t.Helper()
-	o := insideIn(t, dir, append([]string{"show", "--json"}, args...)...)
-	o.Want(t, 0)
-	var nodes map[string]reporter.Values
-	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil {
-		t.Fatal(err)
-	}
-	return nodes
+	o := wantInsideIn(t, dir, 0, append([]string{"show", "--json"}, args...)...)
+	return decoded[map[string]reporter.Values](t, o.Out)
 }
 
 // A RUN-ID selects all nodes and ranks, whether or not the ranks were combined.
@@ -143,58 +130,39 @@ func TestShow_RunIDSelectsAllNodesAndRanks(t *testing.T) {
 			t.Errorf("node %s: %v CPU seconds, want %v", name, got, want)
 		}
 	}
-	o := insideIn(t, dir, "show", "4711")
-	o.Want(t, 0)
-	if o.Err != "" {
+	if o := wantInsideIn(t, dir, 0, "show", "4711"); o.Err != "" {
 		t.Errorf("stderr %s, want none", o.Err)
 	}
 
-	objects := listed(t, dir)
-	if len(objects) != 1 {
-		t.Fatalf("%d runs listed, want 1: %+v", len(objects), objects)
-	}
-	if r := objects[0]; r.ID != "4711" || r.Nodes != 2 || r.Ranks != 8 || r.State != summary.StateEnded || *r.ExitCode != 7 || !slices.Equal(r.FailedNodes, []int{1}) {
+	if r := onlyListed(t, dir); r.ID != "4711" || r.Nodes != 2 || r.Ranks != 8 || r.State != summary.StateEnded || *r.ExitCode != 7 || !slices.Equal(r.FailedNodes, []int{1}) {
 		t.Errorf("ls lists %+v, want the ended run 4711 of 2 nodes and 8 ranks, exit code 7, node 1 failed", r)
 	}
-	if o := insideIn(t, dir, "ls"); !strings.Contains(o.Out, " 2 (8 ranks) ") || !strings.Contains(o.Out, "exit 7") {
-		t.Errorf("ls lacks \"2 (8 ranks)\" or \"exit 7\":\n%s", o.Out)
-	}
+	wantContains(t, insideIn(t, dir, "ls").Out, " 2 (8 ranks) ", "exit 7")
 
 	// Merging the named parts, the run or its directory gives the same report.
 	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)
 	insideIn(t, dir, append([]string{"merge", "--to", "pieces.json"}, pieces...)...).Want(t, 0)
 	insideIn(t, dir, "merge", run, "--to", "dir.json").Want(t, 0)
-	whole, err := os.ReadFile(filepath.Join(dir, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"pieces.json", "dir.json"} {
-		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(data) != string(whole) {
-			t.Errorf("%s differs from the merged run (%v)", name, err)
-		}
-	}
-
-	// One node has been combined, and one of its parts was left over.
+	// The same holds if one node has been combined, and one of its parts was left over.
 	closeNode(t, run, pieces[:4])
-	if err := errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), os.Remove(pieces[3])); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), os.Remove(pieces[3])))
 	insideIn(t, dir, "merge", "4711", "--to", "closed.json").Want(t, 0)
-	if data, err := os.ReadFile(filepath.Join(dir, "closed.json")); err != nil || string(data) != string(whole) {
-		t.Errorf("the merged report differs after one node was combined (%v)", err)
+	whole := clitest.Read(t, filepath.Join(dir, "run.json"))
+	for _, name := range []string{"pieces.json", "dir.json", "closed.json"} {
+		if clitest.Read(t, filepath.Join(dir, name)) != whole {
+			t.Errorf("%s differs from the merged run", name)
+		}
 	}
 
 	for _, args := range [][]string{{"plot", "4711", "--to", "all.html"}, {"plot", "4711", "--to", "one.svg", "--node", "1"}, {"diff", "4711", "4711"},
 		{"show", "--format", "csv", "4711"}, {"show", "--format", "md", "4711"}} {
 		insideIn(t, dir, args...).Want(t, 0)
 	}
-	if page, err := os.ReadFile(filepath.Join(dir, "all.html")); err != nil || !strings.Contains(string(page), "4711") {
-		t.Errorf("page of the run: error %v, want a page that names 4711", err)
-	}
+	wantContains(t, clitest.Read(t, filepath.Join(dir, "all.html")), "4711")
 
 	insideIn(t, dir, "prune", "--keep", "0").Want(t, 0)
-	if _, err := os.Stat(run); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the directory of the run after prune: %v, want it removed", err)
+	if clitest.Exists(run) {
+		t.Errorf("%s exists after prune, want it removed", run)
 	}
 }
 
@@ -206,22 +174,25 @@ func closeNode(t *testing.T, dir string, pieces []string) {
 		sources = append(sources, reporter.SourceReport{Path: path, Report: reportertest.ReadFile(t, path)})
 	}
 	r, err := diagnosis.Combine(sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	writeReport(t, filepath.Join(dir, "node-"+r.NodeNames()[0]+".json"), r)
 }
 
 // listed returns the output of ls --json.
 func listed(t *testing.T, dir string, names ...string) []summary.Overview {
 	t.Helper()
-	o := insideIn(t, dir, append([]string{"ls", "--json"}, names...)...)
-	o.Want(t, 0)
-	var out []summary.Overview
-	if err := json.Unmarshal([]byte(o.Out), &out); err != nil {
-		t.Fatal(err)
+	o := wantInsideIn(t, dir, 0, append([]string{"ls", "--json"}, names...)...)
+	return decoded[[]summary.Overview](t, o.Out)
+}
+
+// onlyListed returns the only run that ls --json lists.
+func onlyListed(t *testing.T, dir string, names ...string) summary.Overview {
+	t.Helper()
+	runs := listed(t, dir, names...)
+	if len(runs) != 1 {
+		t.Fatalf("%d runs listed, want 1: %+v", len(runs), runs)
 	}
-	return out
+	return runs[0]
 }
 
 // Hosts without an index are numbered by their ranks, in all commands.
@@ -232,8 +203,7 @@ func TestPieces_HostsWithoutIndexAreNumberedByRanks(t *testing.T) {
 
 	nodes := shownNumbers(t, dir, "4711")
 	if nodes["0"]["job_cpu_seconds"] != 25 || nodes["1"]["job_cpu_seconds"] != 61.5 {
-		t.Errorf("job_cpu_seconds %v and %v, want 25 and 61.5",
-			nodes["0"]["job_cpu_seconds"], nodes["1"]["job_cpu_seconds"])
+		t.Errorf("job_cpu_seconds %v and %v, want 25 and 61.5", nodes["0"]["job_cpu_seconds"], nodes["1"]["job_cpu_seconds"])
 	}
 	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)
 	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
@@ -242,7 +212,7 @@ func TestPieces_HostsWithoutIndexAreNumberedByRanks(t *testing.T) {
 	}
 	insideIn(t, dir, "plot", "4711", "--to", "one.svg", "--node", "1").Want(t, 0)
 	insideIn(t, dir, "plot", "4711", "--to", "none.svg", "--node", "2").Want(t, 1)
-	if r := listed(t, dir)[0]; !slices.Equal(r.FailedNodes, []int{1}) || !strings.Contains(r.Report, "node-a10.rank-") {
+	if r := onlyListed(t, dir); !slices.Equal(r.FailedNodes, []int{1}) || !strings.Contains(r.Report, "node-a10.rank-") {
 		t.Errorf("ls lists %+v, want node 1 failed, and a report of a rank of node-a10", r)
 	}
 }
@@ -263,8 +233,7 @@ func TestPieces_NewestLaunchIsUsed(t *testing.T) {
 	}
 
 	for name, want := range map[string]float64{"4711": 3, "4711@1": 1, "4711@2": 2, "@latest": 3, "@-3": 1, run: 3} {
-		o := insideIn(t, dir, "show", "--json", name)
-		o.Want(t, 0)
+		o := wantInsideIn(t, dir, 0, "show", "--json", name)
 		if got := shownNumbers(t, dir, name)["0"]["job_cpu_seconds"]; got != 40*want {
 			t.Errorf("%s: %v CPU seconds, want %v", name, got, 40*want)
 		}
@@ -283,22 +252,18 @@ func TestPieces_NewestLaunchIsUsed(t *testing.T) {
 	if !slices.Equal(ids, []string{"4711@3", "4711@2", "4711@1"}) {
 		t.Errorf("launches %q, want 4711@3, 4711@2, 4711@1", ids)
 	}
-	if one := listed(t, dir, "4711@2"); len(one) != 1 || one[0].ID != "4711@2" {
-		t.Errorf("ls of 4711@2 lists %+v, want only that launch", one)
+	if one := onlyListed(t, dir, "4711@2"); one.ID != "4711@2" {
+		t.Errorf("ls of 4711@2 lists %+v, want that launch", one)
 	}
 
 	// diff compares all launches of a RUN-ID, or a single named launch.
-	o := insideIn(t, dir, "diff", "--format", "json", "4711@1", "4711")
-	o.Want(t, 0)
-	var c struct{ A, B struct{ Runs int } }
-	if err := json.Unmarshal([]byte(o.Out), &c); err != nil || c.A.Runs != 1 || c.B.Runs != 3 {
-		t.Errorf("diff of one launch and all three: %v: %+v, want 1 and 3 runs: %.300s", err, c, o.Out)
+	o := wantInsideIn(t, dir, 0, "diff", "--format", "json", "4711@1", "4711")
+	if c := decoded[struct{ A, B struct{ Runs int } }](t, o.Out); c.A.Runs != 1 || c.B.Runs != 3 {
+		t.Errorf("diff of one launch and all three: %+v, want 1 and 3 runs: %.300s", c, o.Out)
 	}
 	insideIn(t, dir, "merge", "4711@1", "4711@2", "--to", "x.json").Want(t, 1)
 	insideIn(t, dir, "plot", "4711@2").Want(t, 0)
-	if _, err := os.Stat(filepath.Join(dir, "4711@2.png")); err != nil {
-		t.Error(err)
-	}
+	clitest.Read(t, filepath.Join(dir, "4711@2.png"))
 	insideIn(t, dir, "show", "4711@4").WantLine(t, "no launch 4711@4: run 4711 has 3 launches")
 }
 
@@ -306,35 +271,23 @@ func TestPieces_NewestLaunchIsUsed(t *testing.T) {
 func TestPieces_RanksWithOnlyJournalAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
-	first := madeRank{launch: "s"}
-	first.RankPlan = reportertest.RankPlan{Rank: 0, OnNode: 2, End: 10, CPUs: 1, HostSpan: [2]float64{0, 10}}
-	first.report(t, run)
-	second := madeRank{launch: "s"}
-	second.RankPlan = reportertest.RankPlan{Rank: 1, OnNode: 2, End: 10, CPUs: 1}
-	j := second.journal(t, run)
+	first := reportertest.RankPlan{Rank: 0, OnNode: 2, End: 10, CPUs: 1, HostSpan: [2]float64{0, 10}}
+	madeRank{launch: "s", RankPlan: first}.report(t, run)
+	second := reportertest.RankPlan{Rank: 1, OnNode: 2, End: 10, CPUs: 1}
+	j := madeRank{launch: "s", RankPlan: second}.journal(t, run)
 
-	if r := listed(t, dir)[0]; r.State != summary.StateRunning || r.Ranks != 2 || r.Nodes != 1 {
+	if r := onlyListed(t, dir); r.State != summary.StateRunning || r.Ranks != 2 || r.Nodes != 1 {
 		t.Errorf("while the journals are written: %+v, want a running node with 2 ranks", r)
 	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(j.Stop(time.Minute), j.Sync()))
 	path := filepath.Join(run, "node-0.rank-1.jsonl")
-	if err := j.Sync(); err != nil {
-		t.Fatal(err)
-	}
 	data, err := os.ReadFile(path) // a copy has no writer
 	hour := time.Now().Add(-time.Hour)
-	if err := errors.Join(err, os.Remove(path), os.WriteFile(path, data, 0o644), os.Chtimes(path, hour, hour)); err != nil {
-		t.Fatal(err)
-	}
-	if r := listed(t, dir)[0]; r.State != summary.StateIncomplete || r.Ranks != 2 {
+	must(t, errors.Join(err, os.Remove(path), os.WriteFile(path, data, 0o644), os.Chtimes(path, hour, hour)))
+	if r := onlyListed(t, dir); r.State != summary.StateIncomplete || r.Ranks != 2 {
 		t.Errorf("after the kill of perfagent: %+v, want an incomplete run with 2 ranks", r)
 	}
-	o := insideIn(t, dir, "show", "4711")
-	if o.Want(t, 0); !strings.Contains(o.Out, "Rank 1 has no end") {
-		t.Errorf("show does not name rank 1, which has no end:\n%s", o.Out)
-	}
+	wantContains(t, wantInsideIn(t, dir, 0, "show", "4711").Out, "Rank 1 has no end")
 	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)
 	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
 	if ranks := r.Nodes["0"].Ranks; len(ranks) != 2 || ranks["1"].Incomplete == "" || ranks["0"].Incomplete != "" {
@@ -342,8 +295,8 @@ func TestPieces_RanksWithOnlyJournalAreCounted(t *testing.T) {
 	}
 
 	insideIn(t, dir, "prune", "--keep", "0").Want(t, 0)
-	if _, err := os.Stat(path); err != nil {
-		t.Errorf("prune without --force removed %s (%v), want it kept", path, err)
+	if !clitest.Exists(path) {
+		t.Errorf("prune without --force removed %s, want it kept", path)
 	}
 }
 
@@ -357,7 +310,7 @@ func TestPush_SeparateRanksArePushedAsOneNode(t *testing.T) {
 		m.host = []string{"z9", "a10"}[m.node]
 		m.push = reporter.PushState{State: reporter.PushPending, URI: site.URL}
 	})
-	if r := listed(t, dir)[0]; r.Push != reporter.PushPending {
+	if r := onlyListed(t, dir); r.Push != reporter.PushPending {
 		t.Errorf("push state before the push: %+v, want pending", r)
 	}
 	insideIn(t, dir, "prune", "--keep", "0").WantLine(t, "its push is pending")
@@ -369,11 +322,10 @@ func TestPush_SeparateRanksArePushedAsOneNode(t *testing.T) {
 			t.Errorf("%s records the push %+v, want done with a run ID", path, state)
 		}
 	}
-	o := insideIn(t, dir, "push", "4711")
-	if o.Want(t, 0); strings.Count(o.Out, "0 metrics and 0 points sent") != 2 {
+	if o := wantInsideIn(t, dir, 0, "push", "4711"); strings.Count(o.Out, "0 metrics and 0 points sent") != 2 {
 		t.Errorf("the second push sent something, want 0 metrics and 0 points twice:\n%s", o.Out)
 	}
-	if r := listed(t, dir)[0]; r.Push != reporter.PushDone {
+	if r := onlyListed(t, dir); r.Push != reporter.PushDone {
 		t.Errorf("push state after the push: %+v, want done", r)
 	}
 }
@@ -383,57 +335,45 @@ func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	rank := func(n int) madeRank {
-		m := madeRank{launch: "s"}
-		m.RankPlan = reportertest.RankPlan{Rank: n, OnNode: 3, End: 10, CPUs: 1, HostSpan: [2]float64{0, 10}}
+		plan := reportertest.RankPlan{Rank: n, OnNode: 3, End: 10, CPUs: 1, HostSpan: [2]float64{0, 10}}
 		if n == 1 {
-			m.Exit = 7
+			plan.Exit = 7
 		}
-		return m
+		return madeRank{launch: "s", RankPlan: plan}
 	}
 	var journals []*journal.Journal
 	for n := range 3 {
 		journals = append(journals, rank(n).journal(t, run))
 	}
 
-	reader, writer := io.Pipe()
-	said := make(chan clitest.Outcome, 1)
-	go func() {
-		o := callTo(writer, "watch", "--refresh", "100ms", run)
-		writer.Close()
-		said <- o
-	}()
-	lines := bufio.NewScanner(reader)
+	watch := startInside(t, "watch", "--refresh", "100ms", run)
 	next := func(words string) {
 		t.Helper()
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), words) {
+		for line := range watch.lines {
+			if strings.Contains(line, words) {
 				return
 			}
 		}
-		t.Fatalf("watch did not print %q; last line:\n%s", words, lines.Text())
+		t.Fatalf("watch did not print %q", words)
 	}
 
 	next(", 3 ranks")
 	var pieces []string
 	end := func(n int) {
+		must(t, errors.Join(journals[n].Stop(time.Minute), os.Remove(filepath.Join(run, rank(n).base()+".jsonl"))))
+	}
+	for n := range 2 {
 		pieces = append(pieces, rank(n).report(t, run))
-		if err := errors.Join(journals[n].Stop(time.Minute), os.Remove(filepath.Join(run, rank(n).base()+".jsonl"))); err != nil {
-			t.Fatal(err)
-		}
+		end(n)
 	}
-	end(0)
-	end(1)
 	next(", 3 ranks, 1 failed")
-	closed := append(slices.Clone(pieces), rank(2).report(t, t.TempDir()))
-	closeNode(t, run, closed)
-	if err := errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), journals[2].Stop(time.Minute),
-		os.Remove(filepath.Join(run, rank(2).base()+".jsonl"))); err != nil {
-		t.Fatal(err)
-	}
+	closeNode(t, run, append(slices.Clone(pieces), rank(2).report(t, t.TempDir())))
+	must(t, errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1])))
+	end(2)
 	next("exit 7")
-	for lines.Scan() { // until EOF
+	for range watch.lines { // until EOF
 	}
-	if o := <-said; o.Code != 0 {
-		t.Errorf("watch ended with %+v, want exit code 0", o)
+	if code := <-watch.ended; code != 0 {
+		t.Errorf("watch ended with exit code %d, want 0", code)
 	}
 }

@@ -50,8 +50,7 @@ os.execv(sys.executable, [sys.executable, "-c", "import time\nwhile time.process
 		for _, mode := range []string{"off", "create"} {
 			t.Run(c.name+"/"+mode, func(t *testing.T) {
 				args := append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, clitest.Python(t, burning, c.job)...)
-				o := clitest.RunCommand(t, clitest.Perfagent(t, args...))
-				o.Want(t, 0)
+				o := mustRun(t, 0, args...)
 				n := o.Report(t).Nodes["0"]
 				if n.Job.Orphans != c.orphans {
 					t.Errorf("%d orphans, want %d", n.Job.Orphans, c.orphans)
@@ -82,8 +81,7 @@ del memory
 time.sleep(4)
 `
 	args := append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, burning, job)...)
-	o := clitest.RunCommand(t, clitest.Perfagent(t, args...))
-	o.Want(t, 0)
+	o := mustRun(t, 0, args...)
 	n := o.Report(t).Nodes["0"]
 	p := processRow(t, n, n.Job.PID)
 	if math.Abs(p.PeakMemoryMB-n.Job.MaxRSSMB) > 1 || p.PeakMemoryMB < 200 || p.Threads != 6 {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,8 +64,7 @@ func processRow(t *testing.T, n *reporter.Node, pid int) reporter.Process {
 // A job that ends before the first sample has the row of its main process, with secrets redacted.
 func TestProcesses_ShortJobHasRowOfMainProcess(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, "run", "--", "sh", "-c", "exit 3", "sh", "--password", "hunter2")
-	o.Want(t, 3)
+	o := mustRun(t, 3, "run", "--", "sh", "-c", "exit 3", "sh", "--password", "hunter2")
 	n := o.Report(t).Nodes["0"]
 	p := processRow(t, n, n.Job.PID)
 	if len(n.Processes) != 1 || p.Command != "sh -c exit 3 sh --password ***" || p.Start.Before(n.Job.Start.Add(-20e6)) || p.Start.After(n.Job.End.Time) {
@@ -85,21 +82,12 @@ func TestProcesses_JournalOfKilledPerfagentHasTable(t *testing.T) {
 	l := clitest.StartProcess(t, cmd)
 	pid := l.Next()
 	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
-	clitest.WaitUntil(t, "the journal has the table", func() bool {
-		data, _ := os.ReadFile(journal)
-		return strings.Contains(string(data), `"processes"`)
-	})
+	untilHas(t, journal, `"processes"`, 1)
 	l.Signal(syscall.SIGKILL)
 	hold.Close() // the job also ends
 	l.End()
 
-	shown := clitest.Run(t, "show", "--processes", "--json", journal)
-	shown.Want(t, 0)
-	var nodes map[string][]reporter.Process
-	if err := json.Unmarshal([]byte(shown.Out), &nodes); err != nil {
-		t.Fatal(err)
-	}
-	rows := nodes["0"]
+	rows := decoded[map[string][]reporter.Process](t, wantCall(t, 0, "show", "--processes", "--json", journal).Out)["0"]
 	if len(rows) != 1 || strconv.Itoa(rows[0].PID) != pid || rows[0].Command != "sh -c echo $$; read x sh --token ***" || !rows[0].End.IsZero() {
 		t.Errorf("processes %+v, want one row of process %s, redacted and without an end", rows, pid)
 	}
@@ -108,15 +96,11 @@ func TestProcesses_JournalOfKilledPerfagentHasTable(t *testing.T) {
 // The output of show --processes fits a terminal and is not cut in a pipe. Conflicting flags are rejected.
 func TestShow_ProcessesFitTerminalAndAreWholeInPipe(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, "run", "--", "sh", "-c", "true \x1b[31m"+strings.Repeat(" long", 50))
-	o.Want(t, 0)
+	o := mustRun(t, 0, "run", "--", "sh", "-c", "true \x1b[31m"+strings.Repeat(" long", 50))
 	report := filepath.Join(o.Dir, "perfagent-out")
-	shown := clitest.Run(t, "show", "--processes", "--out", report)
-	shown.Want(t, 0)
+	shown := mustRun(t, 0, "show", "--processes", "--out", report)
 	clitest.WantPrintable(t, shown.Out)
-	if !strings.Contains(shown.Out, strings.Repeat(" long", 30)) {
-		t.Errorf("the command is cut in a pipe, want it whole:\n%s", shown.Out)
-	}
+	wantContains(t, shown.Out, strings.Repeat(" long", 30))
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "show", "--processes", "--out", report)).End()
 	for line := range strings.Lines(screen) {
 		if w := text.Width(strings.TrimRight(line, "\r\n")); w > 80 || code != 0 {
@@ -124,17 +108,6 @@ func TestShow_ProcessesFitTerminalAndAreWholeInPipe(t *testing.T) {
 		}
 	}
 
-	for _, c := range []struct {
-		args []string
-		say  string
-	}{
-		{[]string{"--processes", "--ops"}, "only one of the two"},
-		{[]string{"--processes", "--format", "csv"}, "printed as text or json"},
-	} {
-		refused := clitest.Run(t, append([]string{"show", "--out", report}, c.args...)...)
-		refused.Want(t, 1)
-		if !strings.Contains(refused.Err, c.say) {
-			t.Errorf("%v: stderr lacks %q: %s", c.args, c.say, refused.Err)
-		}
-	}
+	says(t, wantCall(t, 1, "show", "--out", report, "--processes", "--ops"), "only one of the two")
+	says(t, wantCall(t, 1, "show", "--out", report, "--processes", "--format", "csv"), "printed as text or json")
 }

@@ -8,18 +8,17 @@ import (
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // deadServer is an address without a server.
 const deadServer = "http://127.0.0.1:1"
 
-// pushIn runs perfagent push with MLFLOW_TRACKING_URI=uri and without retries.
-func pushIn(t *testing.T, uri string, args ...string) clitest.Outcome {
+// pushIn runs perfagent push with MLFLOW_TRACKING_URI=uri and without retries, and checks its exit code.
+func pushIn(t *testing.T, uri string, code int, args ...string) clitest.Outcome {
 	t.Helper()
 	cmd := insideCommand(t, append([]string{"push"}, args...)...)
 	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
-	return cmd.perform(t)
+	return cmd.want(t, code)
 }
 
 // wantFirst checks the first line of stdout.
@@ -33,11 +32,7 @@ func wantFirst(t *testing.T, o clitest.Outcome, want string) {
 // recorded returns the push state in a report.
 func recorded(t *testing.T, path string) reporter.PushState {
 	t.Helper()
-	r, err := reportfile.Read(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Nodes["0"].Push.MLflow
+	return readReport(t, path).Nodes["0"].Push.MLflow
 }
 
 // The flag takes precedence over the variable, and the variable over the server in the report.
@@ -46,14 +41,12 @@ func TestPush_PrefersFlagThenVariableThenReport(t *testing.T) {
 	flag, shell, remembered := newSite(t), newSite(t), newSite(t)
 	withUser := strings.Replace(shell.URL, "http://", "http://me:secret@", 1)
 
-	o := pushIn(t, shell.URL, "--mlflow", flag.URL, pendingReport(t, remembered.URL, "--", "true"))
-	o.Want(t, 0)
+	o := pushIn(t, shell.URL, 0, "--mlflow", flag.URL, pendingReport(t, remembered.URL, "--", "true"))
 	wantFirst(t, o, "pushing to "+flag.URL+" (--mlflow)")
 	flag.only(t)
 
 	path := pendingReport(t, deadServer, "--", "true")
-	o = pushIn(t, withUser, path)
-	o.Want(t, 0)
+	o = pushIn(t, withUser, 0, path)
 	wantFirst(t, o, "pushing to "+shell.URL+" (MLFLOW_TRACKING_URI)")
 	if shell.only(t); strings.Contains(o.Out+o.Err, "secret") {
 		t.Errorf("output has the password: stdout %s, stderr %s", o.Out, o.Err)
@@ -63,9 +56,7 @@ func TestPush_PrefersFlagThenVariableThenReport(t *testing.T) {
 	}
 
 	for _, uri := range []string{"", "./mlruns", "sqlite:///mlflow.db"} {
-		o = pushIn(t, uri, pendingReport(t, remembered.URL, "--", "true"))
-		o.Want(t, 0)
-		wantFirst(t, o, "pushing to "+remembered.URL+" (recorded in the report)")
+		wantFirst(t, pushIn(t, uri, 0, pendingReport(t, remembered.URL, "--", "true")), "pushing to "+remembered.URL+" (recorded in the report)")
 	}
 	if n := len(remembered.Runs()); n != 3 {
 		t.Errorf("%d runs on the server in the reports, want 3", n)
@@ -79,8 +70,7 @@ func TestPush_UnreachableServerInVariableKeepsServerInReport(t *testing.T) {
 	remembered := newSite(t)
 	path := pendingReport(t, remembered.URL, "--", "true")
 
-	o := pushIn(t, deadServer, path, path)
-	o.Want(t, 1)
+	o := pushIn(t, deadServer, 1, path, path)
 	if want := "pushing to " + deadServer + " (MLFLOW_TRACKING_URI)\n"; o.Out != want { // only once for both reports
 		t.Errorf("stdout %q, want %q", o.Out, want)
 	}
@@ -88,7 +78,7 @@ func TestPush_UnreachableServerInVariableKeepsServerInReport(t *testing.T) {
 		t.Errorf("the report records the push %+v, want pending to %s", state, remembered.URL)
 	}
 
-	pushIn(t, "", path).Want(t, 0)
+	pushIn(t, "", 0, path)
 	remembered.only(t)
 }
 

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +34,16 @@ func moduleScript(t *testing.T, wrap []string, text string) *exec.Cmd {
 	path := clitest.Write(t, filepath.Join(clitest.OpenTemp(t), "script.py"), clitest.Burn+text, 0o644)
 	words := slices.Concat(wrap, []string{testenv.Python(t), path})
 	return withModule(t, clitest.Command(t, words[0], words[1:]...))
+}
+
+// runScript runs a Python script, and checks that it succeeds without a message.
+func runScript(t *testing.T, text string) clitest.Outcome {
+	t.Helper()
+	o := mustExit(t, 0, moduleScript(t, nil, text))
+	if o.Err != "" {
+		t.Errorf("stderr %q, want none", o.Err)
+	}
+	return o
 }
 
 // wantMonitored checks that a script succeeded and that its report has the given CPU time, and returns the report.
@@ -83,10 +93,7 @@ page = monitor._repr_html_()
 print(json.dumps([monitor.report_path, page, monitor.summary]))
 `))
 	r := wantMonitored(t, o, 0.5)
-	var said []any
-	if err := json.Unmarshal([]byte(o.Out), &said); err != nil {
-		t.Fatal(err)
-	}
+	said := decoded[[]any](t, o.Out)
 	if want := filepath.Join(o.Dir, "perfagent-out/script/node-0.json"); said[0] != want {
 		t.Errorf("report_path %v, want %v", said[0], want)
 	}
@@ -101,14 +108,12 @@ print(json.dumps([monitor.report_path, page, monitor.summary]))
 	if len(n.Marks) != 1 || n.Marks[0].Text != "done ✓" {
 		t.Errorf("marks %+v, want only \"done ✓\"", n.Marks)
 	}
-	want := []struct {
-		name  string
-		count int64
-	}{{"outer", 2}, {"inner", 1}, {"decorated", 1}}
-	for i, w := range want {
-		if len(n.Phases) != len(want) || n.Phases[i].Name != w.name || n.Phases[i].Count != w.count {
-			t.Fatalf("phases %+v, want %+v", n.Phases, want)
-		}
+	phases := ""
+	for _, p := range n.Phases {
+		phases += fmt.Sprintf("%s %d, ", p.Name, p.Count)
+	}
+	if want := "outer 2, inner 1, decorated 1, "; phases != want {
+		t.Errorf("phases and their counts %q, want %q", phases, want)
 	}
 }
 
@@ -116,15 +121,14 @@ print(json.dumps([monitor.report_path, page, monitor.summary]))
 func TestMonitor_HasVersionOfProgram(t *testing.T) {
 	t.Parallel()
 	version := strings.TrimSpace(clitest.Read(t, testenv.Repository(t, "VERSION")))
-	if text := clitest.Read(t, testenv.Repository(t, "python/perfagent/__init__.py")); !strings.Contains(text, "\n__version__ = \""+version+"\"\n") {
-		t.Errorf("python/perfagent/__init__.py lacks __version__ = %q", version)
-	}
+	text := clitest.Read(t, testenv.Repository(t, "python/perfagent/__init__.py"))
+	wantContains(t, text, "\n__version__ = \""+version+"\"\n")
 }
 
 // A Monitor that has ended does not record again.
 func TestMonitor_RecordsOnce(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, moduleScript(t, nil, `
+	runScript(t, `
 import perfagent, warnings
 m = perfagent.Monitor("once").start()
 assert m.start() is m and m.stop() is m
@@ -133,17 +137,13 @@ with warnings.catch_warnings(record=True) as caught:
     assert m.start() is m
 assert [str(w.message) for w in caught] == ["perfagent does not record: this Monitor has ended, and records once: make a new one"], caught
 assert m.report is report
-`))
-	o.Want(t, 0)
-	if o.Err != "" {
-		t.Errorf("stderr %q, want none", o.Err)
-	}
+`)
 }
 
 // The summary has the schema of ls --json, and names the report and the page.
 func TestMonitor_SummaryHasSchemaOfLs(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, moduleScript(t, nil, `
+	runScript(t, `
 import perfagent
 with perfagent.Monitor("run", out="runs", args=["--interval", "50ms", "--no-page=false"]) as m:
     burn(0.2)
@@ -151,11 +151,7 @@ s, page = m.summary, m._repr_html_()
 assert s["schema"] == "perfagent.summary/1" and s["run_id"] == "run" and s["state"] == "ended", s
 assert s["report"] == m.report_path and s["page"] == m.page_path, s
 assert "CPU" in page and len(page.encode()) <= 64 << 10 and "<script" not in page and "http" not in page
-`))
-	o.Want(t, 0)
-	if o.Err != "" {
-		t.Errorf("stderr %q, want none", o.Err)
-	}
+`)
 }
 
 // Children of multiprocessing are counted, and a forked copy of a Monitor does nothing in them.
@@ -214,13 +210,11 @@ burn(0.2)
 time.sleep(0.1)
 `+c.end))
 			path := filepath.Join(o.Dir, "perfagent-out/r/node-0.json")
-			clitest.WaitUntil(t, "there is a report", func() bool { return clitest.Exists(path) })
+			untilExists(t, path)
 			r := reportertest.ReadFile(t, path)
-			if pid, err := strconv.Atoi(strings.TrimSpace(o.Out)); err != nil {
-				t.Error(err)
-			} else {
-				clitest.WaitUntil(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
-			}
+			pid, err := strconv.Atoi(strings.TrimSpace(o.Out))
+			must(t, err)
+			clitest.WaitUntil(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
 			// Python also uses CPU time to shut down its threads.
 			if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > 0.17 && got < 1) {
 				t.Errorf("job_cpu_seconds %v, want 0.17 to 1", got)
@@ -232,26 +226,18 @@ time.sleep(0.1)
 	}
 }
 
-// impostors are other programs named perfagent.
-var impostors = map[string]string{
-	"another program": "exit 3\n",
-	"garbage":         `echo '{"pid": 1}'; exec sleep 100`,
-	"half a line":     `printf '{"run_id":'; exec sleep 100`,
-	"endless line":    `printf '{"run_id":"'; exec cat /dev/zero`,
-}
-
-// If the program cannot be started, Monitor warns.
+// If the program cannot be started, or another program has its name, Monitor warns.
 func TestMonitor_WarnsIfProgramCannotStart(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, arguments, want string }{
-		{"no program", "", "no program perfagent"},
-		{"wrong flag", `args=["--interval", "x"]`, "interval"},
-		{"missing process", `pid=4194303`, "process 4194303: it is not there"},
-		{"wrong type", `interval=object()`, ""},
-		{"another program", "", "exit code 3"},
-		{"garbage", "", `it answered b'{"pid": 1}\n'`},
-		{"half a line", "", "no response within 1 s"},
-		{"endless line", "", `it answered b'{"run_id`},
+	for _, c := range []struct{ name, arguments, impostor, want string }{
+		{"no program", "", "", "no program perfagent"},
+		{"wrong flag", `args=["--interval", "x"]`, "", "interval"},
+		{"missing process", `pid=4194303`, "", "process 4194303: it is not there"},
+		{"wrong type", `interval=object()`, "", ""},
+		{"another program", "", "exit 3\n", "exit code 3"},
+		{"garbage", "", `echo '{"pid": 1}'; exec sleep 100`, `it answered b'{"pid": 1}\n'`},
+		{"half a line", "", `printf '{"run_id":'; exec sleep 100`, "no response within 1 s"},
+		{"endless line", "", `printf '{"run_id":"'; exec cat /dev/zero`, `it answered b'{"run_id`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -272,17 +258,15 @@ try:
     raise SystemExit("a child is left")
 except ChildProcessError: pass
 `)
-			switch c.name {
-			case "no program":
+			if c.name == "no program" {
 				cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
 			}
-			if text := impostors[c.name]; text != "" {
+			if c.impostor != "" {
 				dir := t.TempDir()
-				clitest.Write(t, filepath.Join(dir, "perfagent"), "#!/bin/sh\n"+text, 0o755)
+				clitest.Write(t, filepath.Join(dir, "perfagent"), "#!/bin/sh\n"+c.impostor, 0o755)
 				cmd.Env = append(cmd.Env, "PATH="+dir+":/bin:/usr/bin", "CASE="+c.name)
 			}
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 0)
+			o := mustExit(t, 0, cmd)
 			if !strings.Contains(o.Out, c.want) || !strings.HasPrefix(o.Out, "perfagent does not record: ") {
 				t.Errorf("warning %q, want %q", o.Out, c.want)
 			}
@@ -293,7 +277,9 @@ except ChildProcessError: pass
 // Several Monitors may end in any order: after the last one the variable has its original value.
 func TestMonitor_SeveralEndInAnyOrder(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, moduleScript(t, nil, `
+	mustExit(t,
+
+		0, moduleScript(t, nil, `
 import perfagent
 for before in (None, "before"):
     os.environ.pop("PERFAGENT_MARKS", None)
@@ -307,7 +293,7 @@ for before in (None, "before"):
     assert os.environ.get("PERFAGENT_MARKS") == before, os.environ["PERFAGENT_MARKS"]
     assert [len(m.report["nodes"]["0"].get("marks", [])) for m in (a, b, c)] == [0, 0, 2]
 `))
-	o.Want(t, 0)
+
 }
 
 // The name of a phase may be any text, in any locale.
@@ -330,7 +316,9 @@ assert "\u65e5\u672c" in names and "inner" in names, ascii(names)
 // The summary is from the Monitor's own report, in any directory.
 func TestMonitor_SummaryIsFromOwnReport(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, moduleScript(t, nil, `
+	mustExit(t,
+
+		0, moduleScript(t, nil, `
 import perfagent
 first, later = [perfagent.Monitor("same").start().stop() for _ in range(2)]
 assert later.summary["report"] == later.report_path, later.summary
@@ -341,13 +329,15 @@ elsewhere = perfagent.Monitor("r", out="file").start().stop()
 assert elsewhere.summary["report"] == elsewhere.report_path and elsewhere.summary["run_id"] == "r", elsewhere.summary
 assert "r: Sampled for " in elsewhere._repr_html_()
 `))
-	o.Want(t, 0)
+
 }
 
 // A killed perfagent leaves no report, and Monitor reports that.
 func TestMonitor_ReportsKilledPerfagent(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, moduleScript(t, nil, `
+	o := mustExit(t,
+
+		0, moduleScript(t, nil, `
 import perfagent, warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -357,20 +347,14 @@ with warnings.catch_warnings(record=True) as caught:
 assert m.report is None and m.summary["report"].endswith("node-0.jsonl"), m.summary
 print([str(w.message) for w in caught if w.category is RuntimeWarning])
 `))
-	o.Want(t, 0)
-	if !strings.Contains(o.Out, "exit code -9") || !strings.Contains(o.Out, "perfagent-out/r has what is known") {
-		t.Errorf("the warning lacks \"exit code -9\" or the directory of the run: %s", o.Out)
-	}
+
+	wantContains(t, o.Out, "exit code -9", "perfagent-out/r has what is known")
 }
 
 // Messages of the program appear after it has ended.
 func TestMonitor_PassesOnMessages(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, moduleScript(t, nil, `
-import perfagent
-with perfagent.Monitor(args=["--summary", "always"]): pass
-`))
-	o.Want(t, 0)
+	o := mustExit(t, 0, moduleScript(t, nil, "import perfagent\nwith perfagent.Monitor(args=['--summary', 'always']): pass"))
 	if !strings.HasPrefix(o.Err, "perfagent: ") || !strings.Contains(o.Err, "node-0.json") {
 		t.Errorf("stderr %q, want a line of perfagent that names node-0.json", o.Err)
 	}
@@ -389,11 +373,8 @@ with perfagent.Monitor("i", interval=0.05):
         burn(0.2)
 `))
 	l.Expect("ready")
-	if err := syscall.Kill(-l.Cmd.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	o, _ := l.End()
-	wantMonitored(t, o, 0.2)
+	must(t, syscall.Kill(-l.Cmd.Process.Pid, syscall.SIGINT))
+	wantMonitored(t, mustEnd(l, 0), 0.2)
 }
 
 // jupyter is a script that restarts a Jupyter kernel during a recording, as a notebook does.

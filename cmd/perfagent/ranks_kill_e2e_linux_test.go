@@ -48,9 +48,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 		tenths[rank] = r.IntN(4)
 		cmds[rank] = s.command(rank, "--interval", "20ms", "--no-page", "--summary", "never", "--",
 			"sh", "-c", fmt.Sprintf("sleep 0.%d; exit %d", tenths[rank], rank))
-		if err := cmds[rank].Start(); err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, cmds[rank].Start())
 	}
 
 	killed := make(map[int]bool)
@@ -82,9 +80,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	s.t.Helper()
 	found, err := catalog.Find(filepath.Dir(s.out), s.id)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	seen := make(map[string]int)
 	for _, path := range found.Paths() {
 		r, err := reportfile.Read(path, 0)
@@ -150,9 +146,7 @@ func TestE2E_Ranks_256RanksBecomeOneNode(t *testing.T) {
 	var cmds []*exec.Cmd
 	for rank := range s.ranks {
 		cmd := s.command(rank, "--no-page", "--summary", "never", "--", "true")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		cmds = append(cmds, cmd)
 	}
 	for rank, cmd := range cmds {

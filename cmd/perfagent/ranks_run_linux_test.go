@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -19,7 +17,6 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // A step simulates the ranks of a Slurm step on one node with plain processes that have Slurm's variables.
@@ -58,9 +55,7 @@ type rankProcess struct {
 func launch(cmd *exec.Cmd, t testing.TB) rankProcess {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := rankProcess{clitest.StartProcess(t, cmd), stdin}
 	p.Expect("up")
 	return p
@@ -91,9 +86,7 @@ func (s *step) expect(names ...string) {
 func expectFiles(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -106,10 +99,7 @@ func expectFiles(t testing.TB, dir string, names ...string) {
 // node reads the report of the node.
 func (s *step) node() (*reporter.Report, *reporter.Node) {
 	s.t.Helper()
-	r, err := reportfile.Read(filepath.Join(s.out, "node-0.json"), 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	r := readAny(s.t, filepath.Join(s.out, "node-0.json"))
 	return r, r.Nodes["0"]
 }
 
@@ -162,8 +152,7 @@ func TestRanks_AnotherRankTakesOverTheHost(t *testing.T) {
 	second := s.launch(1, "sleep 2.5")
 	second.release()
 	first.finish().Want(t, 0)
-	o, _ := second.End()
-	o.Want(t, 0)
+	mustEnd(second.Process, 0)
 
 	_, n := s.node()
 	if h := n.Sampling.HostSpans; len(h) != 2 || h[0].Rank != 0 || h[1].Rank != 1 {
@@ -228,8 +217,7 @@ func TestRanks_ReportInAnotherDirectoryIsNotCombined(t *testing.T) {
 	s := newStep(t, 2)
 	elsewhere := filepath.Join(t.TempDir(), "out")
 	a := s.launch(0, "exit 0")
-	cmd := s.command(1, "--out", elsewhere, "--", "sh", "-c", "echo up; read go; exit 3")
-	b := launch(cmd, t)
+	b := launch(s.command(1, "--out", elsewhere, "--", "sh", "-c", "echo up; read go; exit 3"), t)
 	a.finish().Want(t, 0)
 	b.finish().Want(t, 3)
 
@@ -244,17 +232,14 @@ func TestRanks_RankThatCannotStartLeavesReportsSeparate(t *testing.T) {
 	s := newStep(t, 2)
 	a := s.launch(0, "exit 0")
 	rosters := openRosters(t, a.Cmd.Process.Pid)
-	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/nonexistent/interpreter\n"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	script := clitest.Write(t, filepath.Join(t.TempDir(), "script"), "#!/nonexistent/interpreter\n", 0o777)
 	clitest.RunCommand(t, s.command(1, "--", script)).Want(t, 127)
 	a.finish().Want(t, 0)
 
 	s.expect("node-0.rank-0.json")
 	for _, path := range rosters {
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is left (%v), want nothing in shared memory", path, err)
+		if clitest.Exists(path) {
+			t.Errorf("%s is left, want nothing in shared memory", path)
 		}
 	}
 }
@@ -263,9 +248,7 @@ func TestRanks_RankThatCannotStartLeavesReportsSeparate(t *testing.T) {
 func openRosters(t *testing.T, pid int) (paths []string) {
 	t.Helper()
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, link := range links {
 		path, _ := os.Readlink(link)
 		if strings.HasPrefix(filepath.Base(path), fmt.Sprintf("perfagent-%d-", os.Geteuid())) {
@@ -296,8 +279,8 @@ func TestRanks_WithoutLauncher_OverlappingPerfagentsAreRanks(t *testing.T) {
 
 	rank().finish().Want(t, 0)
 	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json")
-	if r, err := reportfile.Read(filepath.Join(s.out, "node-0.2.json"), 0); err != nil || r.Nodes["0"].Ranks != nil {
-		t.Errorf("node-0.2.json: error %v, want a report without ranks", err)
+	if ranks := readAny(t, filepath.Join(s.out, "node-0.2.json")).Nodes["0"].Ranks; ranks != nil {
+		t.Errorf("node-0.2.json has the ranks %+v, want none", ranks)
 	}
 }
 
@@ -359,11 +342,7 @@ func TestRanks_UnseenPerfagentsEachMeasureTheHost(t *testing.T) {
 func (s *step) expectUnseen(why string) {
 	s.t.Helper()
 	s.expect("node-0.rank-0.json", "node-0.rank-1.json")
-	r, err := reportfile.Read(filepath.Join(s.out, "node-0.rank-1.json"), 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	n := r.Nodes["0"]
+	n := readAny(s.t, filepath.Join(s.out, "node-0.rank-1.json")).Nodes["0"]
 	said := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return m.Code == reporter.RanksUnseen && strings.Contains(m.Why, why) && !strings.Contains(m.Why, "\n")
 	})
@@ -386,10 +365,7 @@ func TestRanks_OnlyRankOfNodeWritesReportOfNode(t *testing.T) {
 
 	s.expect("node-0.html", "node-0.json", "node-1.html", "node-1.json")
 	for node := range 2 {
-		r, err := reportfile.Read(filepath.Join(s.out, fmt.Sprintf("node-%d.json", node)), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := readAny(t, filepath.Join(s.out, fmt.Sprintf("node-%d.json", node)))
 		if n := r.Nodes[strconv.Itoa(node)]; len(n.Ranks) != 1 || n.Ranks[strconv.Itoa(node)] == nil {
 			t.Errorf("node %d has the ranks %v, want only rank %[1]d", node, n.Ranks)
 		}

@@ -111,8 +111,8 @@ func (f *runFinder) lookUp(name string) (*catalog.Match, error) {
 }
 
 // finish removes the copies of stored runs and returns err, in which stored objects are named by their references. If
-// err is nil but some objects could not be copied, finish returns exit code 1. Every command that finds runs calls
-// finish.
+// err is nil but some objects could not be copied, finish returns exit code 1. Every command that looks up runs must
+// call finish.
 func (f *runFinder) finish(err error) error {
 	f.copies.Remove()
 	switch {

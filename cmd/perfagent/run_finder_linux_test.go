@@ -1,17 +1,16 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
@@ -36,30 +35,21 @@ func TestNames_RunOfThreeNodesIsOneEntry(t *testing.T) {
 	runsOf(t, dir, "old:0", "three/0:0", "three/1:5", "three/2:0")
 
 	for _, name := range []string{"three", "@latest", "@-1", "perfagent-out/three", "perfagent-out/three/", ""} {
-		args := []string{"show"}
-		if name != "" {
-			args = append(args, name)
-		}
-		o := insideIn(t, dir, args...)
-		o.Want(t, 0)
+		o := wantInsideIn(t, dir, 0, append([]string{"show"}, strings.Fields(name)...)...)
 		first, _, _ := strings.Cut(o.Out, "\n")
 		if !strings.Contains(first, "5") || strings.Contains(first, "Succeeded after") {
 			t.Errorf("show of %q begins with %q, want the failure with code 5", name, first)
 		}
 	}
 
-	o := insideIn(t, dir, "show", "--json", "three")
-	var nodes map[string]reporter.Values
-	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || len(nodes) != 3 {
-		t.Errorf("%d nodes, want 3 (%v): %s", len(nodes), err, o.Out)
+	if nodes := shownNumbers(t, dir, "three"); len(nodes) != 3 {
+		t.Errorf("%d nodes, want 3: %v", len(nodes), nodes)
 	}
-	if o := insideIn(t, dir, "diff", "old", "@latest"); o.Code != 0 {
-		t.Errorf("diff old @latest: %+v, want exit code 0", o)
-	}
+	insideIn(t, dir, "diff", "old", "@latest").Want(t, 0)
 
 	insideIn(t, dir, "merge", "three", "--to", "three.json").Want(t, 0)
-	if r, err := reportfile.Read(filepath.Join(dir, "three.json"), 0); err != nil || len(r.Nodes) != 3 || *r.Run.ExitCode != 5 {
-		t.Errorf("three.json: %v, %+v; want 3 nodes, exit code 5", err, r)
+	if r := readReport(t, filepath.Join(dir, "three.json")); len(r.Nodes) != 3 || *r.Run.ExitCode != 5 {
+		t.Errorf("three.json: %+v, want 3 nodes, exit code 5", r)
 	}
 	insideIn(t, dir, "plot", "three", "--to", "all.html").Want(t, 0)
 	insideIn(t, dir, "plot", "three", "--to", "one.svg", "--node", "1").Want(t, 0)
@@ -72,48 +62,35 @@ func TestNames_ErrorForUnknownNameListsRuns(t *testing.T) {
 	runsOf(t, dir, "a:0", "b:0")
 	const runs = `no run or file "varied"; the runs in perfagent-out are b, a`
 	for _, args := range [][]string{{"show"}, {"plot"}, {"push"}, {"watch"}, {"ls"}, {"merge", "--to", "x.json"}} {
-		o := insideIn(t, dir, append(args, "varied")...)
-		o.Want(t, 1)
-		o.WantLine(t, args[0], runs)
+		wantError(t, insideIn(t, dir, append(args, "varied")...), 1, args[0], runs)
 	}
-	o := insideIn(t, dir, "diff", "a", "varied")
-	o.Want(t, 2)
-	o.WantLine(t, "diff", runs)
+	wantError(t, insideIn(t, dir, "diff", "a", "varied"), 2, "diff", runs)
 }
 
 // plot without a name draws the newest run into the working directory, and never overwrites a file.
 func TestPlot_DrawsNewestRunByDefault(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
-	o := insideIn(t, dir, "plot")
-	o.Want(t, 0)
-	if o.Out != "b.png\n" {
+	if o := wantInsideIn(t, dir, 0, "plot"); o.Out != "b.png\n" {
 		t.Errorf("stdout %q, want \"b.png\\n\"", o.Out)
 	}
-	before, err := os.ReadFile(filepath.Join(dir, "b.png"))
-	if err != nil || !strings.HasPrefix(string(before), "\x89PNG") {
-		t.Fatalf("b.png begins with %.10[2]q (%[1]v), want a PNG", err, before)
+	picture := filepath.Join(dir, "b.png")
+	if data := clitest.Read(t, picture); !strings.HasPrefix(data, "\x89PNG") {
+		t.Errorf("b.png begins with %.10q, want a PNG", data)
 	}
 
-	clitest.Write(t, filepath.Join(dir, "b.png"), "precious", 0o644)
+	clitest.Write(t, picture, "precious", 0o644)
 	for _, args := range [][]string{{"plot"}, {"plot", "--force"}, {"plot", "perfagent-out/b/node-0.json"}} {
-		o := insideIn(t, dir, args...)
-		o.Want(t, 1)
-		o.WantLine(t, "b.png is replaced only with --to b.png --force")
+		wantError(t, insideIn(t, dir, args...), 1, "b.png is replaced only with --to b.png --force")
 	}
-	if data, _ := os.ReadFile(filepath.Join(dir, "b.png")); string(data) != "precious" {
-		t.Errorf("b.png is now %.20q, want \"precious\"", data)
-	}
+	wantText(t, picture, "precious")
 }
 
 func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	dir := t.TempDir()
 	for out, want := range map[string]string{".": "no runs are in .: ", "none": "there is no directory none: "} {
 		for _, command := range [][]string{{"ls"}, {"prune", "--keep", "1"}} {
-			o := insideIn(t, dir, append(command, "--out", out)...)
-			if o.WantLine(t, want, "--out"); o.Code != 0 || o.Out != "" {
-				t.Errorf("%s without runs: %+v, want exit code 0 and no output", command[0], o)
-			}
+			wantError(t, insideIn(t, dir, append(command, "--out", out)...), 0, want, "--out")
 		}
 	}
 	if o := insideIn(t, dir, "ls", "--json"); o.Code != 0 || o.Out != "[]\n" {
@@ -121,8 +98,7 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	}
 	runsOf(t, dir, "a:0", "b/0:0", "b/1:7")
 
-	o := insideIn(t, dir, "ls")
-	o.Want(t, 0)
+	o := wantInsideIn(t, dir, 0, "ls")
 	lines := strings.Split(strings.TrimSpace(o.Out), "\n")
 	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "RUN START END TIME NODES CPU MEMORY COMMAND" {
 		t.Fatalf("ls prints %d lines, want the header and 2 runs:\n%s", len(lines), o.Out)
@@ -137,12 +113,8 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 		t.Errorf("the oldest run is %s, want a with sh -c 'exit 0'", lines[2])
 	}
 
-	o = insideIn(t, dir, "ls", "--json", "@latest")
-	var objects []summary.Overview
-	if err := json.Unmarshal([]byte(o.Out), &objects); err != nil || len(objects) != 1 {
-		t.Fatalf("ls --json lists %d runs, want 1 (%v): %s", len(objects), err, o.Out)
-	}
-	if b := objects[0]; b.Schema != summary.OverviewSchema || b.RunID != "b" || b.Nodes != 2 || len(b.FailedNodes) != 1 || b.FailedNodes[0] != 1 || *b.ExitCode != 7 {
+	if b := onlyListed(t, dir, "@latest"); b.Schema != summary.OverviewSchema || b.RunID != "b" || b.Nodes != 2 ||
+		!slices.Equal(b.FailedNodes, []int{1}) || *b.ExitCode != 7 {
 		t.Errorf("ls lists %+v, want run b of 2 nodes, node 1 failed with exit code 7", b)
 	}
 }
@@ -151,23 +123,12 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 func TestLs_IndexLinksPages(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:3")
-	if err := os.Mkdir(filepath.Join(dir, "public"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "public"), 0o755))
 	insideIn(t, dir, "ls", "--to", "public/index.html").Want(t, 0)
-	page, err := os.ReadFile(filepath.Join(dir, "public/index.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, words := range []string{`<a href="../perfagent-out/a/node-0.html">a</a>`, `<tr class="failed"><td><a href="../perfagent-out/b/node-0.html">b</a>`, "sh -c &#39;exit 3&#39;"} {
-		if !strings.Contains(string(page), words) {
-			t.Errorf("the index lacks %s", words)
-		}
-	}
+	wantContains(t, clitest.Read(t, filepath.Join(dir, "public/index.html")), `<a href="../perfagent-out/a/node-0.html">a</a>`,
+		`<tr class="failed"><td><a href="../perfagent-out/b/node-0.html">b</a>`, "sh -c &#39;exit 3&#39;")
 
-	o := insideIn(t, dir, "ls", "--to", "public/index.html")
-	o.Want(t, 1)
-	o.WantLine(t, "public/index.html exists", "--force")
+	wantError(t, insideIn(t, dir, "ls", "--to", "public/index.html"), 1, "public/index.html exists", "--force")
 	insideIn(t, dir, "ls", "--to", "public/index.html", "--force").Want(t, 0)
 }
 
@@ -212,40 +173,21 @@ func TestPrune_RemovesOldRuns(t *testing.T) {
 	out := filepath.Join(dir, "perfagent-out")
 	runsOf(t, dir, "one:0", "two:0", "three:1", "four:0")
 	clitest.Write(t, filepath.Join(out, "two", "notes.txt"), "mine", 0o644)
-	left := func() string {
-		entries, _ := os.ReadDir(out)
-		var names []string
-		for _, e := range entries {
-			if e.IsDir() {
-				names = append(names, e.Name())
-			}
-		}
-		return strings.Join(names, " ")
-	}
-
 	for _, args := range [][]string{nil, {"--keep", "-2"}, {"--older", "3x"}, {"--older", "-1s"}, {"--keep", "1", "two"}} {
-		o := insideIn(t, dir, append([]string{"prune"}, args...)...)
-		o.Want(t, 1)
-		o.WantLine(t)
+		wantError(t, insideIn(t, dir, append([]string{"prune"}, args...)...), 1)
 	}
-	o := insideIn(t, dir, "prune", "--keep", "1", "--dry-run")
-	o.Want(t, 0)
-	if got := left(); got != "four one three two" || strings.Count(o.Out, "would remove") != 3 {
-		t.Errorf("runs after a dry run %s, want all four, and 3 lines \"would remove\":\n%s", got, o.Out)
+	o := wantInsideIn(t, dir, 0, "prune", "--keep", "1", "--dry-run")
+	if strings.Count(o.Out, "would remove") != 3 {
+		t.Errorf("a dry run prints\n%s\nwant 3 lines \"would remove\"", o.Out)
 	}
-	insideIn(t, dir, "prune", "--older", "1h").Want(t, 0)
+	expectFiles(t, out, ".gitignore", "four", "one", "three", "two")
+	insideIn(t, dir, "prune", "--older", "1h").Want(t, 0) // none is that old
 	insideIn(t, dir, "prune", "--keep", "1", "--older", "2w").Want(t, 0)
-	if got := left(); got != "four one three two" {
-		t.Errorf("runs after prune --older %s, want all four: none is that old", got)
-	}
+	expectFiles(t, out, ".gitignore", "four", "one", "three", "two")
 
 	insideIn(t, dir, "prune", "--keep", "2").Want(t, 0)
-	if got := left(); got != "four three two" { // two still has the notes
-		t.Errorf("runs after prune %s, want four, three, and two with its notes", got)
-	}
-	if entries, _ := os.ReadDir(filepath.Join(out, "two")); len(entries) != 1 || entries[0].Name() != "notes.txt" {
-		t.Errorf("run two has the files %v, want only notes.txt", entries)
-	}
+	expectFiles(t, out, ".gitignore", "four", "three", "two")
+	expectFiles(t, filepath.Join(out, "two"), "notes.txt")
 	if o := insideIn(t, dir, "ls"); strings.Contains(o.Out, "two") {
 		t.Errorf("ls lists the removed run two:\n%s", o.Out)
 	}
@@ -257,31 +199,18 @@ func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 	insideIn(t, dir, "run", "--run-id", "pending", "--mlflow", "http://127.0.0.1:9", "--push-timeout", "0s", "--", "true").Want(t, 0)
 	runsOf(t, dir, "done:0", "lost:0")
 	lost := filepath.Join(dir, "perfagent-out", "lost")
-	clitest.Write(t, filepath.Join(lost, "node-0.jsonl"), `{"journal":"x`, 0o644)
-	if err := os.Remove(filepath.Join(lost, "node-0.json")); err != nil {
-		t.Fatal(err)
-	}
+	journal := clitest.Write(t, filepath.Join(lost, "node-0.jsonl"), `{"journal":"x`, 0o644)
 	hour := time.Now().Add(-time.Hour) // before the last write
-	if err := os.Chtimes(filepath.Join(lost, "node-0.jsonl"), hour, hour); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(filepath.Join(lost, "node-0.json")), os.Chtimes(journal, hour, hour)))
 
-	o := insideIn(t, dir, "prune", "--keep", "0")
-	o.Want(t, 0)
-	for _, words := range []string{"keeps pending: its push is pending: perfagent push pending", "keeps lost: its perfagent is gone"} {
-		if !strings.Contains(o.Err, words) {
-			t.Errorf("stderr lacks %q:\n%s", words, o.Err)
-		}
-	}
+	o := wantInsideIn(t, dir, 0, "prune", "--keep", "0")
+	wantContains(t, o.Err, "keeps pending: its push is pending: perfagent push pending", "keeps lost: its perfagent is gone")
 	if strings.Count(o.Out, "\n") != 1 || !strings.Contains(o.Out, "removed done") {
 		t.Errorf("prune prints\n%s\nwant only \"removed done\"", o.Out)
 	}
 
 	insideIn(t, dir, "prune", "--keep", "0", "--force").Want(t, 0)
-	entries, _ := os.ReadDir(filepath.Join(dir, "perfagent-out"))
-	if len(entries) != 1 || entries[0].Name() != ".gitignore" {
-		t.Errorf("files left %v, want only .gitignore", entries)
-	}
+	expectFiles(t, filepath.Join(dir, "perfagent-out"), ".gitignore")
 }
 
 // All commands find a run by name even if a file or directory of the same name exists, such as the job's program.
@@ -289,9 +218,7 @@ func TestFinder_PrefersRunToFileOfSameName(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "train:0", "test:0")
 	clitest.Write(t, filepath.Join(dir, "train"), "#!/bin/sh\n", 0o755)
-	if err := os.Mkdir(filepath.Join(dir, "test"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "test"), 0o755))
 	clitest.Write(t, filepath.Join(dir, "test/settings.json"), "{}", 0o644)
 
 	for _, args := range [][]string{

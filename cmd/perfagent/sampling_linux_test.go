@@ -3,15 +3,13 @@ package main
 import (
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, "run", "--", "sleep", "0.05")
-	o.Want(t, 0)
+	o := mustRun(t, 0, "run", "--", "sleep", "0.05")
 	r := o.Report(t)
 	n := r.Nodes["0"]
 	reportertest.WantEveryMetric(t, n)
@@ -32,8 +30,7 @@ func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
 
 // A job of one syscall has a complete report. Values that need more time are listed as missing with that reason.
 func TestSampling_JobOfOneSyscallHasCompleteReport(t *testing.T) {
-	o := inside(t, "run", "--", "true")
-	o.Want(t, 0)
+	o := wantInside(t, 0, "run", "--", "true")
 	r := o.Report(t)
 	n := r.Nodes["0"]
 	reportertest.WantEveryMetric(t, n)
@@ -53,13 +50,11 @@ func TestSampling_JobOfOneSyscallHasCompleteReport(t *testing.T) {
 // The number of kept samples is bounded, and all samples are counted.
 func TestSampling_KeptSamplesAreBounded(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its samples")
-	o := inside(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
-	o.Want(t, 0)
+	o := wantInside(t, 0, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
 	n := o.Report(t).Nodes["0"]
 	s := n.Sampling
 	if s.MaxLength != 8 || n.Samples.Len() > 8 || n.Samples.Len() < 4 || s.Samples < 10 || s.Stride < 2 ||
 		s.Samples+s.MissedTicks < 190 || int64(n.Samples.Len()) != (s.Samples+s.Stride-1)/s.Stride {
-		t.Errorf("%d samples kept, sampling %+v; want 4 to 8 of at least 10, one per stride",
-			n.Samples.Len(), s)
+		t.Errorf("%d samples kept, sampling %+v; want 4 to 8 of at least 10, one per stride", n.Samples.Len(), s)
 	}
 }

@@ -14,45 +14,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// showIn runs perfagent show with the given locale on r, written to node-0.json in a new directory.
-func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) clitest.Outcome {
+// showIn runs perfagent show with the given locale on r, written to node-0.json in a new directory, and checks the exit
+// code.
+func showIn(t *testing.T, code int, r *reporter.Report, locale string, args ...string) clitest.Outcome {
 	t.Helper()
 	cmd := insideCommand(t, append([]string{"show", "node-0.json"}, args...)...)
 	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clitest.Write(t, filepath.Join(cmd.Dir, "node-0.json"), string(data), 0o644)
 	cmd.Env = append(cmd.Env, "LC_ALL="+locale)
-	return cmd.perform(t)
+	return cmd.want(t, code)
 }
 
 // showGolden compares an output of show with a golden file.
 func showGolden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", "show", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		clitest.Write(t, file, got, 0o644)
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not current (go test ./cmd/perfagent -run Show -update):\n%s", file, diff)
-	}
+	reportertest.CompareGolden(t, filepath.Join("testdata", "show", name), []byte(got), *update)
 }
 
 // showNodes returns a report of three nodes: the second ends halfway, and the third is from perf.py.
@@ -72,9 +57,7 @@ func showNodes(t *testing.T) *reporter.Report {
 	start := plottertest.WeekStart().Unix()
 	old, err := reporter.ParsePerfPy(fmt.Appendf(nil, `{"0": [{"cpu_pct_per_cpu_avg": 50, "timestamp": %d}, {"cpu_pct_per_cpu_avg": 0, "timestamp": %d}]}`,
 		start+100_000, start+200_000), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	week.Nodes["1"], week.Nodes["2"] = &half, old.Nodes["0"]
 	return week
 }
@@ -82,14 +65,9 @@ func showNodes(t *testing.T) *reporter.Report {
 func TestShow_OutputEqualsGoldenFiles(t *testing.T) {
 	week, nodes := plottertest.Week(t), showNodes(t)
 	for name, r := range map[string]*reporter.Report{"week": week, "nodes": nodes} {
-		for locale, suffix := range map[string]string{"C.UTF-8": ".txt", "C": "-ascii.txt"} {
-			o := showIn(t, r, locale)
-			o.Want(t, 0)
-			showGolden(t, name+suffix, o.Out)
-		}
-		o := showIn(t, r, "C", "--format", "md") // browsers ignore the locale
-		o.Want(t, 0)
-		showGolden(t, name+".md", o.Out)
+		showGolden(t, name+".txt", showIn(t, 0, r, "C.UTF-8").Out)
+		showGolden(t, name+"-ascii.txt", showIn(t, 0, r, "C").Out)
+		showGolden(t, name+".md", showIn(t, 0, r, "C", "--format", "md").Out) // browsers ignore the locale
 	}
 }
 
@@ -99,14 +77,12 @@ func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
 	full := regexp.MustCompile(`(?m)^(CPU|disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
 	for _, args := range [][]string{nil, {"--format", "md"}} {
-		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.Out, -1)) != 2 {
+		if o := showIn(t, 0, week, "C.UTF-8", args...); len(full.FindAllString(o.Out, -1)) != 2 {
 			t.Errorf("show %q lacks the burst in CPU or disk, want a full cell in both:\n%s", args, o.Out)
 		}
 	}
-	rows, err := csv.NewReader(strings.NewReader(showIn(t, week, "C", "--format", "csv").Out)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, err := csv.NewReader(strings.NewReader(showIn(t, 0, week, "C", "--format", "csv").Out)).ReadAll()
+	must(t, err)
 	if len(rows) != 1+week.Nodes["0"].Samples.Len() || rows[0][0] != "timestamp [s]" {
 		t.Fatalf("%d rows, the first %q; want a header with timestamp [s] and one per sample", len(rows), rows[0])
 	}
@@ -118,8 +94,7 @@ func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 			if row[most] == "100" {
 				bursts = append(bursts, i)
 				if v, err := strconv.ParseFloat(row[middle], 64); err != nil || v > mean {
-					t.Errorf("%s: the mean in the row of the burst is %s (%v), want at most %v",
-						key, row[middle], err, mean)
+					t.Errorf("%s: the mean in the row of the burst is %s (%v), want at most %v", key, row[middle], err, mean)
 				}
 			}
 		}
@@ -130,20 +105,17 @@ func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 }
 
 func TestShow_ChecksFormats(t *testing.T) {
-	r := plottertest.Week(t)
-	same := func(a, b clitest.Outcome) {
-		t.Helper()
-		a.Want(t, 0)
-		b.Want(t, 0)
+	path := plottertest.Write(t, plottertest.Week(t))
+	for args, same := range map[string]string{
+		"--format text": "", "--format json": "--json", "--format json --json": "--json", "--format markdown": "--format md",
+		"--json=false --format csv": "--format csv",
+	} {
+		a := wantInside(t, 0, append([]string{"show", path}, strings.Fields(args)...)...)
+		b := wantInside(t, 0, append([]string{"show", path}, strings.Fields(same)...)...)
 		if a.Out != b.Out || a.Err != b.Err || a.Out == "" {
-			t.Errorf("stdout %q, stderr %q; want the same as stdout %q, stderr %q", a.Out, a.Err, b.Out, b.Err)
+			t.Errorf("%q: stdout %q, stderr %q; want the same as stdout %q, stderr %q", args, a.Out, a.Err, b.Out, b.Err)
 		}
 	}
-	same(showIn(t, r, "C", "--format", "text"), showIn(t, r, "C"))
-	same(showIn(t, r, "C", "--format", "json"), showIn(t, r, "C", "--json"))
-	same(showIn(t, r, "C", "--format", "json", "--json"), showIn(t, r, "C", "--json"))
-	same(showIn(t, r, "C", "--format", "markdown"), showIn(t, r, "C", "--format", "md"))
-	same(showIn(t, r, "C", "--json=false", "--format", "csv"), showIn(t, r, "C", "--format", "csv"))
 	for _, c := range []struct{ args, want string }{
 		{"--format yaml", `--format: "yaml" is not text, md, csv, json or jsonl`},
 		{"--format=", `--format: "" is not text, md, csv, json or jsonl`},
@@ -152,24 +124,15 @@ func TestShow_ChecksFormats(t *testing.T) {
 		{"--format text --json", "--json: only one format can be printed, not both text and json"},
 		{"--format md nothing.json", "nothing.json"},
 	} {
-		o := inside(t, append([]string{"show"}, strings.Fields(c.args)...)...)
-		o.Want(t, 1)
-		o.WantLine(t, c.want)
-		if o.Out != "" {
-			t.Errorf("%s: stdout %q, want none", c.args, o.Out)
-		}
+		wantError(t, inside(t, append([]string{"show"}, strings.Fields(c.args)...)...), 1, c.want)
 	}
-	path := plottertest.Write(t, r)
 	for _, format := range []string{"text", "md", "csv", "json"} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer full.Close()
 		cmd := insideCommand(t, "show", "--format", format, path)
 		cmd.Stdout = full
-		o := cmd.perform(t)
-		o.Want(t, 1)
+		o := cmd.want(t, 1)
 		if !strings.HasSuffix(o.Err, "no space left on device\n") {
 			t.Errorf("--format %s: stderr %q, want \"no space left on device\" at its end", format, o.Err)
 		}
@@ -179,26 +142,16 @@ func TestShow_ChecksFormats(t *testing.T) {
 // The first locale variable that is set determines whether the terminal supports UTF-8.
 func TestShow_LocaleDeterminesCharacters(t *testing.T) {
 	path := plottertest.Write(t, plottertest.Week(t))
-	for _, c := range []struct {
-		all, ctype, lang string
-		utf8             bool
-	}{
-		{"", "", "", false},
-		{"", "", "en_US.UTF-8", true},
-		{"", "", "de_DE.utf8", true},
-		{"", "", "C", false},
-		{"", "POSIX", "en_US.UTF-8", false},
-		{"", "C.UTF-8", "C", true},
-		{"C", "C.UTF-8", "C.UTF-8", false},
-		{"C.UTF-8", "C", "C", true},
-		{"de_DE.ISO-8859-1", "", "C.UTF-8", false},
+	for locale, utf8 := range map[[3]string]bool{
+		{"", "", ""}: false, {"", "", "en_US.UTF-8"}: true, {"", "", "de_DE.utf8"}: true, {"", "", "C"}: false,
+		{"", "POSIX", "en_US.UTF-8"}: false, {"", "C.UTF-8", "C"}: true, {"C", "C.UTF-8", "C.UTF-8"}: false,
+		{"C.UTF-8", "C", "C"}: true, {"de_DE.ISO-8859-1", "", "C.UTF-8"}: false,
 	} {
 		cmd := insideCommand(t, "show", path)
-		cmd.Env = append(cmd.Env, "LC_ALL="+c.all, "LC_CTYPE="+c.ctype, "LANG="+c.lang)
-		o := cmd.perform(t)
-		o.Want(t, 0)
-		if strings.Contains(o.Out, "█") != c.utf8 || strings.Contains(o.Out, "@") == c.utf8 {
-			t.Errorf("locale %+v: want blocks only with UTF-8, and @ only without UTF-8:\n%s", c, o.Out)
+		cmd.Env = append(cmd.Env, "LC_ALL="+locale[0], "LC_CTYPE="+locale[1], "LANG="+locale[2])
+		o := cmd.want(t, 0)
+		if strings.Contains(o.Out, "█") != utf8 || strings.Contains(o.Out, "@") == utf8 {
+			t.Errorf("locale %q: want blocks only with UTF-8, and @ only without UTF-8:\n%s", locale, o.Out)
 		}
 	}
 }
@@ -238,12 +191,10 @@ func TestSummary_HasCurves(t *testing.T) {
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
 	cmd := insideCommand(t, args...)
 	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")
-	begin := time.Now()
-	o := cmd.perform(t)
-	o.Want(t, 0)
+	o := cmd.want(t, 0)
 	picture := regexp.MustCompile(`(?m)^ +each curve to its own peak\n(.+\n)*CPU  .* [▁-█ ]{8,}\n`)
 	if !picture.MatchString(o.Err) || strings.Count(o.Err, "\n") > 14 {
-		t.Errorf("summary after %v lacks the curve, or has more than 14 lines:\n%s", time.Since(begin), o.Err)
+		t.Errorf("summary lacks the curve, or has more than 14 lines:\n%s", o.Err)
 	}
 	args[4] = "never"
 	if o := inside(t, args...); o.Err != "" {
@@ -273,14 +224,8 @@ func TestMetrics_FitTerminal(t *testing.T) {
 // show treats a FIFO without a writer as an empty file, and does not wait for a writer.
 func TestShow_DoesNotWaitForFIFO(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := insideCommand(t, "show", fifo).perform(t)
-	o.Want(t, 1)
-	if !strings.Contains(o.Err, fifo+" is empty") {
-		t.Errorf("stderr %q, want \"%s is empty\"", o.Err, fifo)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	says(t, wantInside(t, 1, "show", fifo), fifo+" is empty")
 }
 
 // show without a name takes the run that started last.
@@ -288,31 +233,18 @@ func TestShow_PicksRunThatStartedLast(t *testing.T) {
 	dir := t.TempDir()
 	insideIn(t, dir, "run", "--run-id", "b", "--", "true").Want(t, 0)
 	insideIn(t, dir, "run", "--run-id", "a", "--node", "3", "--", "true").Want(t, 0)
-	b := filepath.Join(dir, "perfagent-out/b/node-0.json")
-	touch := func(path string, at time.Time) {
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	touch(b, time.Now().Add(time.Hour)) // only the start of a run determines its age
+	later := time.Now().Add(time.Hour)
+	must(t, os.Chtimes(filepath.Join(dir, "perfagent-out/b/node-0.json"), later, later)) // only the start determines a run's age
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/other.json"), "", 0o644)
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/node-x.json"), "", 0o644)
 
-	shows := func(run string, l *insideLine) {
-		t.Helper()
-		l.Dir = dir
-		o := l.perform(t)
-		o.Want(t, 0)
-		if got := regexp.MustCompile(`(?m)^run +([^\s,]+)`).FindStringSubmatch(o.Out); got == nil || got[1] != run {
-			t.Errorf("perfagent %q: run %q, want %q:\n%s", l.Args, got, run, o.Out)
+	for _, c := range []struct{ args, env, run string }{
+		{"show", "", "a"}, {"show @-2", "", "b"}, {"show b", "", "b"}, {"show --out perfagent-out/a", "", "a"},
+		{"show perfagent-out/a", "", "a"}, {"show", "PERFAGENT_OUT=perfagent-out/a", "a"},
+	} {
+		o := (&insideLine{Args: strings.Fields(c.args), Dir: dir, Env: []string{c.env}}).want(t, 0)
+		if got := regexp.MustCompile(`(?m)^run +([^\s,]+)`).FindStringSubmatch(o.Out); got == nil || got[1] != c.run {
+			t.Errorf("perfagent %s (%s): run %q, want %q:\n%s", c.args, c.env, got, c.run, o.Out)
 		}
 	}
-	shows("a", insideCommand(t, "show"))
-	shows("b", insideCommand(t, "show", "@-2"))
-	shows("b", insideCommand(t, "show", "b"))
-	shows("a", insideCommand(t, "show", "--out", "perfagent-out/a"))
-	shows("a", insideCommand(t, "show", "perfagent-out/a"))
-	byVariable := insideCommand(t, "show")
-	byVariable.Env = []string{"PERFAGENT_OUT=perfagent-out/a"}
-	shows("a", byVariable)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -20,10 +19,7 @@ func beside(t *testing.T, env []string, flags ...string) (l *clitest.Process, pa
 	cmd.Env = append(cmd.Env, env...)
 	l = clitest.StartProcess(t, cmd)
 	path = filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
-	clitest.WaitUntil(t, "the running sidecar has a report", func() bool {
-		_, err := os.Stat(path)
-		return err == nil
-	})
+	untilExists(t, path)
 	return l, path
 }
 
@@ -38,17 +34,9 @@ func TestSidecar_WritesReportAtSignal(t *testing.T) {
 				t.Errorf("report of a running sidecar: %+v, %d samples; want incomplete, with samples",
 					early.Run, early.Nodes["0"].Sampling.Samples)
 			}
-			journal := strings.TrimSuffix(path, ".json") + ".jsonl"
-			clitest.WaitUntil(t, "samples are in the journal", func() bool {
-				text, _ := os.ReadFile(journal)
-				return strings.Count(string(text), "\n") > 5
-			})
+			untilHas(t, strings.TrimSuffix(path, ".json")+".jsonl", "\n", 6)
 			l.Signal(sig)
-			o, _ := l.End()
-			o.Want(t, 0)
-			if o.Out != "" || o.Err != "" {
-				t.Errorf("stdout %q, stderr %q; want none", o.Out, o.Err)
-			}
+			wantSilence(t, mustEnd(l, 0))
 			wantSidecarReport(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 		})
 	}
@@ -61,12 +49,9 @@ func wantSidecarReport(t *testing.T, out string) {
 	if r.Run.Command != nil || r.Run.ExitCode != nil || r.Run.Signal != "" || r.Run.Incomplete != "" || n.Job != nil || r.Run.Tags["a"] != "b" {
 		t.Errorf("run %+v, job %+v; want the tag a=b, and neither a job nor its end", r.Run, n.Job)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := clitest.Read(t, path)
 	for _, key := range []string{`"command"`, `"exit_code"`, `"job"`, `"job_cpu_seconds":`, `"wall_seconds": 0,`} {
-		if strings.Contains(string(text), key) {
+		if strings.Contains(text, key) {
 			t.Errorf("the report of a sidecar has the key %s, want nothing about a job", key)
 		}
 	}
@@ -86,12 +71,10 @@ func TestSidecar_ReportIsNotReplacedByRun(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
 	first := reportertest.ReadFile(t, path)
-	cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "--run-id", "s", "--", "true")
-	clitest.RunCommand(t, cmd).Want(t, 0)
+	mustRun(t, 0, "run", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "--run-id", "s", "--", "true")
 	l.Signal(syscall.SIGTERM)
 	_ = unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) // the sidecar may have ended
-	o, _ := l.End()
-	o.Want(t, 0)
+	mustEnd(l, 0)
 	if r := reportertest.ReadFile(t, path); r.Run.Command != nil || !r.Run.Start.Equal(first.Run.Start.Time) {
 		t.Errorf("%s has the run %+v, want the first, %+v", path, r.Run, first.Run)
 	}
@@ -104,8 +87,7 @@ func TestSidecar_PrintsSummaryIfRequested(t *testing.T) {
 	t.Parallel()
 	l, _ := beside(t, nil, "--summary", "always")
 	l.Signal(syscall.SIGTERM)
-	o, _ := l.End()
-	o.Want(t, 0)
+	o := mustEnd(l, 0)
 	if o.Out != "" || !strings.Contains(o.Err, "Sampled for") {
 		t.Errorf("stdout %q, want none; stderr %q, want \"Sampled for\"", o.Out, o.Err)
 	}
@@ -118,10 +100,6 @@ func TestSidecar_LeavesReportAndJournalWhenKilled(t *testing.T) {
 	l.Signal(syscall.SIGKILL)
 	l.End()
 	for _, p := range []string{path, strings.TrimSuffix(path, ".json") + ".jsonl"} {
-		o := call("show", p)
-		o.Want(t, 0)
-		if !strings.Contains(o.Out, "Still running or lost") {
-			t.Errorf("show %s lacks \"Still running or lost\": %q", p, o.Out)
-		}
+		wantContains(t, wantCall(t, 0, "show", p).Out, "Still running or lost")
 	}
 }

@@ -74,8 +74,8 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 		_, _ = fmt.Sscan(string(statm), &size, &resident)
 		return resident < 64
 	})
-	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", witness)); err != nil || len(line) > 0 {
-		t.Errorf("command line of the witness %q (%v), want an empty one", line, err)
+	if line := clitest.Read(t, fmt.Sprintf("/proc/%d/cmdline", witness)); line != "" {
+		t.Errorf("command line of the witness %q, want an empty one", line)
 	}
 	names := func(pid int) string {
 		entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -89,9 +89,7 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 	})
 	l.Signal(syscall.SIGTERM)
 	l.Expect("SIGTERM")
-	o, _ := l.End()
-	o.Want(t, 9)
-	n := o.Report(t).Nodes["0"]
+	n := mustEnd(l, 9).Report(t).Nodes["0"]
 	wantSource(t, n, "cgroup")
 	if most := n.Metrics["max_t_job_processes"]; most != 1 || n.Job.Orphans != 0 {
 		t.Errorf("%v processes, %d orphans; want 1 and 0, without the witness", most, n.Job.Orphans)
@@ -101,19 +99,28 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 	}
 }
 
+// readyJob starts a job with samples each 100 ms, and waits until it has printed "ready" and its process ID.
+func readyJob(t *testing.T, stdin *os.File, script string) *clitest.Process {
+	t.Helper()
+	cmd := clitest.Perfagent(t, "run", "--interval", "100ms", "--", "sh", "-c", script)
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	l := clitest.StartProcess(t, cmd)
+	l.PID("ready")
+	return l
+}
+
 // A signal that kills a job by default also kills it through perfagent.
 func TestSignals_KillJobThroughPerfagent(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGUSR1, syscall.SIGUSR2} {
+	signals := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+	for _, sig := range signals {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			t.Parallel()
-			l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "ulimit -c 0; echo ready $$; exec sleep 60"))
-			l.PID("ready")
+			l := readyJob(t, nil, "ulimit -c 0; echo ready $$; exec sleep 60")
 			l.Signal(sig)
-			o, _ := l.End()
-			o.Want(t, 128+int(sig))
-			if r := o.Report(t); r.Run.Signal != unix.SignalName(sig) || *r.Run.ExitCode != 128+int(sig) {
+			if r := mustEnd(l, 128+int(sig)).Report(t); r.Run.Signal != unix.SignalName(sig) || *r.Run.ExitCode != 128+int(sig) {
 				t.Errorf("run %+v, want signal %s and exit code %d", r.Run, unix.SignalName(sig), 128+int(sig))
 			}
 		})
@@ -122,27 +129,21 @@ func TestSignals_KillJobThroughPerfagent(t *testing.T) {
 
 func TestSignals_JobMayEndLongAfterTerm(t *testing.T) {
 	t.Parallel()
-	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--interval", "100ms", "--", "sh", "-c",
-		`trap 'echo caught; sleep 2; exit 3' TERM; echo ready $$; while :; do sleep 0.02; done`))
-	l.PID("ready")
+	l := readyJob(t, nil, `trap 'echo caught; sleep 2; exit 3' TERM; echo ready $$; while :; do sleep 0.02; done`)
 	l.Signal(syscall.SIGTERM)
 	l.Expect("caught")
-	o, _ := l.End()
-	o.Want(t, 3)
-	if r := o.Report(t); *r.Run.ExitCode != 3 || r.Run.Signal != "" || r.Run.WallSeconds < 2 || r.Nodes["0"].Sampling.Samples+r.Nodes["0"].Sampling.MissedTicks < 10 {
-		t.Errorf("run %+v, sampling %+v; want exit code 3 after 2 s or more, 10 ticks or more",
-			r.Run, r.Nodes["0"].Sampling)
+	r := mustEnd(l, 3).Report(t)
+	s := r.Nodes["0"].Sampling
+	if *r.Run.ExitCode != 3 || r.Run.Signal != "" || r.Run.WallSeconds < 2 || s.Samples+s.MissedTicks < 10 {
+		t.Errorf("run %+v, sampling %+v; want exit code 3 after 2 s or more, 10 ticks or more", r.Run, s)
 	}
 }
 
 func TestSignals_JobThatIgnoresTermKeepsRunning(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
-	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM INT; trap 'echo still here' USR1
+	l := readyJob(t, in, `trap '' TERM INT; trap 'echo still here' USR1
 		echo ready $$; while ! read line; do [ $? -gt 128 ] || break; done; exit 4`)
-	cmd.Stdin = in
-	l := clitest.StartProcess(t, cmd)
-	l.PID("ready")
 	for range 3 {
 		l.Signal(syscall.SIGTERM)
 		l.Signal(syscall.SIGINT)
@@ -150,9 +151,7 @@ func TestSignals_JobThatIgnoresTermKeepsRunning(t *testing.T) {
 	l.Signal(syscall.SIGUSR1)
 	l.Expect("still here")
 	goOn.Close()
-	o, _ := l.End()
-	o.Want(t, 4)
-	if r := o.Report(t); *r.Run.ExitCode != 4 || r.Run.Signal != "" {
+	if r := mustEnd(l, 4).Report(t); *r.Run.ExitCode != 4 || r.Run.Signal != "" {
 		t.Errorf("run %+v, want exit code 4 and no signal", r.Run)
 	}
 }
@@ -172,8 +171,14 @@ func seenOnce(m *clitest.Terminal, agent int, sig syscall.Signal) {
 
 func killTo(m *clitest.Terminal, pid int, sig syscall.Signal) {
 	m.T.Helper()
-	if err := unix.Kill(pid, sig); err != nil {
-		m.T.Fatal(err)
+	must(m.T, unix.Kill(pid, sig))
+}
+
+// expectAll waits for each text on the screen, in this order.
+func expectAll(m *clitest.Terminal, texts ...string) {
+	m.T.Helper()
+	for _, text := range texts {
+		m.Expect(text)
 	}
 }
 
@@ -243,12 +248,9 @@ func TestSignals_HangUpReachesJobOnce(t *testing.T) {
 			l.Signal(syscall.SIGTERM)
 		}
 	}
-	if hups != 1 {
-		t.Errorf("the job received SIGHUP %d times, want once", hups)
-	}
 	clitest.Wait(t, cmd)
-	if code := cmd.ProcessState.ExitCode(); code != 9 {
-		t.Errorf("exit code %d, want 9", code)
+	if code := cmd.ProcessState.ExitCode(); code != 9 || hups != 1 {
+		t.Errorf("exit code %d, SIGHUP received %d times; want 9, once", code, hups)
 	}
 	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
@@ -272,8 +274,7 @@ func TestSignals_CtrlZGivesTerminalToShellAndFgContinues(t *testing.T) {
 	agent := clitest.ParentOf(t, pid)
 	for range 3 {
 		m.Send("\x1a")
-		m.Expect("Stopped")
-		m.Expect("prompt-$ ")
+		expectAll(m, "Stopped", "prompt-$ ")
 		clitest.WaitUntil(t, "perfagent and job are stopped", func() bool { return clitest.ProcessState(agent) == "T" && clitest.ProcessState(pid) == "T" })
 		m.Send("fg\n")
 		seenOnce(m, agent, syscall.SIGCONT)
@@ -294,32 +295,26 @@ func TestSignals_CtrlCEndsShellLoopAsWithoutPerfagent(t *testing.T) {
 	t.Parallel()
 	dies := `sh -c 'echo ready; exec sleep 5'`
 	handles := `sh -c 'trap "exit 0" INT; echo ready; while :; do sleep 0.02; done'`
-	for _, c := range []struct {
-		name, job string
-		goesOn    bool
-	}{
-		{"job that dies of Ctrl-C", dies, false},
-		{"job that handles Ctrl-C", handles, true},
-	} {
+	for job, goesOn := range map[string]bool{dies: false, handles: true} {
 		for wrapper, words := range map[string]string{"bare": "", "wrapped": "$P run --summary never -- "} {
-			loop := "for i in 1 2 3; do " + words + c.job + "; done; echo the-$((40+2))"
-			t.Run(c.name+"/interactive bash/"+wrapper, func(t *testing.T) {
+			loop := "for i in 1 2 3; do " + words + job + "; done; echo the-$((40+2))"
+			name := fmt.Sprintf("%s job that handles Ctrl-C %v/", wrapper, goesOn)
+			t.Run(name+"interactive bash", func(t *testing.T) {
 				t.Parallel()
 				m := shell(t)
 				m.Send(loop + "\n")
-				interruptLoop(m, c.goesOn)
+				interruptLoop(m, goesOn)
 				m.Expect("prompt-$ ")
 			})
 			for _, sh := range []string{"bash", "sh"} {
-				t.Run(c.name+"/"+sh+" script/"+wrapper, func(t *testing.T) {
+				t.Run(name+sh+" script", func(t *testing.T) {
 					t.Parallel()
-					cmd := clitest.Script(t, testenv.NeedsTool(t, sh, "apt-get install "+sh), loop)
-					m := clitest.OnTerminal(t, cmd)
-					if c.goesOn && sh == "sh" {
+					m := clitest.OnTerminal(t, clitest.Script(t, testenv.NeedsTool(t, sh, "apt-get install "+sh), loop))
+					if goesOn && sh == "sh" {
 						m.Expect("ready\r\n") // the rest differs between shells
 						return
 					}
-					interruptLoop(m, c.goesOn)
+					interruptLoop(m, goesOn)
 				})
 			}
 		}
@@ -368,14 +363,12 @@ func TestSignals_JobThatStopsItselfGivesTerminalToShell(t *testing.T) {
 	m.Send("$P run -- sh -c 'echo stopping $$; kill -STOP $$; echo continued; exit 6'\n")
 	m.Expect("exit 6'\r\n") // the echo of the input
 	pid := m.PID("stopping")
-	m.Expect("Stopped")
-	m.Expect("prompt-$ ")
+	expectAll(m, "Stopped", "prompt-$ ")
 	if s := clitest.ProcessState(pid); s != "T" {
 		t.Errorf("state of the job %q, want T (stopped)", s)
 	}
 	m.Send("fg\n")
-	m.Expect("continued\r\n")
-	m.Expect("prompt-$ ")
+	expectAll(m, "continued\r\n", "prompt-$ ")
 	m.Send("echo code-$?\n")
 	m.Expect("code-6\r\n")
 }
@@ -389,12 +382,9 @@ func TestSignals_HUPIgnoredByNohupIsIgnoredInJob(t *testing.T) {
 	l := clitest.StartProcess(t, cmd)
 	pid := l.PID("ready")
 	l.Signal(syscall.SIGHUP)
-	if err := unix.Kill(pid, syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Kill(pid, syscall.SIGHUP))
 	goOn.Close()
-	o, _ := l.End()
-	o.Want(t, 4)
+	mustEnd(l, 4)
 }
 
 // A TERM after the end of the job changes neither its exit code nor the report.
@@ -403,15 +393,8 @@ func TestSignals_TermAfterJobChangesNothing(t *testing.T) {
 	for range 20 {
 		l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
 		l.Expect("ready")
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			for unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) == nil && clitest.ProcessState(l.Cmd.Process.Pid) != "Z" {
-			}
-		}()
-		<-ended
-		o, _ := l.End()
-		o.Want(t, 6)
-		o.Report(t)
+		for unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) == nil && clitest.ProcessState(l.Cmd.Process.Pid) != "Z" {
+		}
+		mustEnd(l, 6).Report(t)
 	}
 }

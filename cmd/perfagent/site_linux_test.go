@@ -1,14 +1,14 @@
 package main
 
 import (
-	"encoding/json"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,33 +46,23 @@ func withDefaults(t *testing.T, user, site string, args ...string) *exec.Cmd {
 
 func TestDefaults_PreferFlagThenVariableThenUserThenSite(t *testing.T) {
 	t.Parallel()
-	interval := func(o clitest.Outcome) float64 {
-		o.Want(t, 0)
-		return o.Report(t).Nodes["0"].Sampling.IntervalSeconds
-	}
 	const user, site = "PERFAGENT_INTERVAL=200ms", "PERFAGENT_INTERVAL='300ms'\nPERFAGENT_RUN_ID=site\nPERFAGENT_CGROUP=off"
-
-	if got := interval(clitest.RunCommand(t, withDefaults(t, "", site, "run", "--", "true"))); got != 0.3 {
-		t.Errorf("interval %v with the site's file, want 0.3", got)
-	}
-	if got := interval(clitest.RunCommand(t, withDefaults(t, user, site, "run", "--", "true"))); got != 0.2 {
-		t.Errorf("interval %v with the user's and the site's file, want the user's 0.2", got)
-	}
-
-	cmd := withDefaults(t, user, site, "run", "--", "true")
-	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms", "SLURM_JOB_ID=77")
-	o := clitest.RunCommand(t, cmd)
-	if got := interval(o); got != 0.4 {
-		t.Errorf("interval %v with the variable and files, want the variable's 0.4", got)
-	}
-	if id := o.Report(t).Run.ID; id != "site" {
-		t.Errorf("run ID %q with a file and a scheduler, want the file's \"site\"", id)
-	}
-
-	cmd = withDefaults(t, user, site, "run", "--interval", "500ms", "--", "true")
-	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms")
-	if got := interval(clitest.RunCommand(t, cmd)); got != 0.5 {
-		t.Errorf("interval %v with the flag and all others, want the flag's 0.5", got)
+	for _, c := range []struct {
+		user, variable, flag string
+		want                 float64
+	}{
+		{"", "", "", 0.3},
+		{user, "", "", 0.2},
+		{user, "PERFAGENT_INTERVAL=400ms", "", 0.4},
+		{user, "PERFAGENT_INTERVAL=400ms", "--interval=500ms", 0.5},
+	} {
+		args := slices.Concat([]string{"run"}, strings.Fields(c.flag), []string{"--", "true"})
+		cmd := withDefaults(t, c.user, site, args...)
+		cmd.Env = append(cmd.Env, c.variable, "SLURM_JOB_ID=77")
+		r := mustExit(t, 0, cmd).Report(t)
+		if got := r.Nodes["0"].Sampling.IntervalSeconds; got != c.want || r.Run.ID != "site" {
+			t.Errorf("interval %v, run ID %q with the site's file and %+v; want %v, and the file's \"site\"", got, r.Run.ID, c, c.want)
+		}
 	}
 }
 
@@ -81,8 +71,7 @@ func TestDefaults_BadLinesCauseWarnings(t *testing.T) {
 	t.Parallel()
 	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_NO_PAGE=sometimes\nPERFAGENT_NODE=3\n" +
 		"PERFAGENT_DISK_PATH=/::/tmp\nPERFAGENT_LISTEN_TOKEN=\x01\nPERFAGENT_HTML=never\n"
-	o := clitest.RunCommand(t, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--summary", "never", "--", "sh", "-c", "exit 5"))
-	o.Want(t, 5)
+	o := mustExit(t, 5, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--summary", "never", "--", "sh", "-c", "exit 5"))
 	for _, want := range []string{
 		`perfagent.env:1: PERFAGENT_INTERVAL: 1ms is below 10ms; the line is left out`,
 		`/etc/perfagent.env:3: PERFAGENT_INTERVAL: "fast"`, `/etc/perfagent.env:4: not PERFAGENT_NAME=VALUE`,
@@ -105,12 +94,9 @@ func TestDefaults_BadLinesCauseWarnings(t *testing.T) {
 
 func TestDefaults_OnlyFirstBadLinesCauseWarnings(t *testing.T) {
 	t.Parallel()
-	o := clitest.RunCommand(t, withDefaults(t, strings.Repeat("x\n", 100), "", "run", "--", "true"))
-	o.Want(t, 0)
+	o := mustExit(t, 0, withDefaults(t, strings.Repeat("x\n", 100), "", "run", "--", "true"))
 	clitest.WantLines(t, o.Err, 9, 9)
-	if !strings.Contains(o.Err, "and 92 more bad lines") {
-		t.Errorf("stderr %q lacks \"and 92 more bad lines\"", o.Err)
-	}
+	says(t, o, "and 92 more bad lines")
 }
 
 // An unreadable defaults file is reported in one line, and a job never waits for a defaults file.
@@ -130,16 +116,13 @@ func TestDefaults_UnreadableFileIsReportedInOneLine(t *testing.T) {
 		cmd := withDefaults(t, "", "", "run", "--summary", "never", "--", "sh", "-c", "exit 5")
 		config := t.TempDir()
 		cmd.Env = append(cmd.Env, "XDG_CONFIG_HOME="+config)
-		if err := c.put(filepath.Join(config, "perfagent.env")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.put(filepath.Join(config, "perfagent.env")))
 
-		o := clitest.RunCommand(t, cmd)
-		if o.Want(t, 5); c.want == "" && o.Err != "" || c.want != "" && !strings.Contains(o.Err, "perfagent.env: ") {
-			t.Errorf("%s: stderr %q, want one line about perfagent.env, or none if the file is absent", name, o.Err)
-		}
+		o := mustExit(t, 5, cmd)
 		if c.want != "" {
-			o.WantLine(t, c.want)
+			o.WantLine(t, "perfagent.env: ", c.want)
+		} else if o.Err != "" {
+			t.Errorf("%s: stderr %q, want none", name, o.Err)
 		}
 	}
 
@@ -147,15 +130,11 @@ func TestDefaults_UnreadableFileIsReportedInOneLine(t *testing.T) {
 	clitest.AsNobody(t, cmd)
 	for _, entry := range cmd.Env {
 		if config, found := strings.CutPrefix(entry, "XDG_CONFIG_HOME="); found {
-			if err := os.Chmod(config, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(config, 0o700))
 		}
 	}
 	cmd.Args = append([]string{cmd.Args[0], "run", "--out", clitest.OpenTemp(t)}, cmd.Args[2:]...)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
-	o.WantLine(t, "permission denied")
+	wantError(t, clitest.RunCommand(t, cmd), 0, "permission denied")
 }
 
 // The defaults files do not change the job's environment.
@@ -163,26 +142,23 @@ func TestDefaults_FilesDoNotChangeEnvironmentOfJob(t *testing.T) {
 	t.Parallel()
 	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=t0ken-of-a-file\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
 	cmd.Env = append(cmd.Env, "PERFAGENT_MAX_LENGTH=20")
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
+	o := mustExit(t, 0, cmd)
 	for _, name := range []string{"PERFAGENT_INTERVAL", "PERFAGENT_LISTEN_TOKEN", "PERFAGENT_OUT", "t0ken-of-a-file"} {
 		if strings.Contains(o.Out, name) {
 			t.Errorf("the job's environment has %s, want no variable of a file", name)
 		}
 	}
-	if !strings.Contains(o.Out, "PERFAGENT_MAX_LENGTH=20\n") {
-		t.Errorf("the job's environment lacks its own PERFAGENT_MAX_LENGTH=20:\n%s", o.Out)
-	}
+	wantContains(t, o.Out, "PERFAGENT_MAX_LENGTH=20\n") // the job's own
 }
 
 // PERFAGENT_OUT in a defaults file also applies to the commands that find runs.
 func TestDefaults_ApplyToShow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const env = "PERFAGENT_OUT=%s\n"
-	clitest.RunCommand(t, withDefaults(t, fmt.Sprintf(env, dir), "", "run", "--", "true")).Want(t, 0)
-	o := clitest.RunCommand(t, withDefaults(t, fmt.Sprintf(env, dir)+"bad\n", "", "show"))
-	if o.Want(t, 0); !strings.Contains(o.Out, "Succeeded") || o.Err != "" {
+	env := "PERFAGENT_OUT=" + dir + "\n"
+	mustExit(t, 0, withDefaults(t, env, "", "run", "--", "true"))
+	o := mustExit(t, 0, withDefaults(t, env+"bad\n", "", "show"))
+	if !strings.Contains(o.Out, "Succeeded") || o.Err != "" {
 		t.Errorf("stdout %q, want the run; stderr %q, want none", o.Out, o.Err)
 	}
 }
@@ -208,9 +184,7 @@ func TestRedact_SecretIsInNoOutput(t *testing.T) {
 		}
 	}
 	watch := clitest.OnTerminal(t, clitest.Perfagent(t, "watch", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "r"))
-	if before := watch.Expect("API_KEY=***"); strings.Contains(before, secret) {
-		t.Errorf("screen of watch has the secret: %q", before)
-	}
+	watch.Expect("API_KEY=***")
 	watch.Send("q")
 	if screen, _ := watch.End(); strings.Contains(screen, secret) {
 		t.Errorf("screen of watch has the secret: %q", screen)
@@ -223,8 +197,7 @@ func TestRedact_SecretIsInNoOutput(t *testing.T) {
 	}
 	wantNoFile(t, l.Cmd.Dir, secret)
 	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "r"}} {
-		cmd := clitest.Perfagent(t, append(args, "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"))...)
-		if o := clitest.RunCommand(t, cmd); !strings.Contains(o.Out, "API_KEY=***") || strings.Contains(o.Out+o.Err, secret) {
+		if o := call(append(args, "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"))...); !strings.Contains(o.Out, "API_KEY=***") || strings.Contains(o.Out+o.Err, secret) {
 			t.Errorf("%v: want API_KEY=*** and no secret: stdout %q, stderr %q", args, o.Out, o.Err)
 		}
 	}
@@ -258,43 +231,30 @@ func wantNoFile(t *testing.T, dir, text string) {
 }
 
 func TestRedact_PatternsHideTheirMatches(t *testing.T) {
-	command := func(o clitest.Outcome) string {
-		o.Want(t, 0)
-		return strings.Join(o.Report(t).Run.Command[1:], " ")
+	for _, c := range []struct{ flags, variable, words, want string }{
+		{"--redact off", "", "--token abc", "--token abc"},
+		{`--redact ab+ --redact -p(\S+)`, "", "xabbx -psecret", "x***x -p***"},
+		{"", "PERFAGENT_REDACT=^a d(e)", "abc def", "***bc d***f"},
+	} {
+		cmd := insideCommand(t, strings.Fields("run "+c.flags+" -- true "+c.words)...)
+		cmd.Env = []string{c.variable}
+		if got := strings.Join(cmd.want(t, 0).Report(t).Run.Command[1:], " "); got != c.want {
+			t.Errorf("%s %s: the report has %q, want %q", c.flags, c.variable, got, c.want)
+		}
 	}
-	if got := command(inside(t, "run", "--redact", "off", "--", "true", "--token", "abc")); got != "--token abc" {
-		t.Errorf("--redact off: the report has %q, want --token abc", got)
-	}
-	if got := command(inside(t, "run", "--redact", "ab+", "--redact", `-p(\S+)`, "--", "true", "xabbx", "-psecret")); got != "x***x -p***" {
-		t.Errorf("two patterns: the report has %q, want \"x***x -p***\"", got)
-	}
-	cmd := insideCommand(t, "run", "--", "true", "abc", "def")
-	cmd.Env = []string{"PERFAGENT_REDACT=^a d(e)"}
-	if got := command(cmd.perform(t)); got != "***bc d***f" {
-		t.Errorf("PERFAGENT_REDACT: the report has %q, want \"***bc d***f\"", got)
-	}
-
-	o := inside(t, "run", "--redact", "(", "--", "true")
-	o.Want(t, 125)
-	o.WantLine(t, "--redact")
-	o = inside(t, "run", "--", "no-such-TOKEN=abc")
-	o.Want(t, 127)
-	o.WantLine(t, "no-such-TOKEN=***")
+	wantError(t, inside(t, "run", "--redact", "(", "--", "true"), 125, "--redact")
+	wantError(t, inside(t, "run", "--", "no-such-TOKEN=abc"), 127, "no-such-TOKEN=***")
 }
 
 func TestOnEnd_CommandGetsSummary(t *testing.T) {
 	server := newSite(t)
-	o := inside(t, "run", "--summary", "never", "--mlflow", server.uri, "--on-end", "cat", "--", "sh", "-c", "exit 7")
-	o.Want(t, 7)
-	var object struct {
+	o := wantInside(t, 7, "run", "--summary", "never", "--mlflow", server.uri, "--on-end", "cat", "--", "sh", "-c", "exit 7")
+	object := decoded[struct {
 		Schema, State, Verdict, Dir, Report, Page, Push string
 
 		RunID    string `json:"run_id"`
 		ExitCode int    `json:"exit_code"`
-	}
-	if err := json.Unmarshal([]byte(o.Err), &object); err != nil {
-		t.Fatalf("the command got no JSON: %v: %q", err, o.Err)
-	}
+	}](t, o.Err)
 	if object.Schema != "perfagent.summary/1" || object.State != "ended" || object.ExitCode != 7 || object.RunID == "" ||
 		object.Verdict == "" || object.Push != reporter.PushDone {
 		t.Errorf("the command got %+v, want the ended run with exit code 7, a verdict and a push", object)
@@ -328,7 +288,7 @@ func TestOnEnd_CommandAffectsOnlyStderr(t *testing.T) {
 
 	o := clitest.Run(t, "run", "--on-end", "echo ran", "--", "no-such-command-")
 	if o.Want(t, 127); strings.Contains(o.Err, "ran\n") {
-		t.Errorf("--on-end ran although no job was started: %q", o.Err)
+		t.Errorf("stderr %q: --on-end ran, want it not to run without a job", o.Err)
 	}
 }
 
@@ -342,18 +302,14 @@ func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 			r, w := clitest.Pipe(t)
 			cmd.Stderr = w
 			began := time.Now()
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			w.Close()
 			var pid int
 			if _, err := fmt.Fscanf(r, "pid %d\n", &pid); err != nil {
 				t.Fatal(err)
 			}
 			if signaled {
-				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-					t.Fatal(err)
-				}
+				must(t, cmd.Process.Signal(syscall.SIGTERM))
 			}
 			clitest.Wait(t, cmd)
 			if code := cmd.ProcessState.ExitCode(); code != 7 {
@@ -363,10 +319,7 @@ func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 				t.Errorf("signaled %v: perfagent ended after %v, want before the limit of %v only with a signal",
 					signaled, took, endLimit)
 			}
-			clitest.WaitUntil(t, "the child is gone", func() bool {
-				state := clitest.ProcessState(pid)
-				return state == "" || state == "Z"
-			})
+			clitest.WaitUntil(t, "the child is gone", func() bool { return strings.Trim(clitest.ProcessState(pid), "Z") == "" })
 		})
 	}
 }
@@ -374,8 +327,7 @@ func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 // The CPU time of the --on-end command is not counted for the job.
 func TestOnEnd_CommandIsNotCountedForJob(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, "run", "--on-end", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", "--", "true")
-	o.Want(t, 0)
+	o := mustRun(t, 0, "run", "--on-end", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", "--", "true")
 	if j := o.Report(t).Nodes["0"].Job; j.UserSeconds+j.SystemSeconds > 0.1 || j.Orphans != 0 {
 		t.Errorf("job %+v, want no orphans and at most 0.1 s of CPU time", j)
 	}
@@ -383,20 +335,11 @@ func TestOnEnd_CommandIsNotCountedForJob(t *testing.T) {
 
 func TestOnEnd_RunsAfterSidecar(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms", "--on-end", "cat; exit 3")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	clitest.WaitUntil(t, "the sidecar records", func() bool { return clitest.Exists(filepath.Join(cmd.Dir, "perfagent-out/s/node-0.jsonl")) })
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	clitest.Wait(t, cmd)
-	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(stderr.String(), `"run_id":"s"`) ||
-		strings.Count(stderr.String(), "--on-end: exit status 3") != 1 {
-		t.Errorf("exit code %d, stderr %q; want 0, the summary of s and one failure of --on-end", code, stderr.String())
+	l, _ := beside(t, nil, "--on-end", "cat; exit 3")
+	l.Signal(syscall.SIGTERM)
+	o := mustEnd(l, 0)
+	if !strings.Contains(o.Err, `"run_id":"s"`) || strings.Count(o.Err, "--on-end: exit status 3") != 1 {
+		t.Errorf("stderr %q, want the summary of s and one failure of --on-end", o.Err)
 	}
 }
 
@@ -405,31 +348,22 @@ func TestListenToken_IsRequired(t *testing.T) {
 	const token = "s3cr3t-token"
 	file := clitest.Write(t, filepath.Join(t.TempDir(), "token"), token+"\n", 0o600)
 	l := listenRun(t, append([]string{"--listen-token-file", file, "--interval", "50ms"}, holdOpen...)...)
-	ask := func(change func(*http.Request)) int {
-		request, err := http.NewRequest(http.MethodGet, l.url+"healthz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(request)
+	for name, c := range map[string]struct {
+		query, header string
+		status        int
+	}{
+		"without the token": {"", "", 401}, "with the token in the query": {"?token=" + token, "", 401},
+		"with the bearer token":        {"", "Bearer " + token, 200},
+		"with the token as a password": {"", "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+token)), 200},
+	} {
+		request, err := http.NewRequest(http.MethodGet, l.url+"healthz"+c.query, nil)
+		must(t, err)
+		request.Header.Set("Authorization", c.header)
 		answer, err := listenClient().Do(request)
-		if err != nil {
-			t.Fatal(err)
+		must(t, err)
+		if answer.Body.Close(); answer.StatusCode != c.status {
+			t.Errorf("GET %s: status %d, want %d", name, answer.StatusCode, c.status)
 		}
-		answer.Body.Close()
-		return answer.StatusCode
-	}
-
-	if code := ask(func(*http.Request) {}); code != 401 {
-		t.Errorf("GET without the token: status %d, want 401", code)
-	}
-	if code := ask(func(r *http.Request) { r.URL.RawQuery = "token=" + token }); code != 401 {
-		t.Errorf("GET with the token in the query: status %d, want 401", code)
-	}
-	if code := ask(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }); code != 200 {
-		t.Errorf("GET with the bearer token: status %d, want 200", code)
-	}
-	if code := ask(func(r *http.Request) { r.SetBasicAuth("me", token) }); code != 200 {
-		t.Errorf("GET with the token as a password: status %d, want 200", code)
 	}
 	if env := clitest.Read(t, fmt.Sprintf("/proc/%d/environ", l.Cmd.Process.Pid)); strings.Contains(env, token) {
 		t.Error("perfagent's environment has the token")
@@ -449,19 +383,13 @@ func TestListenToken_RefusesBadFiles(t *testing.T) {
 		strings.Repeat("x", 5000): "longer than 4096 bytes",
 	} {
 		file := clitest.Write(t, filepath.Join(dir, "token"), content, 0o600)
-		o := inside(t, "run", "--listen-token-file", file, "--", "true")
-		o.Want(t, 125)
-		o.WantLine(t, "--listen-token-file", want)
+		wantError(t, inside(t, "run", "--listen-token-file", file, "--", "true"), 125, "--listen-token-file", want)
 	}
 
 	o := inside(t, "run", "--listen-token-file", filepath.Join(dir, "absent"), "--", "true")
-	o.Want(t, 125)
-	o.WantLine(t, "--listen-token-file", "no such file")
-
+	wantError(t, o, 125, "--listen-token-file", "no such file")
 	public := clitest.Write(t, filepath.Join(dir, "public"), "x\r\n", 0o644)
-	o = inside(t, "run", "--listen-token-file", public, "--", "true")
-	o.Want(t, 0)
-	o.WantLine(t, "anyone can read")
+	wantError(t, inside(t, "run", "--listen-token-file", public, "--", "true"), 0, "anyone can read")
 }
 
 // A page that other machines can reach without a token causes one warning.
@@ -474,9 +402,8 @@ func TestListenToken_PageOpenToOthersCausesWarning(t *testing.T) {
 	} {
 		cmd := insideCommand(t, "run", "--listen", c.address, "--", "true")
 		cmd.Env = []string{"PERFAGENT_LISTEN_TOKEN=" + c.token}
-		o := cmd.perform(t)
-		o.Want(t, 0)
-		if warned := len(regexp.MustCompile(`(?m)--listen-token-file`).FindAllString(o.Err, -1)); warned > 1 || (warned == 1) != c.warns {
+		o := cmd.want(t, 0)
+		if warned := strings.Count(o.Err, "--listen-token-file"); warned > 1 || (warned == 1) != c.warns {
 			t.Errorf("--listen %s with the token %q: %d warnings, want one: %v; stderr %q",
 				c.address, c.token, warned, c.warns, o.Err)
 		}

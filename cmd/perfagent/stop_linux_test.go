@@ -5,14 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // stopArgs returns the arguments of a run with rules and a grace period.
@@ -24,13 +22,19 @@ func stopArgs(grace string, script string, rules ...string) []string {
 	return append(args, "--", "sh", "-c", script)
 }
 
+// wantKilled checks that a process of a job is gone.
+func wantKilled(t *testing.T, pid int) {
+	t.Helper()
+	if state := clitest.ProcessState(pid); state != "" && state != "Z" {
+		t.Errorf("process %d is left in state %s, want it killed", pid, state)
+	}
+}
+
 // wantStopped checks the verdict on a job that a rule stopped.
 func wantStopped(t *testing.T, r *reporter.Report, rule, key string, killed bool) *reporter.Verdict {
 	t.Helper()
 	v := reportertest.WantVerdict(t, r, "stopped_by_rule", "stopped by the rule '"+rule+"': it was ")
-	reportertest.WantEvidence(t, v, map[string]any{
-		"rule": rule, "key": key, "sent_signal": "SIGTERM", "killed": killed,
-	})
+	reportertest.WantEvidence(t, v, map[string]any{"rule": rule, "key": key, "sent_signal": "SIGTERM", "killed": killed})
 	reportertest.WantTimeInRun(t, r, "signal_time")
 	return v
 }
@@ -44,25 +48,21 @@ func TestStopIf_StopsJobAboveMemory(t *testing.T) {
 held = []
 while True:
     held.append(bytearray(8 << 20)); time.sleep(0.02)'`
-	o := clitest.Run(t, stopArgs("10s", script, "job_memory_mb > 100")...)
-	o.Want(t, 143)
+	o := mustRun(t, 143, stopArgs("10s", script, "job_memory_mb > 100")...)
 	v := wantStopped(t, o.Report(t), "job_memory_mb > 100", "job_memory_mb", false)
 	if mb, _ := v.Evidence["value"].(float64); mb <= 100 || mb > 8000 {
 		t.Errorf("stopped at %v MiB, want above 100, at most 8000", mb)
 	}
 	reportertest.WantEvidence(t, v, map[string]any{"for_seconds": 0, "exit_code": 143, "signal": "SIGTERM"})
-	if !strings.Contains(v.Text, "; the job died of SIGTERM") {
-		t.Errorf("verdict %q lacks \"; the job died of SIGTERM\"", v.Text)
-	}
+	wantContains(t, v.Text, "; the job died of SIGTERM")
 }
 
-// A job that hangs after some activity is stopped.
+// A job that hangs after some activity is stopped. It leaves no processes, so perfagent does not wait for the grace
+// period.
 func TestStopIf_StopsJobThatHangs(t *testing.T) {
 	t.Parallel()
 	const rule = "job_cpu_cores < 0.2 for 400ms"
-	o := clitest.Run(t, stopArgs("10s", "head -c 300M /dev/zero >/dev/null; exec sleep 60", rule)...)
-	o.Want(t, 143)
-	r := o.Report(t)
+	r := mustRun(t, 143, stopArgs("1h", "head -c 300M /dev/zero >/dev/null; exec sleep 60", rule)...).Report(t)
 	v := wantStopped(t, r, rule, "job_cpu_cores", false)
 	reportertest.WantEvidence(t, v, map[string]any{"for_seconds": 0.4})
 	if r.Run.WallSeconds < 0.4 {
@@ -73,16 +73,13 @@ func TestStopIf_StopsJobThatHangs(t *testing.T) {
 // A rule about a rate stops the job at a short interval, even though some samples have no value for the rate.
 func TestStopIf_StopsByRateAtShortInterval(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "60")
-	o.Want(t, 143)
+	mustRun(t, 143, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "60")
 }
 
 func TestStopIf_RuleThatHoldsTooBrieflyStopsNothing(t *testing.T) {
 	t.Parallel()
 	script := `for i in 1 2 3; do sleep 60 & all="$all $!"; done; ` + untilSampledSo(3) + `; kill $all; exit 3`
-	o := clitest.Run(t, stopArgs("10s", script, "job_processes >= 3 for 30")...)
-	o.Want(t, 3)
-	r := o.Report(t)
+	r := mustRun(t, 3, stopArgs("10s", script, "job_processes >= 3 for 30")...).Report(t)
 	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
 	if most := r.Nodes["0"].Summaries["job_processes"].Max; most < 3 {
 		t.Errorf("at most %v processes were seen, want 3 or more: otherwise the rule was never true", most)
@@ -94,8 +91,7 @@ func TestStopIf_StoppedJobChoosesItsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 5} {
 		script := fmt.Sprintf("trap 'exit %d' TERM; while :; do sleep 0.02; done", code)
-		o := clitest.Run(t, stopArgs("60s", script, anyProcess)...)
-		o.Want(t, code)
+		o := mustRun(t, code, stopArgs("60s", script, anyProcess)...)
 		v := wantStopped(t, o.Report(t), anyProcess, "job_processes", false)
 		if want := fmt.Sprintf("; the job exited with code %d", code); !strings.HasSuffix(v.Text, want) {
 			t.Errorf("verdict %q, want %q at its end", v.Text, want)
@@ -108,51 +104,28 @@ func TestStopIf_StoppedJobChoosesItsExitCode(t *testing.T) {
 func TestStopIf_KillsAllProcessesThatIgnoreTerm(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM
-setsid sh -c 'echo child $$; exec sleep 60' &
-(setsid sh -c 'echo daemon $$; exec sleep 60' &)
-echo main $$; while :; do sleep 0.02; done`
+setsid sh -c 'echo pid $$; exec sleep 60' &
+(setsid sh -c 'echo pid $$; exec sleep 60' &)
+echo pid $$; while :; do sleep 0.02; done`
 	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("300ms", script, anyProcess+" for 300ms")...))
-	pids := make(map[string]int)
-	for range 3 {
-		word, pid, _ := strings.Cut(l.Next(), " ")
-		if _, err := fmt.Sscan(pid, new(int)); err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		fmt.Sscan(pid, &n)
-		pids[word] = n
-	}
-	o, _ := l.End()
-	o.Want(t, 137)
-	for word, pid := range pids {
-		if state := clitest.ProcessState(pid); state != "" && state != "Z" {
-			t.Errorf("%s (%d) is left in state %s, want it killed", word, pid, state)
-		}
+	pids := []int{l.PID("pid"), l.PID("pid"), l.PID("pid")}
+	o := mustEnd(l, 137)
+	for _, pid := range pids {
+		wantKilled(t, pid)
 	}
 	v := wantStopped(t, o.Report(t), anyProcess+" for 300ms", "job_processes", true)
-	if !strings.Contains(v.Text, "; SIGTERM did not end the job, SIGKILL did ") {
-		t.Errorf("verdict %q lacks \"; SIGTERM did not end the job, SIGKILL did \"", v.Text)
-	}
+	wantContains(t, v.Text, "; SIGTERM did not end the job, SIGKILL did ")
 }
 
 // Processes that outlive the main process get the rest of the grace period.
 func TestStopIf_LeftoverProcessesGetRestOfGrace(t *testing.T) {
 	t.Parallel()
-	script := `sh -c 'trap "" TERM; echo child $$; while :; do sleep 0.02; done' & echo main $$; wait`
+	script := `sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.02; done' & echo pid $$; wait`
 	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("400ms", script, anyProcess+" for 200ms")...))
-	pids := []string{l.Next(), l.Next()}
-	o, _ := l.End()
-	o.Want(t, 143)
-	for _, line := range pids {
-		var word string
-		var pid int
-		if _, err := fmt.Sscan(line, &word, &pid); err != nil {
-			t.Fatal(err)
-		}
-		if state := clitest.ProcessState(pid); state != "" && state != "Z" {
-			t.Errorf("%s (%d) is left in state %s, want it killed", word, pid, state)
-		}
-	}
+	first, second := l.PID("pid"), l.PID("pid")
+	o := mustEnd(l, 143)
+	wantKilled(t, first)
+	wantKilled(t, second)
 	v := wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
 	if !strings.HasSuffix(v.Text, "; the job died of SIGTERM, and what it left running was killed") {
 		t.Errorf("verdict %q does not end with the death by SIGTERM and the kill of the leftover processes", v.Text)
@@ -163,8 +136,7 @@ func TestStopIf_LeftoverProcessesGetRestOfGrace(t *testing.T) {
 func TestStopIf_KillsJobThatForks(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM; f() { trap '' TERM; sleep 0.01; f & }; f & f & f & while :; do sleep 0.02; done`
-	o := clitest.Run(t, stopArgs("100ms", script, anyProcess)...)
-	o.Want(t, 137)
+	o := mustRun(t, 137, stopArgs("100ms", script, anyProcess)...)
 	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
 	if left := reportertest.Reasons(o.Report(t).Nodes["0"], "job"); strings.Contains(left, "left") || strings.Contains(o.Err, "--stop-if") {
 		t.Errorf("missing values of the job %q, stderr %q; want no process left", left, o.Err)
@@ -174,11 +146,8 @@ func TestStopIf_KillsJobThatForks(t *testing.T) {
 // All processes in the control group created for the job are killed, and the group is removed.
 func TestStopIf_KillsAllProcessesInCreatedGroup(t *testing.T) {
 	t.Parallel()
-	args := append([]string{"run", "--cgroup", "create"}, stopArgs("200ms",
-		`trap '' TERM; (setsid sleep 60 &); while :; do sleep 0.02; done`, anyProcess)[1:]...)
-	o := clitest.Run(t, args...)
-	o.Want(t, 137)
-	r := o.Report(t)
+	args := stopArgs("200ms", `trap '' TERM; (setsid sleep 60 &); while :; do sleep 0.02; done`, anyProcess)
+	r := mustRun(t, 137, append([]string{"run", "--cgroup", "create"}, args[1:]...)...).Report(t)
 	wantStopped(t, r, anyProcess, "job_processes", true)
 	if j := r.Nodes["0"].Job; j.CgroupStays {
 		t.Error("cgroup_stays is true, want the control group removed")
@@ -188,9 +157,8 @@ func TestStopIf_KillsAllProcessesInCreatedGroup(t *testing.T) {
 // The first rule that holds stops the job, and the other rules have no effect.
 func TestStopIf_FirstRuleThatHoldsStops(t *testing.T) {
 	t.Parallel()
-	o := clitest.Run(t, stopArgs("10s", "exec sleep 60",
-		"job_memory_mb > 1000000", "job_cpu_cores < 0.5 for 1h", "job_threads > 0", anyProcess)...)
-	o.Want(t, 143)
+	rules := []string{"job_memory_mb > 1000000", "job_cpu_cores < 0.5 for 1h", "job_threads > 0", anyProcess}
+	o := mustRun(t, 143, stopArgs("10s", "exec sleep 60", rules...)...)
 	wantStopped(t, o.Report(t), "job_threads > 0", "job_threads", false)
 }
 
@@ -198,9 +166,7 @@ func TestStopIf_RulesOfVariableApply(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--mlflow", "off", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
 	cmd.Env = append(cmd.Env, "PERFAGENT_STOP_IF=job_memory_mb > 1000000; job_processes >= 1\n", "PERFAGENT_STOP_GRACE=0s")
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 137)
-	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
+	wantStopped(t, mustExit(t, 137, cmd).Report(t), anyProcess, "job_processes", true)
 }
 
 // Ctrl-C in the grace period ends the job with SIGINT.
@@ -226,9 +192,7 @@ func TestStopIf_SIGTERMStopsWaitingForLeftoverProcesses(t *testing.T) {
 	main := l.PID("main")
 	clitest.WaitUntil(t, "the main process has ended", func() bool { return clitest.ProcessState(main) == "" })
 	l.Signal(unix.SIGTERM)
-	o, _ := l.End()
-	o.Want(t, 143)
-	wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
+	wantStopped(t, mustEnd(l, 143).Report(t), anyProcess+" for 200ms", "job_processes", true)
 }
 
 // If the kernel killed a process before the rule stopped the job, that kill is the cause.
@@ -240,18 +204,10 @@ func TestStopIf_EarlierKillByKernelIsTheCause(t *testing.T) {
 	// other processes in the group.
 	const rule = "job_processes >= 5 for 100ms"
 	hog := `sh -c "echo \$\$ >` + group + `/cgroup.procs; exec tail /dev/zero"`
-	o := clitest.Run(t, stopArgs("10s", untilSampledSo(1)+"; "+hog+"; for k in 1 2 3 4; do sleep 60 & done; exec sleep 60", rule)...)
-	o.Want(t, 143)
+	o := mustRun(t, 143, stopArgs("10s", untilSampledSo(1)+"; "+hog+"; for k in 1 2 3 4; do sleep 60 & done; exec sleep 60", rule)...)
 	v := reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", "died of SIGTERM after the kernel killed a process: tail (process ",
 		"; then the rule '"+rule+"' stopped the job at ")
 	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "process": "tail"})
-}
-
-// Rules that never hold change nothing.
-func TestStopIf_RulesThatNeverHoldChangeNothing(t *testing.T) {
-	o := inside(t, "run", "--interval", "50ms", "--stop-if", "job_memory_mb > 1e9", "--", "sh", "-c", "sleep 0.2; exit 4")
-	o.Want(t, 4)
-	reportertest.WantVerdict(t, o.Report(t), "exited", "exited with code 4")
 }
 
 // If perfagent is killed in the grace period, its journal has the stop by the rule.
@@ -262,18 +218,12 @@ func TestStopIf_JournalOfKilledPerfagentHasTheStop(t *testing.T) {
 	main := l.PID("main")
 	l.Expect("asked")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
-	clitest.WaitUntil(t, "the rule is in the journal", func() bool { return strings.Contains(clitest.Read(t, path), `"stop":{`) })
+	untilHas(t, path, `"stop":{`, 1)
 	l.Signal(unix.SIGKILL)
-	if err := unix.Kill(main, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Kill(main, unix.SIGKILL))
 	l.End()
 
-	r, err := reportfile.Read(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := reportertest.WantVerdict(t, r, "unknown", "; the rule 'job_processes >= 1' had stopped it at ")
+	v := reportertest.WantVerdict(t, readAny(t, path), "unknown", "; the rule 'job_processes >= 1' had stopped it at ")
 	reportertest.WantEvidence(t, v, map[string]any{"rule": anyProcess, "sent_signal": "SIGTERM", "killed": false})
 }
 
@@ -284,22 +234,11 @@ func TestStopIf_RefusesBadRules(t *testing.T) {
 		"job_memory_mb > 8GB":     `"8GB" is not a number`,
 		"job_memory_mb > 8 for x": `"x" is not a duration`,
 	} {
-		o := inside(t, "run", "--stop-if", words, "--", "touch", "started")
-		o.Want(t, 125)
+		o := wantInside(t, 125, "run", "--stop-if", words, "--", "touch", "started")
 		if !strings.Contains(o.Err, want) || clitest.Exists(filepath.Join(o.Dir, "started")) {
 			t.Errorf("--stop-if %q: stderr %s, want %q, and the job not started", words, o.Err, want)
 		}
 	}
 	inside(t, "run", "--stop-grace", "-1s", "--", "true").Want(t, 125)
 	inside(t, "sidecar", "--stop-if", anyProcess).Want(t, 1)
-}
-
-// If the job leaves no processes, perfagent does not wait for the grace period.
-func TestStopIf_DoesNotWaitWithoutLeftoverProcesses(t *testing.T) {
-	t.Parallel()
-	begin := time.Now()
-	clitest.Run(t, stopArgs("1h", "exec sleep 60", anyProcess)...).Want(t, 143)
-	if took := time.Since(begin); took > clitest.Longest/2 {
-		t.Errorf("perfagent ended after %v, want at most %v", took, clitest.Longest/2)
-	}
 }

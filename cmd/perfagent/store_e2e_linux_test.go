@@ -4,7 +4,6 @@ package main
 
 import (
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -26,30 +25,22 @@ func TestE2E_Store_NodeThatDiesLeavesPartialReport(t *testing.T) {
 	clitest.WaitUntil(t, "both have a partial report", func() bool { return clitest.Exists(partial("dying")) && clitest.Exists(partial("ending")) })
 
 	dying.Signal(syscall.SIGKILL)
-	if err := syscall.Kill(job, syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
+	must(t, syscall.Kill(job, syscall.SIGKILL))
 	dying.End()
-	if o, _ := ending.End(); o.Code != 0 {
-		t.Errorf("exit code %d, want 0", o.Code)
-	}
+	mustEnd(ending, 0)
 	if clitest.Exists(partial("ending")) || !clitest.Exists(filepath.Join(address, "ending", "node-0.json")) {
-		t.Errorf("partial report left: %v; want it gone, and the final report ending/node-0.json there",
-			clitest.Exists(partial("ending")))
+		t.Error("the final report ending/node-0.json is not there, or the partial report is left; want only the final report")
 	}
 	metrics := storeState(t, filepath.Join(dir, "out", "ending", "node-0.json"), "0").Metrics
-	if puts := metrics.Keys["ending/node-0.partial.json"].Times["store.put"].Count; puts < 1 || metrics.Times["store.put"].Count != puts+1 {
-		t.Errorf("%v puts of the partial report, %v of all; want at least 1, and one more",
-			puts, metrics.Times["store.put"].Count)
+	puts, all := metrics.Keys["ending/node-0.partial.json"].Times["store.put"].Count, metrics.Times["store.put"].Count
+	if puts < 1 || all != puts+1 {
+		t.Errorf("%v puts of the partial report, %v of all; want at least 1, and one more", puts, all)
 	}
 	r := readReport(t, partial("dying"))
 	if r.Run.Incomplete == "" || r.Nodes["0"].Sampling.Samples < 5 {
-		t.Errorf("incomplete %q, %d samples; want a reason and at least 5",
-			r.Run.Incomplete, r.Nodes["0"].Sampling.Samples)
+		t.Errorf("incomplete %q, %d samples; want a reason and at least 5", r.Run.Incomplete, r.Nodes["0"].Sampling.Samples)
 	}
-	if o := clitest.Run(t, "ls", "file://"+address); !strings.Contains(o.Out, "1 (1 partial)") {
-		t.Errorf("ls lacks \"1 (1 partial)\": %s", o.Out)
-	}
+	wantContains(t, wantCall(t, 0, "ls", "file://"+address).Out, "1 (1 partial)")
 }
 
 // /metrics has the store's operations and failures while the job runs.

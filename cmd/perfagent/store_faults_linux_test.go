@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -67,9 +68,7 @@ func redisFaults(t *testing.T) map[string]storeFault {
 	t.Helper()
 	server := func(answer string, pause time.Duration) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { l.Close() })
 		go func() {
 			for {
@@ -85,19 +84,17 @@ func redisFaults(t *testing.T) map[string]storeFault {
 	const at = time.Millisecond
 
 	return map[string]storeFault{
-		"refused":   {"redis://" + storetest.FreeAddress(t), "connection refused", true},
-		"hangs":     {server("", at), "--push-timeout of 3s", true},
-		"slow":      {server("+"+strings.Repeat("x", 1000), time.Second/4), "--push-timeout of 3s", true},
-		"READONLY":  {server("-READONLY You can't write against a read only replica.\r\n", at), "READONLY", true},
-		"OOM":       {server("-OOM command not allowed\r\n", at), "OOM", true},
-		"LOADING":   {server("-LOADING Redis is loading\r\n", at), "LOADING", true},
-		"MOVED":     {server("-MOVED 1 127.0.0.1:1\r\n", at), "a Redis cluster is not supported: name the node", false},
-		"not Redis": {server("HTTP/1.1 400 Bad Request\r\n\r\n", at), "not from a Redis server", false},
-		"wrong password": {
-			"redis://:wrong-s3cr3t@" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "WRONGPASS", false,
-		},
-		"no password": {"redis://" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "NOAUTH", false},
-		"no database": {"redis://" + storetest.Redis(t) + "/99", "DB index is out of range", false},
+		"refused":        {"redis://" + storetest.FreeAddress(t), "connection refused", true},
+		"hangs":          {server("", at), "--push-timeout of 3s", true},
+		"slow":           {server("+"+strings.Repeat("x", 1000), time.Second/4), "--push-timeout of 3s", true},
+		"READONLY":       {server("-READONLY You can't write against a read only replica.\r\n", at), "READONLY", true},
+		"OOM":            {server("-OOM command not allowed\r\n", at), "OOM", true},
+		"LOADING":        {server("-LOADING Redis is loading\r\n", at), "LOADING", true},
+		"MOVED":          {server("-MOVED 1 127.0.0.1:1\r\n", at), "a Redis cluster is not supported: name the node", false},
+		"not Redis":      {server("HTTP/1.1 400 Bad Request\r\n\r\n", at), "not from a Redis server", false},
+		"wrong password": {"redis://:wrong-s3cr3t@" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "WRONGPASS", false},
+		"no password":    {"redis://" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "NOAUTH", false},
+		"no database":    {"redis://" + storetest.Redis(t) + "/99", "DB index is out of range", false},
 	}
 }
 
@@ -125,19 +122,16 @@ func answerSlowly(conn net.Conn, answer string, pause time.Duration) {
 func TestStore_FaultsDoNotAffectJob(t *testing.T) {
 	t.Parallel()
 	faults := s3Faults(t)
-	for name, f := range redisFaults(t) {
-		faults[name] = f
-	}
+	maps.Copy(faults, redisFaults(t))
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			path := filepath.Join(t.TempDir(), "a/node-0.json")
 			begun := time.Now()
-			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "3s", "--no-page",
-				"--", "sh", "-c", "sleep 0.1; exit 6")
+			o := mustRun(t, 6, "run", "--out", filepath.Dir(filepath.Dir(path)), "--run-id", "a", "--store", f.address,
+				"--push-timeout", "3s", "--no-page", "--", "sh", "-c", "sleep 0.1; exit 6")
 			took := time.Since(begun)
-			o.Want(t, 6)
-			r := readReport(t, filepath.Join(dir, "a", "node-0.json"))
+			r := readReport(t, path)
 			state := r.Nodes["0"].Push.Store
 			if state.State != reporter.PushPending || !strings.Contains(state.Error, f.words) {
 				t.Errorf("state %s with the error %q, want pending with %q", state.State, state.Error, f.words)
@@ -151,7 +145,7 @@ func TestStore_FaultsDoNotAffectJob(t *testing.T) {
 				t.Errorf("the job took %v s, want at most 5; perfagent took %v, want at most 20s, and 0.9s or more "+
 					"if it retries (%v)", r.Run.WallSeconds, took, f.again)
 			}
-			if all := o.Out + o.Err + clitest.Read(t, filepath.Join(dir, "a", "node-0.json")); strings.Contains(all, "s3cr3t") {
+			if all := o.Out + o.Err + clitest.Read(t, path); strings.Contains(all, "s3cr3t") {
 				t.Errorf("the output or the report has the password: %s", all)
 			}
 			t.Logf("%-12s exit %d, job %.2f s, in all %.2f s: %s", name, o.Code, r.Run.WallSeconds, took.Seconds(), state.Error)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -26,14 +23,10 @@ import (
 func storedReport(t *testing.T, address, name string) []byte {
 	t.Helper()
 	s, err := store.Open(address, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	data, err := s.Get(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -41,9 +34,7 @@ func storedReport(t *testing.T, address, name string) []byte {
 func readReport(t *testing.T, path string) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Decode([]byte(clitest.Read(t, path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -57,6 +48,37 @@ func storeState(t *testing.T, path, node string) *reporter.StoreState {
 	return push.Store
 }
 
+// A speaker runs perfagent in a directory, and keeps everything that it prints.
+type speaker struct {
+	t    *testing.T
+	dir  string
+	env  []string
+	said strings.Builder
+}
+
+// run runs perfagent and checks its exit code.
+func (s *speaker) run(code int, args ...string) clitest.Outcome {
+	s.t.Helper()
+	cmd := clitest.Perfagent(s.t, args...)
+	cmd.Dir, cmd.Env = s.dir, append(cmd.Env, s.env...)
+	o := mustExit(s.t, code, cmd)
+	s.said.WriteString(o.Out + o.Err)
+	return o
+}
+
+// wantNoSecret checks that no secret was printed or is in a file of the directory.
+func (s *speaker) wantNoSecret(secrets ...string) {
+	s.t.Helper()
+	for _, secret := range secrets {
+		for line := range strings.Lines(s.said.String()) {
+			if strings.Contains(line, secret) {
+				s.t.Errorf("output has the secret %s: %.300s", secret, line)
+			}
+		}
+		wantNoFile(s.t, s.dir, secret)
+	}
+}
+
 // At the end of a run the store has the local report, without the state of the store. The other commands read the
 // report by reference, and leave no temporary files.
 func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
@@ -66,18 +88,11 @@ func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
 			t.Parallel()
 			dir, tmp := t.TempDir(), t.TempDir()
 			address := scheme + filepath.Join(dir, "store")
-			perfagent := func(args ...string) clitest.Outcome {
-				t.Helper()
-				cmd := clitest.Perfagent(t, args...)
-				cmd.Dir, cmd.Env = dir, append(cmd.Env, "TMPDIR="+tmp)
-				return clitest.RunCommand(t, cmd)
-			}
+			p := &speaker{t: t, dir: dir, env: []string{"TMPDIR=" + tmp}}
 			for _, id := range []string{"before", "after"} {
-				o := perfagent("run", "--run-id", id, "--store", address, "--summary", "always", "--", "sh", "-c", "echo out; exit 3")
-				o.Want(t, 3)
+				o := p.run(3, "run", "--run-id", id, "--store", address, "--summary", "always", "--", "sh", "-c", "echo out; exit 3")
 				if o.Out != "out\n" || !strings.Contains(o.Err, "perfagent: store: "+address+"#"+id+"/node-0, ") {
-					t.Errorf("stdout %q, want \"out\\n\"; stderr %q, want the reference %s#%s/node-0",
-						o.Out, o.Err, address, id)
+					t.Errorf("stdout %q, want \"out\\n\"; stderr %q, want the reference %s#%s/node-0", o.Out, o.Err, address, id)
 				}
 			}
 
@@ -87,47 +102,35 @@ func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
 				state.Metrics.Times["store.put"].Count != 1 {
 				t.Errorf("state %+v, want done with the reference %s#before/node-0 after 1 put", state, address)
 			}
-			v, err := jsonschema.UnmarshalJSON(strings.NewReader(clitest.Read(t, local)))
-			if err = errors.Join(err, reportertest.Schema(t).Validate(v)); err != nil {
-				t.Error(err)
-			}
+			reportertest.ReadFile(t, local) // checks the schema
 			inStore := storedReport(t, address, "before/node-0")
 			if !reporter.SameRecording(inStore, []byte(clitest.Read(t, local))) || strings.Contains(string(inStore), `"store"`) {
 				t.Error("the report in the store differs from the file, or has the state of the store")
 			}
 
-			shown := perfagent("show", "--json", address+"#before")
-			shown.Want(t, 0)
-			if own := perfagent("show", "--json", "before"); own.Out != shown.Out {
+			shown := p.run(0, "show", "--json", address+"#before")
+			if own := p.run(0, "show", "--json", "before"); own.Out != shown.Out {
 				t.Errorf("show by reference prints\n%s\nwant the output of show by name\n%s", shown.Out, own.Out)
 			}
 			for _, format := range []string{"text", "jsonl"} {
-				o := perfagent("show", "--format", format, address+"#before/node-0")
+				o := p.run(0, "show", "--format", format, address+"#before/node-0")
 				if !strings.Contains(o.Out, "before/node-0") || strings.Contains(o.Out, tmp) {
 					t.Errorf("show --format %s lacks before/node-0, or names a temporary file: %s", format, o.Out)
 				}
 			}
-			perfagent("diff", address+"#before", "--", address+"#after").Want(t, 0)
-			perfagent("plot", address+"#before", "--to", "p.html").Want(t, 0)
-			perfagent("merge", address+"#before", "--to", "m.json", "--no-page").Want(t, 0)
+			p.run(0, "diff", address+"#before", "--", address+"#after")
+			p.run(0, "plot", address+"#before", "--to", "p.html")
+			p.run(0, "merge", address+"#before", "--to", "m.json", "--no-page")
 			if got := readReport(t, filepath.Join(dir, "m.json")).Run.ID; got != "before" {
 				t.Errorf("merged run %q, want before", got)
 			}
 
-			var runs []struct {
-				ID    string
-				Nodes int
+			runs := decoded[[]struct{ Nodes int }](t, p.run(0, "ls", "--json", address).Out)
+			if len(runs) != 2 || runs[0].Nodes != 1 {
+				t.Errorf("ls --json lists %+v, want 2 runs with 1 node each", runs)
 			}
-			listed := perfagent("ls", "--json", address)
-			if err := json.Unmarshal([]byte(listed.Out), &runs); err != nil || len(runs) != 2 || runs[0].Nodes != 1 {
-				t.Errorf("ls --json lists %d runs, want 2 with 1 node each (%v): %s", len(runs), err, listed.Out)
-			}
-			if o := perfagent("ls", address, "before"); !strings.Contains(o.Out, " "+address+"#before/node-0\n") {
-				t.Errorf("ls of a run lacks %s#before/node-0: %s", address, o.Out)
-			}
-			if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
-				t.Errorf("temporary files left %v (%v), want none", left, err)
-			}
+			wantContains(t, p.run(0, "ls", address, "before").Out, " "+address+"#before/node-0\n")
+			expectFiles(t, tmp)
 		})
 	}
 }
@@ -162,8 +165,7 @@ func TestStore_WrongReferenceIsReportedInOneLine(t *testing.T) {
 		address + "#../x":                   "the name is not valid for an object",
 	} {
 		for _, args := range [][]string{{"show", argument}, {"push", "--store", t.TempDir(), argument}} {
-			o := call(args...)
-			o.Want(t, 1)
+			o := wantCall(t, 1, args...)
 			if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || strings.Contains(o.Err, "perfagent-store-") {
 				t.Errorf("%s %s: stderr %q, want %q", args[0], argument, o.Err, words)
 			}
@@ -179,15 +181,12 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 	put(t, outside, "secret/node-0", 0, 1)
 	put(t, dir, "job/node-0", 0, 1)
 	for at, to := range map[string]string{"job/node-1.json": "secret/node-0.json", "link": "secret"} {
-		if err := os.Symlink(filepath.Join(outside, to), filepath.Join(dir, at)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(filepath.Join(outside, to), filepath.Join(dir, at)))
 	}
 
 	page, merged, ours := filepath.Join(tmp, "p.html"), filepath.Join(tmp, "m.json"), dir+"#job/node-0"
-	for _, args := range [][]string{
-		{"show"}, {"plot", "--to", page}, {"merge", "--to", merged}, {"diff", ours}, {"push", "--store", filepath.Join(tmp, "other")}, {"watch"},
-	} {
+	push := []string{"push", "--store", filepath.Join(tmp, "other")}
+	for _, args := range [][]string{{"show"}, {"plot", "--to", page}, {"merge", "--to", merged}, {"diff", ours}, push, {"watch"}} {
 		for _, name := range []string{
 			"../secret/node-0", "job/../../secret/node-0", filepath.Join(outside, "secret/node-0"), "job/node-1", "link", "link/node-0",
 			"..", "../secret",
@@ -198,12 +197,9 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 			}
 		}
 	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("temporary files written %v (%v), want none", left, err)
-	}
+	expectFiles(t, tmp)
 
-	o := call("merge", "--to", merged, dir+"#job")
-	o.Want(t, 0)
+	o := wantCall(t, 0, "merge", "--to", merged, dir+"#job")
 	if r := readReport(t, merged); len(r.Nodes) != 1 || !strings.Contains(o.Err, "left out: file://"+dir+"#job/node-1: a link leads out") {
 		t.Errorf("%d nodes merged, want 1; stderr %q, want a line on the link that leads out", len(r.Nodes), o.Err)
 	}
@@ -213,27 +209,15 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 func TestStore_MergesRestOfDamagedRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := store.Open("proxystore+file://"+dir, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := "proxystore+file://" + dir
 	for node := range 3 {
-		data, err := reporter.Encode(reportertest.NodeReport(node, 20, 0, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Put(t.Context(), fmt.Sprintf("job/node-%d", node), data[:len(data)-node%2]); err != nil {
-			t.Fatal(err)
-		}
-		if node == 1 {
-			clitest.Write(t, filepath.Join(dir, "perfagent.job.node-1.json"), "US\n"+string(data[:99]), 0o600)
-		}
+		put(t, address, fmt.Sprintf("job/node-%d", node), node, 3)
 	}
+	damaged := filepath.Join(dir, "perfagent.job.node-1.json")
+	clitest.Write(t, damaged, clitest.Read(t, damaged)[:99], 0o600)
 
 	out := filepath.Join(t.TempDir(), "m.json")
-	o := clitest.Run(t, "merge", s.URL()+"#job", "--to", out, "--no-page")
-	o.Want(t, 1)
-	o.WantLine(t, s.URL()+"#job/node-1: it is not JSON")
+	wantError(t, call("merge", address+"#job", "--to", out, "--no-page"), 1, address+"#job/node-1: it is not JSON")
 	if diff := cmp.Diff([]string{"0", "2"}, readReport(t, out).NodeNames()); diff != "" {
 		t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
 	}
@@ -246,8 +230,7 @@ func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 	clitest.Write(t, filepath.Join(dir, "store"), "a file", 0o600)
 	cmd := clitest.Perfagent(t, "run", "--run-id", "a", "--store", "./store", "--", "sh", "-c", "exit 4")
 	cmd.Dir = dir
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 4)
+	o := mustExit(t, 4, cmd)
 	local := filepath.Join(dir, "perfagent-out", "a", "node-0.json")
 	if state := storeState(t, local, "0"); state.State != reporter.PushPending || state.Error == "" || state.Reference != "" {
 		t.Errorf("state %+v, want pending with an error and no reference", state)
@@ -258,19 +241,15 @@ func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 		t.Fatalf("stderr %q, want the failed put of a/node-0.json and a command", o.Err)
 	}
 
-	clitest.RunCommand(t, clitest.Script(t, "sh", command)).Want(t, 1)
-	if err := os.Remove(filepath.Join(dir, "store")); err != nil {
-		t.Fatal(err)
-	}
+	mustExit(t, 1, clitest.Script(t, "sh", command))
+	must(t, os.Remove(filepath.Join(dir, "store")))
 	for range 2 {
-		clitest.RunCommand(t, clitest.Script(t, "sh", command)).Want(t, 0)
+		mustExit(t, 0, clitest.Script(t, "sh", command))
 	}
 	if state := storeState(t, local, "0"); state.State != reporter.PushDone || state.Error != "" {
 		t.Errorf("state %+v, want done without an error", state)
 	}
-	if files, err := os.ReadDir(filepath.Join(dir, "store", "a")); err != nil || len(files) != 1 {
-		t.Errorf("files in the store %v (%v), want one", files, err)
-	}
+	expectFiles(t, filepath.Join(dir, "store", "a"), "node-0.json")
 }
 
 // A store on a hanging disk delays the end of perfagent by at most the push timeout.
@@ -278,11 +257,8 @@ func TestStore_HangingDiskDelaysEndByPushTimeout(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), hangingDir(t)
 	begun := time.Now()
-	o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", store, "--push-timeout", "1s", "--", "sh", "-c", "exit 5")
-	o.Want(t, 5)
-	if !strings.Contains(o.Err, "not finished within the --push-timeout of 1s; the report is safe") {
-		t.Errorf("stderr %q, want that the put is not finished within 1s and the report is safe", o.Err)
-	}
+	o := mustRun(t, 5, "run", "--out", dir, "--run-id", "a", "--store", store, "--push-timeout", "1s", "--", "sh", "-c", "exit 5")
+	says(t, o, "not finished within the --push-timeout of 1s; the report is safe")
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("perfagent ended after %v, want at most 20s", took)
 	}
@@ -296,13 +272,8 @@ func TestStore_LogsOperationsOnlyAtDebug(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"run", "--out", dir, "--run-id", "job-7", "--store", "proxystore+file://" + dir + "/ps", "--summary", "never"}
-	o := clitest.Run(t, append(args, "--", "true")...)
-	o.Want(t, 0)
-	if o.Err != "" {
-		t.Errorf("stderr %q without --log-level debug, want nothing", o.Err)
-	}
-	o = clitest.Run(t, append(args, "--log-level", "debug", "--", "true")...)
-	o.Want(t, 0)
+	wantSilence(t, mustRun(t, 0, append(args, "--", "true")...))
+	o := mustRun(t, 0, append(args, "--log-level", "debug", "--", "true")...)
 	line := regexp.MustCompile(`Store\(name="job-7"\): PUT perfagent\.job-7\.node-0\.2\.json in \d+\.\d{3} ms`)
 	if !line.MatchString(o.Err) {
 		t.Errorf("stderr %q with --log-level debug, want a line that matches %v", o.Err, line)
@@ -317,11 +288,8 @@ func TestStore_RanksPutOneReport(t *testing.T) {
 for i in 0 1 2; do "$P" run --out ` + dir + `/out -- sleep 1.$i & done
 wait`
 	clitest.RunCommand(t, clitest.Script(t, "sh", script)).Want(t, 0)
-	files, err := filepath.Glob(filepath.Join(dir, "store", "job", "*"))
-	if err != nil || len(files) != 1 || filepath.Base(files[0]) != "node-0.json" {
-		t.Fatalf("objects in the store %v (%v), want only node-0.json", files, err)
-	}
-	if ranks := readReport(t, files[0]).Nodes["0"].Ranks; len(ranks) != 3 {
+	expectFiles(t, filepath.Join(dir, "store", "job"), "node-0.json")
+	if ranks := readReport(t, filepath.Join(dir, "store/job/node-0.json")).Nodes["0"].Ranks; len(ranks) != 3 {
 		t.Errorf("%d ranks in the stored report, want 3", len(ranks))
 	}
 	if state := storeState(t, filepath.Join(dir, "out", "job", "node-0.json"), "0"); state.State != reporter.PushDone {
@@ -336,13 +304,10 @@ func TestStore_ReportsDirectoryAsStoreWritesNothingTwice(t *testing.T) {
 	for range 2 {
 		clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", dir, "--no-page", "--", "true").Want(t, 0)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "a", "*"))
-	if err != nil || len(files) != 2 {
-		t.Fatalf("files in the directory %v (%v), want 2", files, err)
-	}
-	for i, name := range []string{"node-0.2", "node-0"} {
-		if state := storeState(t, files[i], "0"); !strings.HasSuffix(state.Reference, "#a/"+name) {
-			t.Errorf("%s: state %+v, want the reference #a/%s", files[i], state, name)
+	expectFiles(t, filepath.Join(dir, "a"), "node-0.2.json", "node-0.json")
+	for _, name := range []string{"node-0.2", "node-0"} {
+		if state := storeState(t, filepath.Join(dir, "a", name+".json"), "0"); !strings.HasSuffix(state.Reference, "#a/"+name) {
+			t.Errorf("%s: state %+v, want the reference #a/%[1]s", name, state)
 		}
 	}
 }
@@ -355,15 +320,11 @@ func TestDocs_StorePythonFindsObjects(t *testing.T) {
 		testenv.SkipOrFail(t, "needs ProxyStore: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
 	}
 	dir := t.TempDir()
-	cmd := clitest.Perfagent(t, "run", "--run-id", "job-9", "--store", "proxystore+file://"+dir+"/ps", "--", "true")
-	clitest.RunCommand(t, cmd).Want(t, 0)
+	mustRun(t, 0, "run", "--run-id", "job-9", "--store", "proxystore+file://"+dir+"/ps", "--", "true")
 
-	program := fenced(t, "../../docs/stores.md", "python")[0].text
-	cmd = clitest.Command(t, python, "-c", program)
+	cmd := clitest.Command(t, python, "-c", fenced(t, "../../docs/stores.md", "python")[0].text)
 	cmd.Dir = dir
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
-	if o.Out != "job-9 0\n" {
+	if o := mustExit(t, 0, cmd); o.Out != "job-9 0\n" {
 		t.Errorf("the program printed %q, want \"job-9 0\\n\"", o.Out)
 	}
 }
@@ -373,34 +334,25 @@ func TestStore_PrefersFinalToPartialReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, node := range map[string]int{"node-0": 0, "node-0.partial": 0, "node-1.2.partial": 1} {
-		data, err := reporter.Encode(reportertest.NodeReport(node, 20, 0, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Join(dir, "job"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		clitest.Write(t, filepath.Join(dir, "job", name+".json"), string(data), 0o600)
+		put(t, dir, "job/"+name, node, 2)
 	}
 	out := filepath.Join(t.TempDir(), "m.json")
-	o := clitest.Run(t, "merge", "file://"+dir+"#job", "--to", out, "--no-page")
-	o.Want(t, 0)
-	o.WantLine(t, "file://"+dir+"#job/node-1.2.partial is from before the node's end")
+	o := call("merge", "file://"+dir+"#job", "--to", out, "--no-page")
+	wantError(t, o, 0, "file://"+dir+"#job/node-1.2.partial is from before the node's end")
 	if strings.Contains(o.Err, "node-0") {
 		t.Errorf("stderr names node-0, which has a final report: %s", o.Err)
 	}
 	if diff := cmp.Diff([]string{"0", "1"}, readReport(t, out).NodeNames()); diff != "" {
 		t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
 	}
-	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
+	wantCall(t, 0, "show", "file://"+dir+"#job/node-1.2.partial")
 }
 
 // For an empty store, ls prints a message, so that a wrong address is noticed.
 func TestStore_LsReportsEmptyStore(t *testing.T) {
 	t.Parallel()
 	address := "file://" + filepath.Join(t.TempDir(), "none")
-	o := clitest.Run(t, "ls", "--json", address)
-	o.Want(t, 0)
+	o := wantCall(t, 0, "ls", "--json", address)
 	o.WantLine(t, "no report is in "+address)
 	if o.Out != "[]\n" {
 		t.Errorf("ls --json of an empty store prints %q, want \"[]\\n\"", o.Out)
@@ -413,19 +365,11 @@ func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
 	server := storetest.Redis(t, "--requirepass", secret)
-	down := storetest.FreeAddress(t)
 	dir := t.TempDir()
-	var said strings.Builder
-	perfagent := func(to string, args ...string) clitest.Outcome {
-		t.Helper()
-		cmd := clitest.Perfagent(t, args...)
-		cmd.Dir, cmd.Env = dir, append(cmd.Env, "PERFAGENT_STORE=redis://:"+secret+"@"+to)
-		o := clitest.RunCommand(t, cmd)
-		said.WriteString(o.Out + o.Err)
-		return o
-	}
+	at := func(server string) []string { return []string{"PERFAGENT_STORE=redis://:" + secret + "@" + server} }
+	p := &speaker{t: t, dir: dir, env: at(server)}
 
-	perfagent(server, "run", "--run-id", "a", "--summary", "always", "--", "sh", "-c", "exit 3").Want(t, 3)
+	p.run(3, "run", "--run-id", "a", "--summary", "always", "--", "sh", "-c", "exit 3")
 	reference := "redis://" + server + "#a"
 	state := storeState(t, filepath.Join(dir, "perfagent-out", "a", "node-0.json"), "0")
 	if state.State != reporter.PushDone || state.Reference != reference+"/node-0" {
@@ -435,28 +379,21 @@ func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 		{"ls", "redis://" + server}, {"ls", "--json", "redis://" + server, "a"}, {"show", reference}, {"show", "--json", reference + "/node-0"},
 		{"plot", reference, "--to", "a.html"}, {"merge", reference, "--to", "m.json"}, {"diff", reference, "--", "a"},
 	} {
-		perfagent(server, args...).Want(t, 0)
+		p.run(0, args...)
 	}
-	perfagent("127.0.0.2:1", "show", reference).Want(t, 1) // the password is for another server
+	p.env = at("127.0.0.2:1")
+	p.run(1, "show", reference) // the password is for another server
 
+	p.env = at(storetest.FreeAddress(t))
 	begun := time.Now()
-	o := perfagent(down, "run", "--run-id", "b", "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
-	o.Want(t, 4)
+	o := p.run(4, "run", "--run-id", "b", "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
 	if took := time.Since(begun); took > 20*time.Second || !strings.Contains(o.Err, "connection refused") {
 		t.Errorf("perfagent ended after %v, want at most 20s; stderr %s, want \"connection refused\"", took, o.Err)
 	}
-	perfagent(server, "push", "--store", "redis://"+server, "b").Want(t, 0)
-	perfagent(server, "show", "redis://"+server+"#b").Want(t, 0)
-
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() {
-			said.WriteString(clitest.Read(t, path))
-		}
-		return err
-	})
-	if err != nil || strings.Contains(said.String(), secret) {
-		t.Errorf("an output or a file has the password (%v)", err)
-	}
+	p.env = at(server)
+	p.run(0, "push", "--store", "redis://"+server, "b")
+	p.run(0, "show", "redis://"+server+"#b")
+	p.wantNoSecret(secret)
 }
 
 // No output or file of any command has the password of an address or a reference, even if the command rejects the
@@ -467,28 +404,17 @@ func TestStore_PasswordsAreInNoOutput(t *testing.T) {
 	server := storetest.Redis(t, "--requirepass", secret)
 	with, without, dir := "redis://hugo:"+secret+"@"+server, "redis://"+server, t.TempDir()
 	storetest.RedisSays(t, server, "AUTH "+secret+"\r\nACL SETUSER hugo on >"+secret+" ~* +@all")
-	var said strings.Builder
-	perfagent := func(environment string, code int, args ...string) {
-		t.Helper()
-		cmd := clitest.Perfagent(t, args...)
-		cmd.Dir, cmd.Env = dir, append(cmd.Env, environment, "TMPDIR="+dir)
-		o := clitest.RunCommand(t, cmd)
-		o.Want(t, code)
-		said.WriteString(o.Out + o.Err)
-	}
+	p := &speaker{t: t, dir: dir, env: []string{"TMPDIR=" + dir, ""}}
 
-	perfagent("", 0, "run", "--run-id", "a", "--store", with, "--summary", "always", "--listen", "0", "--", "true")
-	perfagent("PERFAGENT_STORE="+with, 0, "run", "--run-id", "b", "--store", without, "--", "true")
-	config := filepath.Join(dir, "config")
-	if err := os.Mkdir(config, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	p.run(0, "run", "--run-id", "a", "--store", with, "--summary", "always", "--listen", "0", "--", "true")
+	p.env[1] = "PERFAGENT_STORE=" + with
+	p.run(0, "run", "--run-id", "b", "--store", without, "--", "true")
+	config := t.TempDir()
 	clitest.Write(t, filepath.Join(config, "perfagent.env"), "PERFAGENT_STORE="+with+"\n", 0o600)
-	perfagent("XDG_CONFIG_HOME="+config, 0, "run", "--run-id", "c", "--store", without+"/0", "--", "true")
-	perfagent("XDG_CONFIG_HOME="+config, 0, "show", without+"#c")
-	if err := os.RemoveAll(config); err != nil {
-		t.Fatal(err)
-	}
+	p.env[1] = "XDG_CONFIG_HOME=" + config
+	p.run(0, "run", "--run-id", "c", "--store", without+"/0", "--", "true")
+	p.run(0, "show", without+"#c")
+	p.env[1] = ""
 
 	for _, args := range [][]string{
 		{"ls", with}, {"ls", with, "a"}, {"show", with + "#a"}, {"show", "--json", with + "#a/node-0"},
@@ -496,28 +422,17 @@ func TestStore_PasswordsAreInNoOutput(t *testing.T) {
 		{"diff", with + "#a", with + "#b"}, {"diff", "--format", "json", with + "#a", with + "#c", "--", with + "#b"},
 		{"diff", "--to", "d.html", with + "#a", "--", with + "#b"},
 	} {
-		perfagent("", 0, args...)
+		p.run(0, args...)
 	}
 	for _, args := range [][]string{
 		{"show", with}, {"plot", with + "#"}, {"merge", with, "--to", "n.json"}, {"show", with + "#none"}, {"ls", "x", with}, {"ls", with + "?x=1"},
 		{"push", with, "--store", with}, {"watch", with}, {"watch", with + "#a"},
 	} {
-		perfagent("", 1, args...)
+		p.run(1, args...)
 	}
-	perfagent("", 2, "diff", with, with)
-	perfagent("", 125, "run", "--store", with+"?x=1", "--", "true")
-
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() {
-			said.WriteString(clitest.Read(t, path))
-		}
-		return err
-	})
-	for _, line := range strings.Split(said.String(), "\n") {
-		if strings.Contains(line, secret) || strings.Contains(line, "hugo") {
-			t.Errorf("output has the password or the user (%v): %.300s", err, line)
-		}
-	}
+	p.run(2, "diff", with, with)
+	p.run(125, "run", "--store", with+"?x=1", "--", "true")
+	p.wantNoSecret(secret, "hugo")
 }
 
 // No command prints the password of a misspelt address, whatever the command takes the address for.
@@ -563,12 +478,7 @@ func TestStore_IncorrectUsageIsReportedBeforeJob(t *testing.T) {
 		"one RUN-ID at most":        {"ls", "file:///s", "a", "b"},
 		"--store: open store: the ": {"push", "--store", "job", "x"},
 	} {
-		o := clitest.Run(t, args...)
-		want := 1
-		if args[0] == "run" {
-			want = 125
-		}
-		o.Want(t, want)
+		o := wantCall(t, map[string]int{"run": 125, "push": 1, "ls": 1}[args[0]], args...)
 		if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || o.Out != "" {
 			t.Errorf("%v: stderr %q, want %q", args, o.Err, words)
 		}
@@ -581,17 +491,8 @@ func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)
 	dir, address := t.TempDir(), server.Address("p")
-	var said strings.Builder
-	perfagent := func(args ...string) clitest.Outcome {
-		t.Helper()
-		cmd := clitest.Perfagent(t, args...)
-		cmd.Dir = dir
-		o := clitest.RunCommand(t, cmd)
-		said.WriteString(o.Out + o.Err)
-		return o
-	}
-
-	perfagent("run", "--run-id", "a", "--store", address, "--summary", "always", "--", "sh", "-c", "exit 3").Want(t, 3)
+	p := &speaker{t: t, dir: dir}
+	p.run(3, "run", "--run-id", "a", "--store", address, "--summary", "always", "--", "sh", "-c", "exit 3")
 	state := storeState(t, filepath.Join(dir, "perfagent-out", "a", "node-0.json"), "0")
 	if state.State != reporter.PushDone || state.Reference != address+"#a/node-0" || state.Unconditional {
 		t.Errorf("state %+v, want done with the reference %s#a/node-0 and a conditional put", state, address)
@@ -603,34 +504,20 @@ func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 		{"ls", address}, {"ls", "--json", address, "a"}, {"show", address + "#a"}, {"show", "--json", address + "#a/node-0"},
 		{"plot", address + "#a", "--to", "a.html"}, {"merge", address + "#a", "--to", "m.json"}, {"diff", address + "#a", "--", "a"},
 	} {
-		perfagent(args...).Want(t, 0)
+		p.run(0, args...)
 	}
 
 	pasted := clitest.Script(t, "sh", `eval "$P show $("$P" ls "$1" a | awk 'NR == 2 { print $NF }')"`, address+"&style=path")
-	clitest.RunCommand(t, pasted).Want(t, 0)
+	mustExit(t, 0, pasted)
 
 	down := "s3://runs/p?endpoint=http://" + storetest.FreeAddress(t)
-	o := perfagent("run", "--run-id", "b", "--store", down, "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
-	o.Want(t, 4)
-	if !strings.Contains(o.Err, "connection refused") || !strings.Contains(o.Err, "push --store '"+down+"' ") {
-		t.Errorf("stderr lacks \"connection refused\" or the command push --store '%s': %s", down, o.Err)
-	}
+	o := p.run(4, "run", "--run-id", "b", "--store", down, "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
+	wantContains(t, o.Err, "connection refused", "push --store '"+down+"' ")
 	for range 2 {
-		perfagent("push", "--store", address, "b").Want(t, 0)
+		p.run(0, "push", "--store", address, "b")
 	}
-	perfagent("show", address+"#b").Want(t, 0)
-
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() {
-			said.WriteString(clitest.Read(t, path))
-		}
-		return err
-	})
-	for _, secret := range []string{storetest.S3KeyID, storetest.S3Secret} {
-		if err != nil || strings.Contains(said.String(), secret) {
-			t.Errorf("an output or a file has the key %s (%v)", secret, err)
-		}
-	}
+	p.run(0, "show", address+"#b")
+	p.wantNoSecret(storetest.S3KeyID, storetest.S3Secret)
 }
 
 // The commands for S3 in docs/stores.md work with a test server.

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,8 +26,7 @@ func TestStreams_JobIsOnTerminal(t *testing.T) {
 		`for fd in 0 1 2; do test -t $fd && echo tty $fd; done; stty size; ps -o stat= -p $$ 2>/dev/null | tr -d '\n'`)
 	screen, code := clitest.OnTerminal(t, cmd).End()
 	if code != 0 || !strings.HasPrefix(screen, "tty 0\r\ntty 1\r\ntty 2\r\n24 80\r\n") {
-		t.Errorf("exit code %d, screen %q; want 0, all three streams on a terminal of 24 rows and 80 columns",
-			code, screen)
+		t.Errorf("exit code %d, screen %q; want 0, all three streams on a terminal of 24 rows and 80 columns", code, screen)
 	}
 }
 
@@ -36,11 +36,10 @@ func TestStreams_StdinIsPassedUnchanged(t *testing.T) {
 	_, _ = rand.Read(data)
 	cmd := clitest.Script(t, "sh", `cat data | $P run -- cat >copy; $P run -- cat <data >copy2`)
 	clitest.Write(t, filepath.Join(cmd.Dir, "data"), string(data), 0o644)
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 0)
+	mustExit(t, 0, cmd)
 	for _, name := range []string{"copy", "copy2"} {
-		if got, err := os.ReadFile(filepath.Join(cmd.Dir, name)); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%s: %d bytes of %d (%v), want the same bytes", name, len(got), len(data), err)
+		if got := clitest.Read(t, filepath.Join(cmd.Dir, name)); got != string(data) {
+			t.Errorf("%s: %d bytes of %d, want the same bytes", name, len(got), len(data))
 		}
 	}
 }
@@ -99,76 +98,54 @@ func TestSummary_SIGPIPEInPipelineIsNotAFailure(t *testing.T) {
 		{`$P run -- sh -c 'kill -PIPE $$' >file`, true},
 		{`$P run -- sh -c 'kill -TERM $$' | cat; exit 141`, true},
 	} {
-		o := clitest.RunCommand(t, clitest.Script(t, bash, c.script))
-		o.Want(t, 141)
+		o := mustExit(t, 141, clitest.Script(t, bash, c.script))
 		if spoken := strings.Contains(o.Err, " by SIG"); spoken != c.spoken {
 			t.Errorf("%s: stderr %q, want the kill by a signal reported: %v", c.script, o.Err, c.spoken)
 		}
 	}
 }
 
-// A redirected stderr has no output of perfagent unless it is requested. Only terminals get colours.
+// A redirected stderr has no output of perfagent unless it is requested. Only terminals get colors.
 func TestSummary_IsNotPrintedToRedirectedStderrUnlessRequested(t *testing.T) {
 	t.Parallel()
-	job := []string{"--", "sh", "-c", "printf out; printf err >&2"}
 	for _, c := range []struct {
-		name   string
-		flags  []string
-		env    []string
-		wanted bool
-	}{
-		{"auto", nil, nil, false},
-		{"never", []string{"--summary", "never"}, nil, false},
-		{"always", []string{"--summary", "always"}, nil, true},
-		{"always by environment", nil, []string{"PERFAGENT_SUMMARY=always"}, true},
-	} {
-		t.Run("redirected/"+c.name, func(t *testing.T) {
-			t.Parallel()
-			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
-			cmd.Env = append(cmd.Env, c.env...)
-			o := clitest.RunCommand(t, cmd)
-			rest, found := strings.CutPrefix(o.Err, "err")
-			if o.Code != 0 || o.Out != "out" || !found || (rest != "") != c.wanted {
-				t.Errorf("exit code %d, stdout %q, stderr %q; want 0, \"out\", a summary: %v",
-					o.Code, o.Out, o.Err, c.wanted)
-			}
-			clitest.WantPrintable(t, rest)
-			if _, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out")); c.wanted && !strings.Contains(rest, relative(t, o.Dir, path)) {
-				t.Errorf("the summary lacks the path of the report, %s: %q", path, rest)
-			}
-		})
-	}
-	for _, c := range []struct {
-		name            string
-		flags, env      []string
+		terminal        bool
+		flags, env      string
 		wanted, colours bool
 	}{
-		{"auto", nil, nil, true, true},
-		{"never", []string{"--summary", "never"}, nil, false, false},
-		{"NO_COLOR", nil, []string{"NO_COLOR=1"}, true, false},
-		{"a dumb terminal", nil, []string{"TERM=dumb"}, true, false},
+		{false, "", "", false, false},
+		{false, "--summary=never", "", false, false},
+		{false, "--summary=always", "", true, false},
+		{false, "", "PERFAGENT_SUMMARY=always", true, false},
+		{true, "", "", true, true},
+		{true, "--summary=never", "", false, false},
+		{true, "", "NO_COLOR=1", true, false},
+		{true, "", "TERM=dumb", true, false},
 	} {
-		t.Run("terminal/"+c.name, func(t *testing.T) {
+		t.Run(fmt.Sprintf("terminal %v/%s%s", c.terminal, c.flags, c.env), func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
-			cmd.Env = append(cmd.Env, c.env...)
-			screen, code := clitest.OnTerminal(t, cmd).End()
-			rest, found := strings.CutPrefix(screen, "outerr")
-			if code != 0 || !found || (rest != "") != c.wanted || strings.Contains(rest, "\x1b[") != c.colours {
-				t.Errorf("exit code %d, screen %q; want 0, a summary: %v, colours: %v",
-					code, screen, c.wanted, c.colours)
+			job := []string{"--", "sh", "-c", "printf out; printf err >&2"}
+			cmd := clitest.Perfagent(t, slices.Concat([]string{"run"}, strings.Fields(c.flags), job)...)
+			cmd.Env = append(cmd.Env, c.env)
+			var text string
+			if c.terminal {
+				screen, code := clitest.OnTerminal(t, cmd).End()
+				text = fmt.Sprint(code, " ", screen)
+			} else {
+				o := clitest.RunCommand(t, cmd)
+				text = fmt.Sprint(o.Code, " ", o.Out, o.Err)
+				clitest.WantPrintable(t, o.Err)
+			}
+			rest, found := strings.CutPrefix(text, "0 outerr")
+			if !found || (rest != "") != c.wanted || strings.Contains(rest, "\x1b[") != c.colours {
+				t.Errorf("exit code and output %q; want 0, outerr, a summary: %v, colours: %v", text, c.wanted, c.colours)
+			}
+			_, path := reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
+			if c.wanted && !c.terminal {
+				wantContains(t, rest, strings.TrimPrefix(path, cmd.Dir+"/"))
 			}
 		})
 	}
-}
-
-func relative(t *testing.T, dir, path string) string {
-	t.Helper()
-	rel, err := filepath.Rel(dir, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rel
 }
 
 // The summary fits a narrow terminal.
@@ -205,11 +182,9 @@ func TestStreams_StderrWithoutReaderKeepsExitCode(t *testing.T) {
 func TestStreams_JobMayCloseItsStreams(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.2; exit 6")
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 6)
-	if r := o.Report(t); *r.Run.ExitCode != 6 || r.Nodes["0"].Sampling.Samples+r.Nodes["0"].Sampling.MissedTicks < 2 || r.Run.WallSeconds < 0.2 {
-		t.Errorf("run %+v, sampling %+v; want exit code 6 after 0.2 s or more, 2 ticks or more",
-			r.Run, r.Nodes["0"].Sampling)
+	r := mustExit(t, 6, cmd).Report(t)
+	if s := r.Nodes["0"].Sampling; *r.Run.ExitCode != 6 || s.Samples+s.MissedTicks < 2 || r.Run.WallSeconds < 0.2 {
+		t.Errorf("run %+v, sampling %+v; want exit code 6 after 0.2 s or more, 2 ticks or more", r.Run, s)
 	}
 }
 
@@ -223,14 +198,10 @@ func TestStreams_JobGetsSameOpenFiles(t *testing.T) {
 	for fd := range files {
 		path := clitest.Write(t, filepath.Join(cmd.Dir, fmt.Sprint(fd)), "0123456789", 0o644)
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer f.Close()
 		st, err := f.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sys := st.Sys().(*syscall.Stat_t)
 		fmt.Fprintf(&want, "%d:%d\n", sys.Dev, sys.Ino)
 		files[fd] = f
@@ -241,9 +212,7 @@ func TestStreams_JobGetsSameOpenFiles(t *testing.T) {
 	clitest.RunCommand(t, cmd).Want(t, 0)
 	w.Close()
 	got, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
 		t.Errorf("open files of the job without perfagent (-) and with it (+):\n%s", diff)
 	}
@@ -259,51 +228,30 @@ func TestStreams_StdoutClosedByJobReachesReader(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadAll(out); err != nil { // returns while the job still waits for its line
-		t.Error(err)
-	}
-	if _, err := io.WriteString(in, "go\n"); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
+	_, err = io.ReadAll(out) // returns while the job still waits for its line
+	must(t, err)
+	_, err = io.WriteString(in, "go\n")
+	must(t, errors.Join(err, cmd.Wait()))
 }
 
 // A full stderr without a reader delays neither the start of the job nor the return of its exit code.
 func TestStreams_FullStderrDelaysNothing(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{
-		{"run", "--out", "/proc/nowhere", "--", "sh", "-c", "echo ran >mark; exit 3"},
-		{"run", "--summary", "always", "--", "sh", "-c", "echo ran >mark; exit 3"},
-	} {
-		cmd := clitest.Perfagent(t, args...)
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
+	for _, flag := range []string{"--out=/proc/nowhere", "--summary=always"} {
+		cmd := clitest.Perfagent(t, "run", flag, "--", "sh", "-c", "echo ran >mark; exit 3")
+		_, w := clitest.Pipe(t)
 		stuff(t, w)
 		cmd.Stderr = w
 		start := time.Now()
-		err = cmd.Run()
-		w.Close()
+		err := cmd.Run()
 		if code := cmd.ProcessState.ExitCode(); code != 3 || time.Since(start) > 20*time.Second {
-			t.Errorf("%v: exit code %d (%v) after %v, want 3 within 20s", args, code, err, time.Since(start))
+			t.Errorf("%s: exit code %d (%v) after %v, want 3 within 20s", flag, code, err, time.Since(start))
 		}
-		if _, err := os.Stat(filepath.Join(cmd.Dir, "mark")); err != nil {
-			t.Errorf("%v: the job did not run: %v", args, err)
-		}
+		wantText(t, filepath.Join(cmd.Dir, "mark"), "ran\n")
 	}
 }
 
@@ -311,20 +259,14 @@ func TestStreams_FullStderrDelaysNothing(t *testing.T) {
 func stuff(t *testing.T, w *os.File) {
 	t.Helper()
 	conn, err := w.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = conn.Control(func(fd uintptr) {
 		for err == nil {
 			_, err = syscall.Write(int(fd), make([]byte, 4096))
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The child gets an ordinary pipe with blocking writes.
 	_ = conn.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), false) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -45,7 +45,7 @@ func isPipe(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// colorful reports whether to write colours to w, according to NO_COLOR and TERM.
+// colorful reports whether to write colors to w, according to NO_COLOR and TERM.
 func colorful(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -26,14 +26,9 @@ func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 	for _, args := range [][]string{{"run", "--run-id", "train.py"}, {"phase", "train.py"}, {"op", "--key", "train.py"}} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
-			args := append(args, "--", "sh", "-c", awaitsTitle, "train.py", "--password=opensesame")
-			cmd := clitest.Perfagent(t, args...)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 7)
-
-			lines := strings.Split(strings.TrimSpace(o.Out), "\n")
+			o := mustRun(t, 7, append(args, "--", "sh", "-c", awaitsTitle, "train.py", "--password=opensesame")...)
 			title := "perfagent: " + args[0]
-			for _, line := range lines {
+			for line := range strings.Lines(o.Out) {
 				if strings.TrimSpace(line) != title && !strings.HasPrefix(line, title+" of process ") {
 					t.Errorf("command line %q, want %q with or without the process", line, title)
 				}
@@ -46,9 +41,7 @@ func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 func TestTitle_AttachAndSidecarShowNoFlags(t *testing.T) {
 	t.Parallel()
 	job := exec.Command("sleep", "600")
-	if err := job.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, job.Start())
 	defer func() { _, _ = job.Process.Kill(), job.Wait() }()
 	pid := strconv.Itoa(job.Process.Pid)
 
@@ -62,7 +55,6 @@ func TestTitle_AttachAndSidecarShowNoFlags(t *testing.T) {
 			return err == nil && strings.TrimRight(string(line), "\x00") == title
 		})
 		l.Signal(unix.SIGTERM)
-		o, _ := l.End()
-		o.Want(t, 0)
+		mustEnd(l, 0)
 	}
 }

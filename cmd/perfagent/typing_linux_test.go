@@ -16,9 +16,8 @@ import (
 func TestTyping_IncorrectUsageIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		typed string
-		err   string
-		code  int
+		typed, err string
+		code       int
 	}{
 		{"rnu", `perfagent: unknown command "rnu"; did you mean "run"?`, 1},
 		{"list", `perfagent: unknown command "list"; did you mean "ls"?`, 1},
@@ -68,7 +67,7 @@ func TestTyping_IncorrectUsageIsReportedInOneLine(t *testing.T) {
 	} {
 		t.Run(c.typed, func(t *testing.T) {
 			t.Parallel()
-			o := clitest.RunCommand(t, clitest.Perfagent(t, strings.Fields(c.typed)...))
+			o := clitest.Run(t, strings.Fields(c.typed)...)
 			if o.Out != "" || o.Err != c.err+"\n" || o.Code != c.code {
 				t.Errorf("exit code %d, want %d\nstdout %q\nstderr %q\nwant   %q", o.Code, c.code, o.Out, o.Err, c.err+"\n")
 			}
@@ -123,31 +122,31 @@ func TestShow_JSONCountsRemarks(t *testing.T) {
 // A probable mistake causes a warning, and the job runs normally.
 func TestRun_ProbableMistakeCausesWarning(t *testing.T) {
 	t.Parallel()
+	const noHelp = " is not known; perfagent run --help names the variables"
+	const noDisk = "--disk-path /no/such is not there; its file system is not measured"
 	for _, c := range []struct {
-		flags string
-		env   []string
-		err   string
+		flags, env string
+		warnings   []string
 	}{
-		{"", []string{"PERFAGENT_INTERVALL=1s"},
-			"perfagent: warning: PERFAGENT_INTERVALL is not known; did you mean PERFAGENT_INTERVAL?\n"},
-		{"", []string{"PERFAGENT_ZZZ=1", "PERFAGENT_ABC=1"},
-			"perfagent: warning: PERFAGENT_ABC is not known; perfagent run --help names the variables\n" +
-				"perfagent: warning: PERFAGENT_ZZZ is not known; perfagent run --help names the variables\n"},
-		{"", []string{"PERFAGENT_HTML=never"}, "perfagent: warning: PERFAGENT_HTML is not known; it is now PERFAGENT_NO_PAGE\n"},
-		{"--disk-path /no/such --disk-path /", nil,
-			"perfagent: warning: --disk-path /no/such is not there; its file system is not measured\n"},
-		{"", []string{"PERFAGENT_DISK_PATH=/:/no/such"},
-			"perfagent: warning: --disk-path /no/such is not there; its file system is not measured\n"},
-		{"", []string{"PERFAGENT_MARKS=/no", "PERFAGENT_PHASE=a", "PERFAGENT_OPS_HOST=h", "PERFAGENT_OPS_PORT=1", "PERFAGENT_RUN_ID=r",
-			"PERFAGENT_NODE=0", "PERFAGENT_TEST_X=1", "PERFAGENT_PUSH_TIMEOUT=5", "PERFAGENT_INTERVAL=0.5",
-			"PERFAGENT_SERVICE_HOST=10.0.0.1", "PERFAGENT_PORT=tcp://10.0.0.1:9100", "PERFAGENT_PORT_9100_TCP=x"}, ""},
-		{"--interval 10 --push-timeout .5", nil, ""},
+		{"", "PERFAGENT_INTERVALL=1s", []string{"PERFAGENT_INTERVALL is not known; did you mean PERFAGENT_INTERVAL?"}},
+		{"", "PERFAGENT_ZZZ=1 PERFAGENT_ABC=1", []string{"PERFAGENT_ABC" + noHelp, "PERFAGENT_ZZZ" + noHelp}},
+		{"", "PERFAGENT_HTML=never", []string{"PERFAGENT_HTML is not known; it is now PERFAGENT_NO_PAGE"}},
+		{"--disk-path /no/such --disk-path /", "", []string{noDisk}},
+		{"", "PERFAGENT_DISK_PATH=/:/no/such", []string{noDisk}},
+		{"", `PERFAGENT_MARKS=/no PERFAGENT_PHASE=a PERFAGENT_OPS_HOST=h PERFAGENT_OPS_PORT=1 PERFAGENT_RUN_ID=r PERFAGENT_NODE=0
+			PERFAGENT_TEST_X=1 PERFAGENT_PUSH_TIMEOUT=5 PERFAGENT_INTERVAL=0.5
+			PERFAGENT_SERVICE_HOST=10.0.0.1 PERFAGENT_PORT=tcp://10.0.0.1:9100 PERFAGENT_PORT_9100_TCP=x`, nil},
+		{"--interval 10 --push-timeout .5", "", nil},
 	} {
 		args := append(append([]string{"run", "-q", "-o", "out"}, strings.Fields(c.flags)...), "--", "sh", "-c", "echo out; echo err >&2; exit 7")
 		cmd := clitest.Perfagent(t, args...)
-		cmd.Env = append(cmd.Env, c.env...)
-		if o := clitest.RunCommand(t, cmd); o.Code != 7 || o.Out != "out\n" || o.Err != c.err+"err\n" {
-			t.Errorf("flags %q, variables %q: exit code %d, stdout %q, stderr %q, want %q", c.flags, c.env, o.Code, o.Out, o.Err, c.err)
+		cmd.Env = append(cmd.Env, strings.Fields(c.env)...)
+		want := ""
+		for _, w := range c.warnings {
+			want += "perfagent: warning: " + w + "\n"
+		}
+		if o := clitest.RunCommand(t, cmd); o.Code != 7 || o.Out != "out\n" || o.Err != want+"err\n" {
+			t.Errorf("flags %q, variables %q: exit code %d, stdout %q, stderr %q, want %q", c.flags, c.env, o.Code, o.Out, o.Err, want)
 		}
 	}
 }
@@ -158,8 +157,7 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 	dir := t.TempDir()
 	perform := func(locale string, args ...string) clitest.Outcome {
 		cmd := clitest.Perfagent(t, args...)
-		cmd.Dir = dir
-		cmd.Env = append(cmd.Env, strings.Fields(locale)...)
+		cmd.Dir, cmd.Env = dir, append(cmd.Env, strings.Fields(locale)...)
 		return clitest.RunCommand(t, cmd)
 	}
 	plain := func(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 }
@@ -173,19 +171,15 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 	if second := perform("LC_ALL=C", "show", "r"); !plain(second.Out) || !strings.Contains(second.Out, shown) {
 		t.Errorf("show in an ASCII locale: %+v, want ASCII with %q", second, shown)
 	}
-	if err := os.Rename(filepath.Join(dir, "perfagent-out", "r"), filepath.Join(dir, "perfagent-out", name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(dir, "perfagent-out/r"), filepath.Join(dir, "perfagent-out", name)))
 	report := filepath.Join("perfagent-out", name, "node-0.json")
 
 	for _, args := range [][]string{
 		{"show", report}, {"diff", report, report}, {"show", name}, {"metrics"}, {"--help"}, {"show", "--help"}, {name}, {"run", "--" + name},
 	} {
-		for locale, want := range map[string]bool{
-			"LC_ALL=C": true, "LC_ALL= LC_CTYPE=POSIX LANG=de_DE.UTF-8": true, "LC_ALL= LC_CTYPE= LANG=C": true,
-		} {
-			if o := perform(locale, args...); plain(o.Out+o.Err) != want {
-				t.Errorf("%s, perfagent %q: ASCII only: %v, want %v:\n%s%s", locale, args, !want, want, o.Out, o.Err)
+		for _, locale := range []string{"LC_ALL=C", "LC_ALL= LC_CTYPE=POSIX LANG=de_DE.UTF-8", "LC_ALL= LC_CTYPE= LANG=C"} {
+			if o := perform(locale, args...); !plain(o.Out + o.Err) {
+				t.Errorf("%s, perfagent %q prints other characters, want ASCII:\n%s%s", locale, args, o.Out, o.Err)
 			}
 		}
 	}
@@ -222,7 +216,7 @@ func TestTyping_AcceptsNamesOfRunsAndShortForms(t *testing.T) {
 		{"perfagent show perfagent-out/three", "Node 1 failed (exit 5)", 0},
 		{"perfagent show --json varied", "wall_seconds", 0},
 		{"perfagent diff --format json @-2 gpu", "varied", 0},
-		{"perfagent plot; ls gpu.png", "gpu.png", 0},
+		{"perfagent plot && ls gpu.png", "gpu.png", 0},
 		{"perfagent push varied", "the report records no server: use --mlflow URI or set MLFLOW_TRACKING_URI", 1},
 		{"perfagent show nosuch", `perfagent show: no run or file "nosuch"; the runs in perfagent-out are gpu, varied, three`, 1},
 		{"perfagent watch three", `perfagent watch: run "three" has ended: perfagent show perfagent-out/three`, 1},

@@ -4,7 +4,6 @@ package main
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +18,7 @@ func TestE2E_Hang_JobRunsIfNoDirectoryResponds(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
 	begin := time.Now()
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 7)
+	o := mustExit(t, 7, cmd)
 	if took := time.Since(begin); o.Out != "job\n" || took > 4*diskPatience+noise {
 		t.Errorf("stdout %q after %v, want \"job\\n\" within %v", o.Out, took, 4*diskPatience+noise)
 	}
@@ -33,17 +31,14 @@ func TestE2E_Hang_ReportGoesToAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
 	goOn, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tmp := t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	clitest.MountFUSE(t, filepath.Join(cmd.Dir, "perfagent-out/x"))
 	goOn.Close()
-	o, _ := l.End()
-	o.Want(t, 7)
+	o := mustEnd(l, 7)
 	_, path := reportertest.ReadSingle(t, tmp)
 	o.WantLine(t, "no response within 5s; the report is "+path)
 }
@@ -68,11 +63,7 @@ func TestE2E_Hang_LastRankDoesNotWaitForOtherReports(t *testing.T) {
 				t.Errorf("the last rank ended after %v, want at most %v", took, 2*diskPatience+noise)
 			}
 			o.Want(t, 7)
-			for _, words := range []string{says, "no response within 5s"} {
-				if !strings.Contains(o.Err, words) {
-					t.Errorf("stderr lacks %q: %s", words, o.Err)
-				}
-			}
+			wantContains(t, o.Err, says, "no response within 5s")
 		})
 	}
 }

@@ -24,6 +24,18 @@ func hangingDir(t *testing.T) string {
 	return dir
 }
 
+// wantPromptEnd sends TERM, and checks that perfagent ends promptly with the given exit code.
+func wantPromptEnd(l *clitest.Process, code int) clitest.Outcome {
+	l.T.Helper()
+	begin := time.Now()
+	l.Signal(syscall.SIGTERM)
+	o := mustEnd(l, code)
+	if took := time.Since(begin); took > noise {
+		l.T.Errorf("perfagent ended %v after the signal, want at most %v", took, noise)
+	}
+	return o
+}
+
 // A hanging directory in PATH does not delay the job if it comes after the command's directory, as in a shell.
 func TestHang_DirectoryLateInPATHDoesNotDelayJob(t *testing.T) {
 	t.Parallel()
@@ -39,21 +51,10 @@ func TestHang_DirectoryLateInPATHDoesNotDelayJob(t *testing.T) {
 				l.Expect("ready")
 			} else {
 				code = 0
-				clitest.WaitUntil(t, "the sidecar has taken samples for two seconds", func() bool {
-					data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
-					return strings.Count(string(data), "\n") > 2
-				})
+				untilHas(t, filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"), "\n", 3) // samples for two seconds
 			}
-			begin := time.Now()
-			l.Signal(syscall.SIGTERM)
-			o, _ := l.End()
-			if took := time.Since(begin); took > noise {
-				t.Errorf("perfagent ended after %v, want at most %v", took, noise)
-			}
-			o.Want(t, code)
-			if why := reportertest.Reasons(o.Report(t).Nodes["0"], "gpu"); !strings.Contains(why, "find nvidia-smi on the PATH") {
-				t.Errorf("the reason why GPUs are missing is %q, want \"find nvidia-smi on the PATH\"", why)
-			}
+			o := wantPromptEnd(l, code)
+			wantContains(t, reportertest.Reasons(o.Report(t).Nodes["0"], "gpu"), "find nvidia-smi on the PATH")
 		})
 	}
 }
@@ -69,11 +70,7 @@ func TestHang_SignalsReachJobImmediately(t *testing.T) {
 			bin := t.TempDir()
 			next := hung + "/interpreter"
 			for _, script := range append(interpreters, "nvidia-smi") {
-				file := filepath.Join(bin, script)
-				if err := os.WriteFile(file, []byte("#!"+next+"\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				next = file
+				next = clitest.Write(t, filepath.Join(bin, script), "#!"+next+"\n", 0o755)
 			}
 			for range 3 {
 				cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; i=0; while [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done")
@@ -84,13 +81,7 @@ func TestHang_SignalsReachJobImmediately(t *testing.T) {
 				if s := clitest.ProcessState(cmd.Process.Pid); s == "D" {
 					t.Errorf("the first thread of perfagent waits for a disk (state %s), want another thread to wait", s)
 				}
-				begin := time.Now()
-				l.Signal(syscall.SIGTERM)
-				o, _ := l.End()
-				if took := time.Since(begin); took > noise {
-					t.Errorf("perfagent ended %v after the signal, want at most %v", took, noise)
-				}
-				o.Want(t, 7)
+				wantPromptEnd(l, 7)
 			}
 		})
 	}
@@ -103,20 +94,17 @@ func TestHang_WorkingDirectoryDoesNotDelayJob(t *testing.T) {
 	out := t.TempDir()
 	cmd := clitest.Script(t, "sh", `echo ready; read go; exec "$P" run --run-id x --out `+out+` -- /bin/false`)
 	goOn, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir)
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	clitest.MountFUSE(t, cmd.Dir)
 	begin := time.Now()
 	goOn.Close()
-	o, _ := l.End()
+	mustEnd(l, 1)
 	if took := time.Since(begin); took > noise {
 		t.Errorf("perfagent took %v, want at most %v", took, noise)
 	}
-	o.Want(t, 1)
 	if r := reportertest.ReadFile(t, filepath.Join(out, "x/node-0.json")); r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
 		t.Errorf("verdict %+v, want cause exited", r.Run.Verdict)
 	}
@@ -141,23 +129,15 @@ func TestHang_HangingProcessAffectsOnlyMetricsOfJob(t *testing.T) {
 				exec 3<&-; echo hangs $c; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done
 				read x || exit 7; umount -l $d; echo gone; read x; kill $c; exit 7`)
 			goOn, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cmd.ExtraFiles = []*os.File{fuse}
 			cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
 			l := clitest.StartProcess(t, cmd)
 			pid, _ := strconv.Atoi(l.Field("hangs"))
 			defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
-			samples := func() int {
-				data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
-				return strings.Count(string(data), "\n")
-			}
-			more := func(n int) {
-				t.Helper()
-				n += samples()
-				clitest.WaitUntil(t, "there are more samples", func() bool { return samples() >= n })
-			}
+			journal := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl")
+			untilExists(t, journal)
+			more := func(n int) { untilHas(t, journal, "\n", n+strings.Count(clitest.Read(t, journal), "\n")) }
 			more(8)
 			if name == "for a while" {
 				fuse.Close()
@@ -167,21 +147,17 @@ func TestHang_HangingProcessAffectsOnlyMetricsOfJob(t *testing.T) {
 			}
 			begin := time.Now()
 			goOn.Close()
-			o, _ := l.End()
+			o := mustEnd(l, 7)
 			if took := time.Since(begin); took > 2*time.Second+noise {
 				t.Errorf("perfagent ended %v after the job, want at most %v", took, 2*time.Second+noise)
 			}
-			o.Want(t, 7)
 			n := o.Report(t).Nodes["0"]
-			if why := reportertest.Reasons(n, "job"); !strings.Contains(why, "read the job's processes: no response within 2s") {
-				t.Errorf("the reason why values of the job are missing is %q, want \"no response within 2s\"", why)
-			}
+			wantContains(t, reportertest.Reasons(n, "job"), "read the job's processes: no response within 2s")
 			if n.Job.UserSeconds < 0.05 || n.Job.CPUSeconds < n.Job.UserSeconds {
 				t.Errorf("job %+v, want user_seconds of at least 0.05, and cpu_seconds no less", n.Job)
 			}
 			if _, told := n.Metrics["job_cpu_seconds"]; told != (name == "for a while") || n.Job.CPUAtLeast == told {
-				t.Errorf("%s: job_cpu_seconds %v, job %+v, missing %q; want the metric for a while, "+
-					"and cpu_at_least to the end",
+				t.Errorf("%s: job_cpu_seconds %v, job %+v, missing %q; want the metric for a while, and cpu_at_least to the end",
 					name, n.Metrics["job_cpu_seconds"], n.Job, reportertest.Reasons(n, "job_cpu_seconds"))
 			}
 			known := func(key string) (count int) {

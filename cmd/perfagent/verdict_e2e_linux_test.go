@@ -38,17 +38,14 @@ func TestE2E_Verdict_NamesDiskThatWasFull(t *testing.T) {
 			full := clitest.Mount(t, "size=1m,mode=777", 0)
 			dir := t.TempDir()
 			for up := dir; strings.Contains(up, "TestE2E_Verdict"); up = filepath.Dir(up) {
-				if err := os.Chmod(up, 0o777); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chmod(up, 0o777))
 			}
 			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "100ms", "--disk-path", full, "--",
 				"sh", "-c", "head -c 2m /dev/zero >file || { sleep 2; rm file; exit 5; }")
 			cmd.Dir = full
 			cmd.Env = append(cmd.Env, "TMPDIR="+full)
 			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 5)
+			mustExit(t, 5, cmd)
 			r, _ := reportertest.ReadSingle(t, filepath.Join(dir, "out"))
 			reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "disk_full", "no room was left on the file system of "+full+" in the last samples"), map[string]any{"path": full})
 		})

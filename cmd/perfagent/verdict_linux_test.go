@@ -17,6 +17,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -34,14 +35,26 @@ func verdictGroup(t *testing.T, limitMB int) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Skipf("cannot create a control group (%v): run the tests where root may create one", err)
 	}
-	t.Cleanup(func() {
-		clitest.WaitUntil(t, "the control group is removed", func() bool { return unix.Rmdir(dir) == nil || !clitest.Exists(dir) })
-	})
+	t.Cleanup(func() { untilRemoved(t, dir) })
 	clitest.Write(t, filepath.Join(dir, "memory.limit_in_bytes"), fmt.Sprint(limitMB<<20), 0)
 	if path := filepath.Join(dir, "memory.memsw.limit_in_bytes"); clitest.Exists(path) { // no swap either
 		clitest.Write(t, path, fmt.Sprint(limitMB<<20), 0)
 	}
 	return dir
+}
+
+// untilRemoved waits until a control group has no processes, and removes it.
+func untilRemoved(t *testing.T, dir string) {
+	t.Helper()
+	clitest.WaitUntil(t, dir+" is removed", func() bool { return unix.Rmdir(dir) == nil || !clitest.Exists(dir) })
+}
+
+// needsKernelLog skips the test unless the kernel's log can be read.
+func needsKernelLog(t *testing.T) {
+	t.Helper()
+	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
+		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
+	}
 }
 
 // verdictInside makes a prepared process start inside a control group.
@@ -57,10 +70,16 @@ echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
 const verdictHog = `sh -c "echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero"`
 
 func TestVerdict_NamesExitCode(t *testing.T) {
-	v := reportertest.WantVerdict(t, inside(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
-	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 0})
-	v = reportertest.WantVerdict(t, inside(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
-	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 7})
+	for _, code := range []int{0, 7} {
+		o := wantInside(t, code, "run", "--", "sh", "-c", fmt.Sprint("exit ", code))
+		wantCause(t, o, "exited", map[string]any{"exit_code": code}, fmt.Sprint("exited with code ", code))
+	}
+}
+
+// comm returns the name of this process in the kernel.
+func comm(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(clitest.Read(t, "/proc/self/comm"))
 }
 
 // The verdict names the sender of a TERM.
@@ -69,15 +88,8 @@ func TestVerdict_NamesSender(t *testing.T) {
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
 	l.Expect("ready")
 	l.Signal(syscall.SIGTERM)
-	o, _ := l.End()
-	comm, err := os.ReadFile("/proc/self/comm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := strings.TrimSpace(string(comm))
-	r := o.Report(t)
-	v := reportertest.WantVerdict(t, r, "signal", "killed by SIGTERM from "+name+fmt.Sprintf(" (process %d)", os.Getpid()))
-	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 143, "signal": "SIGTERM", "sender": name, "sender_pid": os.Getpid()})
+	want := map[string]any{"exit_code": 143, "signal": "SIGTERM", "sender": comm(t), "sender_pid": os.Getpid()}
+	r := wantCause(t, mustEnd(l, 143), "signal", want, fmt.Sprintf("killed by SIGTERM from %s (process %d)", comm(t), os.Getpid()))
 	reportertest.WantTimeInRun(t, r, "signal_time")
 }
 
@@ -88,18 +100,15 @@ func TestVerdict_NamesCtrlC(t *testing.T) {
 	m.Expect("ready")
 	m.Send("\x03")
 	m.End()
-	r, _ := reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
-	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "signal", "killed by SIGINT from the terminal (Ctrl-C)"), map[string]any{"signal": "SIGINT"})
+	o := clitest.Outcome{Dir: cmd.Dir}
+	wantCause(t, o, "signal", map[string]any{"signal": "SIGINT"}, "killed by SIGINT from the terminal (Ctrl-C)")
 }
 
 func TestVerdict_NamesKill(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
-	if err := unix.Kill(l.PID("pid"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	o, _ := l.End()
-	reportertest.WantEvidence(t, reportertest.WantVerdict(t, o.Report(t), "signal", "killed by SIGKILL"), map[string]any{"signal": "SIGKILL", "exit_code": 137})
+	must(t, unix.Kill(l.PID("pid"), syscall.SIGKILL))
+	wantCause(t, mustEnd(l, 137), "signal", map[string]any{"signal": "SIGKILL", "exit_code": 137}, "killed by SIGKILL")
 }
 
 // If a job ignores TERM and is then killed, it hit its time limit if a scheduler's daemon sent the TERM. A user's shell
@@ -120,30 +129,20 @@ func TestVerdict_TermFromSchedulerThenKillIsTimeLimit(t *testing.T) {
 			l := clitest.StartProcess(t, cmd)
 			pid := l.PID("pid")
 			path := filepath.Join(t.TempDir(), test.sender)
-			if err := os.Symlink(bash, path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(bash, path))
 			sender := clitest.Command(t, path, "-c", "kill -TERM $1; read -r go; kill -KILL $2", test.sender, fmt.Sprint(cmd.Process.Pid), fmt.Sprint(pid))
-			hold, release, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer hold.Close()
+			hold, release := clitest.Pipe(t)
 			sender.Stdin = hold
-			if err := sender.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, sender.Start())
 			l.Expect("caught")
 			release.Close()
-			o, _ := l.End()
-			if err := sender.Wait(); err != nil {
-				t.Error(err)
-			}
-			v := reportertest.WantVerdict(t, o.Report(t), test.cause, test.text)
-			reportertest.WantEvidence(t, v, map[string]any{"signal": "SIGKILL", "exit_code": 137})
+			o := mustEnd(l, 137)
+			must(t, sender.Wait())
+			want := map[string]any{"signal": "SIGKILL", "exit_code": 137}
 			if test.cause == "time_limit" {
-				reportertest.WantEvidence(t, v, map[string]any{"sent_signal": "SIGTERM", "sender": "slurmstepd", "sender_pid": sender.Process.Pid})
+				want["sent_signal"], want["sender"], want["sender_pid"] = "SIGTERM", "slurmstepd", sender.Process.Pid
 			}
+			wantCause(t, o, test.cause, want, test.text)
 		})
 	}
 }
@@ -159,7 +158,7 @@ func TestVerdict_CaughtSignalDoesNotExplainExitCode(t *testing.T) {
 		l.Expect("ready")
 		l.Signal(syscall.SIGUSR1)
 		o, _ := l.End()
-		reportertest.WantVerdict(t, o.Report(t), test.cause, test.text)
+		wantCause(t, o, test.cause, nil, test.text)
 	}
 }
 
@@ -171,22 +170,14 @@ func TestVerdict_JournalHasEventsBeforeKill(t *testing.T) {
 	l.Expect("ready")
 	l.Signal(syscall.SIGTERM) // timeout passes the signal on
 	l.Expect("caught")
-	clitest.WaitUntil(t, "the signal is in the journal", func() bool {
-		data, err := os.ReadFile(filepath.Join(cmd.Dir, "out/r/node-0.jsonl"))
-		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
-	})
+	untilHas(t, filepath.Join(cmd.Dir, "out/r/node-0.jsonl"), `"SIGTERM"`, 1)
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // timeout leads the group
 		t.Fatal(err)
 	}
 	l.End()
-	paths := reportertest.InDir(t, filepath.Join(cmd.Dir, "out"))
-	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
-		t.Fatalf("files %q, want a journal", paths)
-	}
-	r, err := reportfile.Read(filepath.Join(cmd.Dir, "out", paths[0]), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := filepath.Join(cmd.Dir, "out/r/node-0.jsonl")
+	expectFiles(t, filepath.Dir(path), "node-0.jsonl")
+	r := readAny(t, path)
 	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", "SIGTERM from timeout (process ", "had come before")
 	reportertest.WantEvidence(t, v, map[string]any{"sender": "timeout", "sent_signal": "SIGTERM"})
 }
@@ -200,27 +191,15 @@ func TestVerdict_SignalIsInJournalImmediately(t *testing.T) {
 	l.Expect("ready")
 	l.Signal(syscall.SIGTERM)
 	l.Expect("caught")
-	clitest.WaitUntil(t, "the signal is in the journal", func() bool {
-		data, err := os.ReadFile(path)
-		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
-	})
+	untilHas(t, path, `"SIGTERM"`, 1)
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // perfagent and the job together
 		t.Fatal(err)
 	}
 	l.End()
-	r, err := reportfile.Read(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	comm, err := os.ReadFile("/proc/self/comm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender := fmt.Sprintf("SIGTERM from %s (process %d)", strings.TrimSpace(string(comm)), os.Getpid())
-	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", sender, "had come before")
+	sender := fmt.Sprintf("SIGTERM from %s (process %d)", comm(t), os.Getpid())
+	v := reportertest.WantVerdict(t, readAny(t, path), "unknown", "how the command ended is not known", sender, "had come before")
 	reportertest.WantEvidence(t, v, map[string]any{"sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
-	o := call("show", path)
-	o.Want(t, 0)
+	o := wantCall(t, 0, "show", path)
 	if !strings.Contains(strings.Join(strings.Fields(o.Out), " "), sender) || strings.Contains(o.Out, "damaged") {
 		t.Errorf("show lacks %q, or has \"damaged\":\n%s", sender, o.Out)
 	}
@@ -263,8 +242,7 @@ func TestVerdict_NamesMemoryLimit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			group := verdictGroup(t, 64)
-			o := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", test.script), group))
-			o.Want(t, test.code)
+			o := mustExit(t, test.code, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", test.script), group))
 			r := o.Report(t)
 			v := reportertest.WantVerdict(t, r, test.cause, test.text)
 			reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "exit_code": test.code})
@@ -308,19 +286,16 @@ func TestVerdict_NamesLimitOfGroupCreatedByJob(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 1024)
 	inner := filepath.Join(group, "inner")
-	t.Cleanup(func() {
-		clitest.WaitUntil(t, "the inner group is removed", func() bool { return unix.Rmdir(inner) == nil || !clitest.Exists(inner) })
-	})
+	t.Cleanup(func() { untilRemoved(t, inner) })
 	hog := `mkdir "$0"; echo 40M >"$0/memory.limit_in_bytes"; [ ! -e "$0/memory.memsw.limit_in_bytes" ] || echo 40M >"$0/memory.memsw.limit_in_bytes"
 		sh -c 'echo $$ >"$0/cgroup.procs"; exec ` + verdictHog + `' "$0"; exit 3`
-	o := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", hog, inner), group))
-	o.Want(t, 3)
+	o := mustExit(t, 3, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", hog, inner), group))
 	words := []string{"exited with code 3 after the kernel killed a process: ", "hit the memory limit of a control group within or around its own"}
 	want := map[string]any{"oom_kills": 1, "limit_kills": 0, "limit_mb": nil, "peak_mb": nil, "limit_group": nil}
 	if name := strings.TrimPrefix(inner, "/sys/fs/cgroup/memory"); verdictLogged(t, "oom_memcg="+name+",") {
 		words[1], want["limit_group"] = "hit the memory limit of the control group "+name+" at ", name
 	}
-	reportertest.WantEvidence(t, reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", words...), want)
+	wantCause(t, o, "oom_cgroup", want, words...)
 }
 
 // An earlier kill in the same group is not attributed to the job.
@@ -328,14 +303,11 @@ func TestVerdict_DoesNotAttributeEarlierKillToJob(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
 	clitest.RunCommand(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", verdictHog), group))
-	control, err := os.ReadFile(filepath.Join(group, "memory.oom_control"))
-	if err != nil || !strings.Contains(string(control), "oom_kill 1\n") {
-		t.Fatalf("memory events of the group %q (%v), want oom_kill 1", control, err)
-	}
-	r := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3"), group)).Report(t)
-	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
-	r = clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "kill -9 $$"), group)).Report(t)
-	reportertest.WantVerdict(t, r, "signal", "killed by SIGKILL")
+	wantContains(t, clitest.Read(t, filepath.Join(group, "memory.oom_control")), "oom_kill 1\n")
+	o := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3"), group))
+	wantCause(t, o, "exited", nil, "exited with code 3")
+	o = clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "kill -9 $$"), group))
+	wantCause(t, o, "signal", nil, "killed by SIGKILL")
 }
 
 // Kills in another group while the job runs are not attributed to the job. If the kernel's log is readable, neither are
@@ -359,26 +331,31 @@ func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 		{"the same group", "exit 0", 0, "exited", "exited with code 0"},
 	} {
 		t.Run(test.name+" "+test.end, func(t *testing.T) {
-			if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil && test.name != "another group" {
-				t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
+			if test.name != "another group" {
+				needsKernelLog(t)
 			}
-			o := verdictBesideAKill(t, test.name, test.end)
-			if o.Code < 0 {
-				t.Log(verdictAgentKilled)
-				o = verdictBesideAKill(t, test.name, test.end)
-			}
+			o := verdictTry(t, func() clitest.Outcome { return verdictBesideAKill(t, test.name, test.end) })
 			o.Want(t, test.code)
-			v := reportertest.WantVerdict(t, o.Report(t), test.cause, test.text)
-			reportertest.WantEvidence(t, v, map[string]any{"exit_code": test.code, "oom_kills": nil, "limit_kills": nil})
-			if n, _ := v.Evidence["host_oom_kills"].(float64); test.name == "another group" && n < 1 {
-				t.Errorf("evidence %v, want a kill on the host", v.Evidence)
+			r := wantCause(t, o, test.cause, map[string]any{"exit_code": test.code, "oom_kills": nil, "limit_kills": nil}, test.text)
+			evidence := r.Run.Verdict.Evidence
+			if n, _ := evidence["host_oom_kills"].(float64); test.name == "another group" && n < 1 {
+				t.Errorf("evidence %v, want a kill on the host", evidence)
 			}
 		})
 	}
 }
 
-// verdictAgentKilled is the reason for repeating a trial.
-const verdictAgentKilled = "the kernel killed perfagent, too, as it does where a killed process takes long to end: docs/wrapping.md"
+// verdictTry repeats a trial if the kernel killed perfagent, too, as it does where a killed process takes long to end:
+// docs/wrapping.md.
+func verdictTry(t *testing.T, trial func() clitest.Outcome) clitest.Outcome {
+	t.Helper()
+	o := trial()
+	if o.Code < 0 {
+		t.Log("the kernel killed perfagent, too: trying again")
+		o = trial()
+	}
+	return o
+}
 
 // verdictBesideAKill runs a job in a group while the kernel kills another process.
 func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
@@ -390,12 +367,8 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 		other = verdictGroup(t, 32)
 	case "a group below":
 		other = filepath.Join(group, "below")
-		if err := os.Mkdir(other, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			clitest.WaitUntil(t, "the group below is removed", func() bool { return unix.Rmdir(other) == nil || !clitest.Exists(other) })
-		})
+		must(t, os.Mkdir(other, 0o755))
+		t.Cleanup(func() { untilRemoved(t, other) })
 	}
 	// After the first sample the kernel's log is open.
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c",
@@ -412,61 +385,38 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 // in the group.
 func TestVerdict_AttributesKillOfShortLivedChildToJob(t *testing.T) {
 	t.Parallel()
-	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
-		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
-	}
+	needsKernelLog(t)
 	group := verdictGroup(t, 64)
 	neighbour := verdictInside(clitest.Command(t, "/bin/sh", "-c", "echo in; read -r end"), group)
-	hold, release, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hold.Close()
+	hold, release := clitest.Pipe(t)
 	neighbour.Stdin = hold
 	l := clitest.StartProcess(t, neighbour)
 	l.Expect("in")
 	defer l.End()
 	defer release.Close()
-	run := func() clitest.Outcome {
+	o := verdictTry(t, func() clitest.Outcome {
 		return clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", verdictHog+"; exit 3"), group))
-	}
-	o := run()
-	if o.Code < 0 {
-		t.Log(verdictAgentKilled)
-		o = run()
-	}
+	})
 	o.Want(t, 3)
-	v := reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", "exited with code 3 after the kernel killed a process: tail (process ")
-	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "process": "tail"})
+	want := map[string]any{"oom_kills": 1, "process": "tail"}
+	wantCause(t, o, "oom_cgroup", want, "exited with code 3 after the kernel killed a process: tail (process ")
 }
 
 // A killed process in the same group is not named as the cause if perfagent has seen that it is not a process of the
 // job.
 func TestVerdict_NeighbourIsNotCause(t *testing.T) {
 	t.Parallel()
-	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
-		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
-	}
+	needsKernelLog(t)
 	group := verdictGroup(t, 64)
 	neighbour := verdictInside(clitest.Command(t, "/bin/sh", "-c", "read -r go; exec "+verdictHog), group)
-	hold, release, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hold.Close()
+	hold, release := clitest.Pipe(t)
 	neighbour.Stdin = hold
-	if err := neighbour.Start(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 4")
+	must(t, neighbour.Start())
+	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "20ms", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 4")
 	l := clitest.StartProcess(t, verdictInside(cmd, group))
 	l.Expect("ready")
 	clitest.WaitUntil(t, "the journal has samples", func() bool {
-		paths := reportertest.InDir(t, filepath.Join(cmd.Dir, "perfagent-out"))
-		if len(paths) == 0 {
-			return false
-		}
-		r, err := reportfile.Read(filepath.Join(cmd.Dir, "perfagent-out", paths[0]), 0)
+		r, err := reportfile.Read(filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl"), 0)
 		return err == nil && r.Nodes["0"] != nil && r.Nodes["0"].Metrics["job_cpu_seconds"] > 0
 	})
 	release.Close()
@@ -474,10 +424,18 @@ func TestVerdict_NeighbourIsNotCause(t *testing.T) {
 		t.Fatal("the neighbour ended without an error, want it killed by the kernel")
 	}
 	clitest.Write(t, filepath.Join(cmd.Dir, "go"), "", 0o644)
-	o, _ := l.End()
-	o.Want(t, 4)
-	v := reportertest.WantVerdict(t, o.Report(t), "exited", "exited with code 4")
-	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 4, "oom_kills": nil})
+	wantCause(t, mustEnd(l, 4), "exited", map[string]any{"exit_code": 4, "oom_kills": nil}, "exited with code 4")
+}
+
+// onSmallDisk returns the report of a job in a directory that is a file system with the given options.
+func onSmallDisk(t *testing.T, options, script string, code int) (r *reporter.Report, dir string) {
+	t.Helper()
+	out, dir := filepath.Join(t.TempDir(), "out"), clitest.Mount(t, options, 0)
+	cmd := clitest.Perfagent(t, "run", "--out", out, "--", "sh", "-c", script)
+	cmd.Dir = dir
+	mustExit(t, code, cmd)
+	r, _ = reportertest.ReadSingle(t, out)
+	return r, dir
 }
 
 func TestVerdict_NamesFullDisk(t *testing.T) {
@@ -487,12 +445,9 @@ func TestVerdict_NamesFullDisk(t *testing.T) {
 		{"inodes", "size=1m,nr_inodes=3", "touch a && touch b && touch c", "no inodes left"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script+" || exit 5")
-			cmd.Dir = clitest.Mount(t, test.options, 0)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, 5)
-			r, _ := reportertest.ReadSingle(t, cmd.Args[3])
-			reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "disk_full", "exited with code 5", test.text, cmd.Dir), map[string]any{"path": cmd.Dir, "exit_code": 5})
+			r, dir := onSmallDisk(t, test.options, test.script+" || exit 5", 5)
+			v := reportertest.WantVerdict(t, r, "disk_full", "exited with code 5", test.text, dir)
+			reportertest.WantEvidence(t, v, map[string]any{"path": dir, "exit_code": 5})
 			reportertest.WantTimeInRun(t, r, "time")
 		})
 	}
@@ -516,12 +471,8 @@ func TestVerdict_CoreFileIsNotCause(t *testing.T) {
 		{"no room", "head -c 2m /dev/zero >file; " + abort, 134, "disk_full", "died of SIGABRT, and no room was left"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script)
-			cmd.Dir = clitest.Mount(t, "size=1m", 0)
-			o := clitest.RunCommand(t, cmd)
-			o.Want(t, test.code)
-			r, _ := reportertest.ReadSingle(t, cmd.Args[3])
-			v := reportertest.WantVerdict(t, r, test.cause, test.text, cmd.Dir)
+			r, dir := onSmallDisk(t, "size=1m", test.script, test.code)
+			v := reportertest.WantVerdict(t, r, test.cause, test.text, dir)
 			if mb, _ := v.Evidence["core_mb"].(float64); test.name != "no room" && (mb <= 0 || mb > 1) {
 				t.Errorf("core of %v MiB, want more than 0, at most 1", v.Evidence["core_mb"])
 			}

@@ -41,9 +41,7 @@ func TestVersion_NamesPlainBuild(t *testing.T) {
 func TestVersion_JSONHasTheRelease(t *testing.T) {
 	t.Parallel()
 	var got map[string]string
-	if err := json.Unmarshal([]byte(output(t, "version", "--json")), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(output(t, "version", "--json")), &got))
 	want := map[string]string{
 		"version": agent.Version(), "commit": got["commit"], "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 	}

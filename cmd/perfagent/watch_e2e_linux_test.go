@@ -44,9 +44,7 @@ func TestE2E_Watch_ShowsOneNodeInFullAndOthersInOneLineEach(t *testing.T) {
 	if left := w.leaves(0); !strings.HasSuffix(left, "\r\nperfagent: run r: 4 nodes, 1 failed (node 1 exit 5); perfagent show perfagent-out/r/node-1.json\r\n") {
 		t.Errorf("left on the screen: %s\nwant at its end 4 nodes, 1 failed, and the command for node 1", left)
 	}
-	if left := picked.leaves(0); !strings.Contains(left, "run r, node 2: Succeeded after") || !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
-		t.Errorf("left on the screen of --node 2: %s\nwant exit 0 and the command for node 2", left)
-	}
+	wantContains(t, picked.leaves(0), "run r, node 2: Succeeded after", "perfagent show perfagent-out/r/node-2.json")
 }
 
 // All nodes are watched to their ends, even if the terminal has fewer lines than the run has nodes.
@@ -69,9 +67,7 @@ func TestE2E_Watch_WatchesMoreNodesThanLines(t *testing.T) {
 			w.shows("nodes      2 more, 1 ended before")
 		}
 	}
-	if left := w.leaves(0); !strings.Contains(left, "run r: 4 nodes, 3 failed (node 1 exit 1, node 2 exit 2, node 3 exit 3); ") {
-		t.Errorf("left on the screen: %s\nwant 4 nodes, 3 failed with their exit codes", left)
-	}
+	wantContains(t, w.leaves(0), "run r: 4 nodes, 3 failed (node 1 exit 1, node 2 exit 2, node 3 exit 3); ")
 }
 
 // If a node has several recordings, watch follows the running one.
@@ -88,13 +84,10 @@ func TestE2E_Watch_FollowsRunningRecording(t *testing.T) {
 	w := watchOn(t, dir, nil, "r")
 	w.shows("r, running for")
 	again.ends(4)
-	if left := w.leaves(0); !strings.Contains(left, "perf.py's samples of ") || !strings.Contains(left, "perfagent show perfagent-out/r/node-0.3.json") {
-		t.Errorf("left on the screen: %s\nwant perf.py's samples and the command for node-0.3.json", left)
-	}
+	wantContains(t, w.leaves(0), "perf.py's samples of ", "perfagent show perfagent-out/r/node-0.3.json")
 	w = watchOn(t, dir, nil, "r") // the journal of the killed perfagent remains
 	w.shows("perfagent is gone")
-	w.Send("q")
-	w.leaves(0)
+	w.quit()
 }
 
 // Watchers do not affect the job, even if one of them is killed and restarted continuously: the job takes as long as
@@ -110,9 +103,7 @@ func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 			cmd.Dir = dir
 			stop := func() {}
 			begin := time.Now()
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			if watchers {
 				stop = watchAndKill(t, dir, id)
 			}

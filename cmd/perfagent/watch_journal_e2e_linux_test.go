@@ -28,10 +28,8 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	w.next("a sample", func(f watchFrame) bool { return measured.MatchString(f.row("CPU")) })
 	plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "100ms"))
 	plain.Next()
-	if err := unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	gone := regexp.MustCompile(`^r, perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ m?s`)
+	must(t, unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL))
+	gone := regexp.MustCompile(`^r, perfagent has been gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ m?s`)
 	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
 	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
 		t.Errorf("the view of a killed agent lacks the last values or the row CPU:\n%s", f)
@@ -39,19 +37,16 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	o, lines := plain.End()
 	o.Want(t, 1)
 	o.WantLine(t, `run "r" has no end`, "perfagent show perfagent-out/r/node-0.jsonl")
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "perfagent is gone since ") {
-		t.Errorf("the last line is %q, want \"perfagent is gone since \"", last)
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "perfagent has been gone since ") {
+		t.Errorf("the last line is %q, want \"perfagent has been gone since \"", last)
 	}
-	w.Send("q")
-	w.leaves(0)
+	w.quit()
 
 	// A view that is started after the kill also reports it.
 	w = watchOn(t, run.Cmd.Dir, nil, "r")
 	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
-	w.Send("q")
-	w.leaves(0)
-	o = clitest.RunCommand(t, watchCommand(t, run.Cmd.Dir, nil))
-	o.Want(t, 1)
+	w.quit()
+	o = mustExit(t, 1, watchCommand(t, run.Cmd.Dir, nil))
 	o.WantLine(t, "no run is active")
 }
 
@@ -61,21 +56,15 @@ func TestE2E_Watch_EmptyJournalIsFromKilledAgent(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "half a head": `{"schema":"perf`} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "perfagent-out/r/node-0.jsonl")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		clitest.Write(t, path, text, 0o644)
 		w := watchOn(t, dir, nil, "--refresh", "1h", "r")
 		w.shows("starting")
 		old := time.Now().Add(-time.Minute)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, old, old))
 		w.shows("perfagent is gone") // after five seconds without growth
-		w.Send("q")
-		w.leaves(0)
-		o := clitest.RunCommand(t, watchCommand(t, dir, nil, "r"))
-		o.Want(t, 1)
+		w.quit()
+		o := mustExit(t, 1, watchCommand(t, dir, nil, "r"))
 		o.WantLine(t, `run "r" has no end: its perfagent is gone`)
 		if !strings.HasPrefix(o.Out, "perfagent is gone: ") {
 			t.Errorf("%s: stdout %q, want \"perfagent is gone: \"", name, o.Out)
@@ -99,9 +88,7 @@ func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 		}
 	}
 	st, err := os.Stat(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := watchOn(t, dir, nil, "long")
 	begin := time.Now()
 	known := func() string { return fmt.Sprintf("%d samples, 1 s apart", n) }
@@ -113,8 +100,7 @@ func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 		n++
 		w.shows(known())
 	}
-	w.Send("q")
-	w.leaves(0)
+	w.quit()
 	wall, state := time.Since(begin), w.Cmd.ProcessState
 	cpu := state.UserTime() + state.SystemTime()
 	t.Logf("journal of %d bytes: %v of CPU time in %v, including the start", st.Size(), cpu.Round(time.Millisecond), wall.Round(time.Millisecond))

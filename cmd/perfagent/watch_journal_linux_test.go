@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -23,12 +24,9 @@ func TestWatch_NamesShowCommandForEndedRunOfSeveralNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, node := range []string{"0", "1"} {
-		run := clitest.Perfagent(t, "run", "-q", "--run-id", "two", "--node", node, "--", "true")
-		run.Dir = dir
-		clitest.RunCommand(t, run).Want(t, 0)
+		mustRun(t, 0, "run", "-q", "--run-id", "two", "--node", node, "--out", filepath.Join(dir, "perfagent-out"), "--", "true")
 	}
-	o := clitest.RunCommand(t, watchCommand(t, dir, nil, "two"))
-	o.Want(t, 1)
+	o := mustExit(t, 1, watchCommand(t, dir, nil, "two"))
 	if want := "perfagent watch: run \"two\" has ended: perfagent show perfagent-out/two\n"; o.Err != want {
 		t.Errorf("stderr %q, want %q", o.Err, want)
 	}
@@ -41,19 +39,12 @@ func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 	ended.ends(0)
 	dir := ended.Cmd.Dir
 	out := filepath.Join(dir, "perfagent-out")
-	for _, name := range []string{"empty", "folder/node-0.jsonl", "junk"} {
-		if err := os.MkdirAll(filepath.Join(out, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{"empty", "folder/node-0.jsonl", "junk", "../unread/folder/node-0.jsonl"} {
+		must(t, os.MkdirAll(filepath.Join(out, name), 0o755))
 	}
 	clitest.Write(t, filepath.Join(out, "junk", "node-0.jsonl"), "{\x1b[31m\n", 0o644)
 	clitest.Write(t, filepath.Join(out, "file"), "", 0o644)
-	if err := os.MkdirAll(filepath.Join(dir, "unread/folder/node-0.jsonl"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(filepath.Join(out, "folder/node-0.jsonl"), time.Time{}, time.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(filepath.Join(out, "folder/node-0.jsonl"), time.Time{}, time.Now().Add(-time.Hour)))
 	for _, c := range []struct {
 		args, words []string
 	}{
@@ -81,17 +72,9 @@ func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 		{[]string{"--out", "", "ended"}, []string{"--out", "empty"}},
 		{[]string{"a", "b"}, []string{"one run, please"}},
 	} {
-		o := clitest.RunCommand(t, watchCommand(t, dir, nil, c.args...))
-		o.Want(t, 1)
-		o.WantLine(t, c.words...)
-		if o.Out != "" {
-			t.Errorf("watch %q: stdout %q, want none", c.args, o.Out)
-		}
+		wantError(t, clitest.RunCommand(t, watchCommand(t, dir, nil, c.args...)), 1, c.words...)
 	}
-	cmd := watchCommand(t, dir, []string{"PERFAGENT_OUT=elsewhere"})
-	o := clitest.RunCommand(t, cmd)
-	o.Want(t, 1)
-	o.WantLine(t, "under elsewhere")
+	wantError(t, clitest.RunCommand(t, watchCommand(t, dir, []string{"PERFAGENT_OUT=elsewhere"})), 1, "under elsewhere")
 }
 
 // A journal in the temporary directory is found with --out.
@@ -112,9 +95,7 @@ func TestWatch_FindsJournalInTemporaryDirectory(t *testing.T) {
 	w := watchOn(t, cmd.Dir, nil, "--out", tmp, filepath.Base(filepath.Dir(there[0])))
 	w.shows("running for", "CPU")
 	goOn.Close()
-	if left := w.leaves(0); !strings.Contains(left, "perfagent show "+filepath.Dir(there[0])) {
-		t.Errorf("left on the screen: %s\nwant the command for %s", left, filepath.Dir(there[0]))
-	}
+	wantContains(t, w.leaves(0), "perfagent show "+filepath.Dir(there[0]))
 	l.End()
 }
 
@@ -138,17 +119,9 @@ func TestWatch_ReportsJournalThatDisappears(t *testing.T) {
 			if c.instead != "" {
 				clitest.Write(t, filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.json"), c.instead, 0o644)
 			}
-			if err := os.Remove(filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.jsonl")); err != nil {
-				t.Fatal(err)
-			}
-			left := w.leaves(1)
-			o, _ := plain.End()
-			o.Want(t, 1)
-			o.WantLine(t, c.words...)
-			if !strings.Contains(left, "ended without a report here") || !strings.Contains(left, "no report in its place") {
-				t.Errorf("left on the screen: %s\nwant \"ended without a report here\" and \"no report in its place\"",
-					left)
-			}
+			must(t, os.Remove(filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.jsonl")))
+			wantContains(t, w.leaves(1), "ended without a report here", "no report in its place")
+			mustEnd(plain, 1).WantLine(t, c.words...)
 		})
 	}
 }
@@ -163,16 +136,9 @@ func TestWatch_ReportsUnreadableJournalAndRecovers(t *testing.T) {
 	replace := func(how func(tmp string) error) {
 		t.Helper()
 		tmp := filepath.Join(t.TempDir(), "x")
-		if err := how(tmp); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(tmp, journal); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(how(tmp), os.Rename(tmp, journal)))
 	}
-	if err := os.Link(journal, journal+".kept"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(journal, journal+".kept"))
 	replace(func(tmp string) error { return os.WriteFile(tmp, []byte("\x1b[31m\n"), 0o644) })
 	f := w.shows("cannot be read", "the head is damaged", "q quits")
 	if f.row("CPU") == "" {
@@ -190,15 +156,11 @@ func TestWatch_ReportsUnreadableJournalAndRecovers(t *testing.T) {
 func watchJournal(t testing.TB, dir, folder string, head journal.Head, machine host.Info) (*journal.Journal, *collector.Recording) {
 	t.Helper()
 	dir = filepath.Join(dir, "perfagent-out", folder)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
 	head.Run.Start = reporter.Time{Time: time.Now()}
 	head.Interval, head.MaxLength = time.Second, 1000
 	j, err := journal.Create(dir, head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = j.Remove() })
 	rec := collector.NewRecording(host.Instant{Wall: time.Now(), Mono: time.Hour, Boot: time.Hour}, head.Interval, head.MaxLength)
 	rec.Host = machine
@@ -235,13 +197,11 @@ func TestWatch_EscapesHostileJournal(t *testing.T) {
 		w := watchOn(t, dir, env, "--refresh", "200ms")
 		f := w.shows("evil, ", "CPU", `]0;title\`)
 		for _, size := range []struct{ width, height int }{{23, 9}, {200, 50}} {
-			w.vt.width, w.vt.height = size.width, size.height
-			clitest.Resize(t, w.TTY, size.height, size.width)
+			w.resize(size.width, size.height)
 			w.next("a frame that fits", func(f watchFrame) bool { return f.wide == "" && len(f.lines) <= size.height })
 			w.next("another frame", func(f watchFrame) bool { return f.wide == "" })
 		}
-		w.Send("q")
-		w.leaves(0)
+		w.quit()
 		if len(w.vt.wrong) > 0 {
 			t.Errorf("the terminal got control sequences that are not perfagent's: %q", w.vt.wrong)
 		}
@@ -259,14 +219,10 @@ func TestWatch_EscapesHostileJournal(t *testing.T) {
 func watchTail(t testing.TB, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tail := make([]byte, min(end, 4<<10))
 	if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"os"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -49,8 +49,7 @@ func TestWatch_ShowsRunUntilQ(t *testing.T) {
 	w.next("another second", func(f watchFrame) bool { return watchSeconds(f) >= first+1 })
 	w.Send("\x1b[A\x1bOQ\x1b[1;5Q\x1bqx") // Up, F2, Ctrl-F2, Alt-q, x: none of them quits
 	w.next("another second", func(f watchFrame) bool { return watchSeconds(f) >= first+2 })
-	w.Send("q")
-	if left := w.leaves(0); left != "" {
+	if left := w.quit(); left != "" {
 		t.Errorf("left on the screen after q: %q, want nothing", left)
 	}
 	o := run.ends(3)
@@ -63,21 +62,15 @@ func TestWatch_ShowsRunUntilQ(t *testing.T) {
 func TestWatch_EveryExitRestoresTerminal(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms")
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
 		keys string
 		sig  syscall.Signal
 		code int
 	}{
-		"q":       {keys: "q", code: 0},
-		"Q":       {keys: "Q", code: 0},
-		"Ctrl-C":  {keys: "\x03", code: 130},
-		"Ctrl-\\": {keys: "\x1c", code: 131},
-		"INT":     {sig: unix.SIGINT, code: 130},
-		"TERM":    {sig: unix.SIGTERM, code: 143},
-		"HUP":     {sig: unix.SIGHUP, code: 129},
-		"QUIT":    {sig: unix.SIGQUIT, code: 131},
+		{"q", 0, 0}, {"Q", 0, 0}, {"\x03", 0, 130}, {"\x1c", 0, 131}, // Ctrl-C, Ctrl-\
+		{"", unix.SIGINT, 130}, {"", unix.SIGTERM, 143}, {"", unix.SIGHUP, 129}, {"", unix.SIGQUIT, 131},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%q %v", c.keys, c.sig), func(t *testing.T) {
 			// The terminal is kept open, so that its settings can be read at the end.
 			w := watchOn(t, run.Cmd.Dir, nil)
 			slave, before := watchSlave(t, w.TTY)
@@ -109,30 +102,22 @@ func TestWatch_CtrlZRestoresTerminalAndFgContinues(t *testing.T) {
 	m.Expect("here-0")
 	m.Send("TERM=xterm $P watch --refresh 100ms r\n")
 	for range 2 {
-		m.Expect("\x1b[?1049h")
-		m.Expect("q quits")
+		expectAll(m, "\x1b[?1049h", "q quits")
 		m.Send("\x1a")
-		m.Expect("\x1b[?25h\x1b[?1049l")
-		m.Expect("Stopped")
-		m.Expect("prompt-$ ")
+		expectAll(m, "\x1b[?25h\x1b[?1049l", "Stopped", "prompt-$ ")
 		if mode := watchTermios(t, m.TTY); mode.Lflag&unix.ISIG == 0 {
 			t.Errorf("mode of the terminal of the shell %#x, want ISIG, so that Ctrl-C works", mode.Lflag)
 		}
 		m.Send("fg\n")
 	}
-	m.Expect("\x1b[?1049h")
-	m.Expect("q quits")
+	expectAll(m, "\x1b[?1049h", "q quits")
 	pid := watchChild(t, m.Cmd.Process.Pid)
 	for range 2 { // stopped by another process, with and without a chance to restore the terminal
 		for _, sig := range []syscall.Signal{unix.SIGTSTP, unix.SIGSTOP} {
-			if err := unix.Kill(pid, sig); err != nil {
-				t.Fatal(err)
-			}
-			m.Expect("Stopped")
-			m.Expect("prompt-$ ")
+			killTo(m, pid, sig)
+			expectAll(m, "Stopped", "prompt-$ ")
 			m.Send("fg\n")
-			m.Expect("\x1b[?1049h")
-			m.Expect("q quits")
+			expectAll(m, "\x1b[?1049h", "q quits")
 		}
 	}
 	m.Send("q")
@@ -147,14 +132,8 @@ func TestWatch_CtrlZRestoresTerminalAndFgContinues(t *testing.T) {
 // watchChild returns the only child of a process.
 func watchChild(t *testing.T, pid int) int {
 	t.Helper()
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	child, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
-		t.Fatalf("children of process %d: %q, want one", pid, data)
-	}
+	child, err := strconv.Atoi(strings.TrimSpace(clitest.Read(t, fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))))
+	must(t, err)
 	return child
 }
 
@@ -165,8 +144,7 @@ func TestWatch_FollowsSizeOfTerminal(t *testing.T) {
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "200ms")
 	w.shows("q quits")
 	for _, size := range []struct{ width, height int }{{40, 10}, {200, 50}, {12, 3}, {1, 1}, {80, 24}} {
-		w.vt.width, w.vt.height = size.width, size.height
-		clitest.Resize(t, w.TTY, size.height, size.width)
+		w.resize(size.width, size.height)
 		fits := 0
 		w.next("two frames that fit", func(f watchFrame) bool {
 			if fits++; f.wide != "" || len(f.lines) > size.height { // drawn before the new size was known
@@ -182,8 +160,7 @@ func TestWatch_FollowsSizeOfTerminal(t *testing.T) {
 				(size.width != 200 || strings.Contains(f.row("NODE"), "CPUs, ")) && (size.height != 10 || f.row("memory") != "")
 		})
 	}
-	w.Send("q")
-	w.leaves(0)
+	w.quit()
 	run.ends(0)
 }
 
@@ -193,8 +170,7 @@ func TestWatch_UsesOnlyASCIIWithoutUTF8(t *testing.T) {
 	for _, env := range [][]string{{"LC_ALL=C"}, {"LC_ALL=", "LC_CTYPE=", "LANG=en_US.ISO-8859-1"}, {"LC_ALL=", "LANG="}} {
 		w := watchOn(t, run.Cmd.Dir, env, "r")
 		f := w.shows("q quits", "CPU", " samples, 0.05 s apart")
-		w.Send("q")
-		w.leaves(0)
+		w.quit()
 		if at := strings.IndexFunc(f.String(), func(r rune) bool { return r > '~' }); at >= 0 {
 			t.Errorf("%q: the view has characters other than ASCII, from %q", env, f.String()[at:])
 		}
@@ -214,8 +190,7 @@ func TestWatch_LastPictureStaysWhenRunEnds(t *testing.T) {
 		want := "\r\nperfagent: run r: " + words
 		if !strings.Contains(left, want) || !strings.HasSuffix(left, "s. perfagent show perfagent-out/r/node-0.json\r\n") ||
 			!strings.Contains(left, "\r\nCPU ") || strings.Contains(left, "q quits") || !strings.Contains(left, "mean") {
-			t.Errorf("exit code %d, left on the screen:\n%s\nwant the last picture, %q and the command",
-				code, left, want)
+			t.Errorf("exit code %d, left on the screen:\n%s\nwant the last picture, %q and the command", code, left, want)
 		}
 	}
 }
@@ -232,17 +207,16 @@ func TestWatch_PrintsPlainLinesWithoutTerminal(t *testing.T) {
 		var text string
 		if name == "pipe" {
 			l := clitest.StartProcess(t, cmd)
-			l.Next()
-			l.Next()
-			l.Next()
+			for range 3 {
+				l.Next()
+			}
 			run.ends(0)
 			o, rest := l.End()
 			o.Want(t, 0)
 			text = strings.Join(rest, "\n")
 		} else {
 			m := clitest.OnTerminal(t, cmd)
-			text = m.Expect("\r\n") + "\n"
-			text += m.Expect("\r\n") + "\n"
+			expectAll(m, "\r\n", "\r\n")
 			run.ends(0)
 			screen, code := m.End()
 			if code != 0 || strings.Contains(screen, "\x1b") {
@@ -299,10 +273,7 @@ func TestWatch_PlainLinesContinueUntilLastNodeEnds(t *testing.T) {
 // watchLine waits for a line with a prefix.
 func watchLine(l *clitest.Process, prefix string) {
 	l.T.Helper()
-	for {
-		if strings.HasPrefix(l.Next(), prefix) {
-			return
-		}
+	for !strings.HasPrefix(l.Next(), prefix) {
 	}
 }
 
@@ -318,11 +289,10 @@ func TestWatch_PlainLinesReportKilledNodeAsUnfinished(t *testing.T) {
 	first.Signal(unix.SIGKILL)
 	first.goOn.Close()
 	first.End()
-	watchLine(l, "node 0: perfagent is gone since ")
+	watchLine(l, "node 0: perfagent has been gone since ")
 	watchLine(l, "node 1: running for ")
 	second.ends(0)
-	o, _ := l.End()
-	o.Want(t, 1)
+	o := mustEnd(l, 1)
 	o.WantLine(t, "run r: 2 nodes, 1 unfinished (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
 }
 
@@ -335,9 +305,7 @@ func TestWatch_NoticesEndBetweenUpdates(t *testing.T) {
 	plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "1h"))
 	plain.Next()
 	run.ends(0)
-	if left := w.leaves(0); !strings.Contains(left, "run r: Succeeded after ") {
-		t.Errorf("left on the screen: %s\nwant \"run r: Succeeded after \"", left)
-	}
+	wantContains(t, w.leaves(0), "run r: Succeeded after ")
 	o, lines := plain.End()
 	o.Want(t, 0)
 	if len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "perfagent: run r: Succeeded after ") {
@@ -371,29 +339,19 @@ func TestWatch_FollowsNewestRun(t *testing.T) {
 	w.leaves(0)
 	w = watchOn(t, old.Cmd.Dir, nil, "--out", "o")
 	w.shows("z-old, running")
-	w.Send("q")
-	w.leaves(0)
+	w.quit()
 	old.ends(0)
 }
 
 // A sidecar is watched like any run.
 func TestWatch_FollowsSidecar(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	report := filepath.Join(cmd.Dir, "perfagent-out", "s", "node-0.json")
-	clitest.WaitUntil(t, "the sidecar has a report", func() bool { _, err := os.Stat(report); return err == nil })
-	w := watchOn(t, cmd.Dir, nil)
+	l, _ := beside(t, nil)
+	w := watchOn(t, l.Cmd.Dir, nil)
 	w.shows("s, ", "NODE ", "CPU ")
-	if err := unix.Kill(cmd.Process.Pid, unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	clitest.Wait(t, cmd)
-	if left := w.leaves(0); !strings.Contains(left, "Sampled for ") {
-		t.Errorf("left on the screen: %s\nwant \"Sampled for \"", left)
-	}
+	l.Signal(unix.SIGTERM)
+	l.End()
+	wantContains(t, w.leaves(0), "Sampled for ")
 }
 
 // If stdin is not a terminal, the view has no keys, and its footer names Ctrl-C.
@@ -414,10 +372,7 @@ func TestWatch_FooterNamesCtrlCIfStdinIsNoTerminal(t *testing.T) {
 // ends the watchers; it must be called after the run has ended.
 func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	t.Helper()
-	clitest.WaitUntil(t, "the journal exists", func() bool {
-		_, err := os.Stat(filepath.Join(dir, "perfagent-out", id, "node-0.jsonl"))
-		return err == nil
-	})
+	untilExists(t, filepath.Join(dir, "perfagent-out", id, "node-0.jsonl"))
 	first, second := watchOn(t, dir, nil, id), watchOn(t, dir, nil, id)
 	over, done := make(chan struct{}), make(chan struct{})
 	killed := 0
@@ -447,7 +402,7 @@ func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	}
 }
 
-// With NO_COLOR, the view is shown without colours.
+// With NO_COLOR, the view is shown without colors.
 func TestWatch_NoColorRemovesColours(t *testing.T) {
 	t.Parallel()
 	color := regexp.MustCompile("\x1b\\[[1-9][0-9;]*m")

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,12 +49,11 @@ func (f watchFrame) String() string { return strings.Join(f.lines, "\n") }
 
 // row returns the first line that begins with a label, or "" if there is none.
 func (f watchFrame) row(label string) string {
-	for _, line := range f.lines {
-		if strings.HasPrefix(line, label) {
-			return line
-		}
+	i := slices.IndexFunc(f.lines, func(line string) bool { return strings.HasPrefix(line, label) })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return f.lines[i]
 }
 
 var watchSequence = regexp.MustCompile(`^\x1b\[(\??[0-9;]*)([A-Za-z])`)
@@ -145,9 +147,21 @@ type watcher struct {
 // watchOn starts perfagent watch on a terminal of 80 × 24, in the directory of a run.
 func watchOn(t testing.TB, dir string, env []string, args ...string) *watcher {
 	t.Helper()
-	cmd := watchCommand(t, dir, env, args...)
-	w := &watcher{Terminal: clitest.OnTerminal(t, cmd), vt: newWatchVT(80, 24)}
-	return w
+	return &watcher{Terminal: clitest.OnTerminal(t, watchCommand(t, dir, env, args...)), vt: newWatchVT(80, 24)}
+}
+
+// resize sets the size of the terminal.
+func (w *watcher) resize(width, height int) {
+	w.T.Helper()
+	w.vt.width, w.vt.height = width, height
+	clitest.Resize(w.T, w.TTY, height, width)
+}
+
+// quit types q, checks that watch succeeds, and returns the output on the normal screen.
+func (w *watcher) quit() string {
+	w.T.Helper()
+	w.Send("q")
+	return w.leaves(0)
 }
 
 func watchCommand(t testing.TB, dir string, env []string, args ...string) *exec.Cmd {
@@ -187,12 +201,8 @@ func (w *watcher) next(what string, ok func(watchFrame) bool) watchFrame {
 func (w *watcher) shows(words ...string) watchFrame {
 	w.T.Helper()
 	f := w.next(strings.Join(words, ", "), func(f watchFrame) bool {
-		for _, word := range words {
-			if !strings.Contains(f.String(), word) {
-				return false
-			}
-		}
-		return true
+		lacks := func(word string) bool { return !strings.Contains(f.String(), word) }
+		return !slices.ContainsFunc(words, lacks)
 	})
 	if f.wide != "" {
 		w.T.Errorf("a line is wider than the terminal: %q", f.wide)
@@ -215,41 +225,32 @@ func (w *watcher) leaves(code int) (normal string) {
 	return v.normal
 }
 
-// watchTermios returns the settings of the terminal with the given pty master.
-func watchTermios(t testing.TB, tty *os.File) unix.Termios {
+// watchIoctl returns what the kernel says about a terminal.
+func watchIoctl[T any](t testing.TB, tty *os.File, get func(fd int, request uint) (T, error), request uint) (v T) {
 	t.Helper()
 	conn, err := tty.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var state *unix.Termios
-	if e := conn.Control(func(fd uintptr) { state, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) }); e != nil || err != nil {
-		t.Fatal(e, err)
-	}
-	return *state
+	must(t, err)
+	failed := conn.Control(func(fd uintptr) { v, err = get(int(fd), request) })
+	must(t, errors.Join(failed, err))
+	return v
+}
+
+// watchTermios returns the settings of the terminal with the given pty master.
+func watchTermios(t testing.TB, tty *os.File) *unix.Termios {
+	t.Helper()
+	return watchIoctl(t, tty, unix.IoctlGetTermios, unix.TCGETS)
 }
 
 // watchSlave opens the terminal with the given pty master, which preserves its settings, and returns the settings of a
 // new terminal.
-func watchSlave(t testing.TB, tty *os.File) (*os.File, unix.Termios) {
+func watchSlave(t testing.TB, tty *os.File) (*os.File, *unix.Termios) {
 	t.Helper()
-	conn, err := tty.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := 0
-	if e := conn.Control(func(fd uintptr) { number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN) }); e != nil || err != nil {
-		t.Fatal(e, err)
-	}
+	number := watchIoctl(t, tty, unix.IoctlGetInt, unix.TIOCGPTN)
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { slave.Close() })
 	master, fresh, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer master.Close()
 	defer fresh.Close()
 	return slave, watchTermios(t, master)
@@ -265,9 +266,7 @@ type watchRun struct {
 func watched(t testing.TB, dir string, args ...string) *watchRun {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append(append([]string{"run"}, args...), "--", "sh", "-c", `echo ready; read x; exit $x`)...)
-	if dir != "" {
-		cmd.Dir = dir
-	}
+	cmd.Dir = cmp.Or(dir, cmd.Dir)
 	in, goOn := clitest.Pipe(t)
 	cmd.Stdin = in
 	l := clitest.StartProcess(t, cmd)
@@ -278,10 +277,7 @@ func watched(t testing.TB, dir string, args ...string) *watchRun {
 // ends makes the job exit with a code, and checks that perfagent exits with the same code.
 func (r *watchRun) ends(code int) clitest.Outcome {
 	r.T.Helper()
-	if _, err := fmt.Fprintln(r.goOn, code); err != nil {
-		r.T.Fatal(err)
-	}
-	o, _ := r.Process.End()
-	o.Want(r.T, code)
-	return o
+	_, err := fmt.Fprintln(r.goOn, code)
+	must(r.T, err)
+	return mustEnd(r.Process, code)
 }

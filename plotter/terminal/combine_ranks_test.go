@@ -40,7 +40,8 @@ func TestCombineRanks_AddsJobsAndKeepsHost(t *testing.T) {
 			if v := CombineRanks([][]float64{rank(one), rank(one)})[c]; !math.IsNaN(v) {
 				t.Errorf("%s of two ranks is %v, want NaN: percentages do not add up", c.Key(), v)
 			}
-			wantEqual(t, CombineRanks([][]float64{rank(one), rank(nil)})[c], 60, "%s of the only rank that has it", c.Key())
+			wantEqual(t, CombineRanks([][]float64{rank(one), rank(nil)})[c], 60, "%s of the only rank that has it",
+				c.Key())
 		}
 	}
 }

@@ -18,7 +18,9 @@ func ofPorts(t *testing.T, r *reporter.Report) []string {
 	lines := append(Screen(r, o), drawn(Sparklines(r.Nodes["0"], 80, true))...)
 	lines = append(lines, strings.Split(Line(r, o), ", ")...)
 	var out strings.Builder
-	must(t, summary.Write(&out, r, summary.Options{Long: true}))
+	if err := summary.Write(&out, r, summary.Options{Long: true}); err != nil {
+		t.Fatal(err)
+	}
 	for _, h := range summary.Highlights(r.Nodes["0"], 4) {
 		lines = append(lines, h.Label+": "+h.Value+" "+h.Note)
 	}

@@ -60,7 +60,8 @@ perfagent  `
 
 // The screen of a job without operations does not mention them. A small screen keeps the node's CPU and memory.
 func TestScreen_KeepsCPUAndMemoryNextToOperations(t *testing.T) {
-	wantNone(t, "screen without operations", strings.ToLower(screenText(screenReport(1), screenOptions(1, 79, 30))), "operations")
+	wantNone(t, "screen without operations", strings.ToLower(screenText(screenReport(1), screenOptions(1, 79, 30))),
+		"operations")
 
 	r, o := busyScreen()
 	for height := 3; height < 30; height++ {

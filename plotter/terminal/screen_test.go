@@ -464,13 +464,6 @@ func BenchmarkScreen(b *testing.B) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // wantEqual checks that got equals want. what and its arguments name the value.
 func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
 	t.Helper()

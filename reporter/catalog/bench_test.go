@@ -15,17 +15,11 @@ import (
 func BenchmarkList(b *testing.B) {
 	out := b.TempDir()
 	data, err := reporter.Encode(reportertest.Large(0, 1, 500))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for i := range 1000 {
 		dir := filepath.Join(out, fmt.Sprintf("run-%d", i))
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "node-0.json"), data, 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.Mkdir(dir, 0o755))
+		must(b, os.WriteFile(filepath.Join(dir, "node-0.json"), data, 0o644))
 	}
 	b.ResetTimer()
 

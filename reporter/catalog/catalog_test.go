@@ -2,9 +2,9 @@ package catalog_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/summary"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // began is the start of the first run of a test.
@@ -35,20 +37,101 @@ func report(t *testing.T, path string, minutes, code int, push string) {
 			Metrics: reporter.Values{}, Missing: []reporter.Missing{}, Push: &reporter.Push{MLflow: reporter.PushState{State: push}},
 		}},
 	}
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, string(data))
+	writeReport(t, path, r)
 }
 
 func write(t *testing.T, path, data string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(data), 0o644))
+}
+
+func writeReport(t *testing.T, path string, r *reporter.Report) {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	must(t, err)
+	write(t, path, string(data))
+}
+
+// writeJournal creates a journal of a run that is being written.
+func writeJournal(t *testing.T, dir string) *journal.Journal {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o755))
+	now := reporter.Time{Time: time.Now()}
+	j, err := journal.Create(dir, journal.Head{Run: reporter.Run{ID: "r", Start: now, End: now}, Interval: time.Second, MaxLength: 10})
+	must(t, err)
+	return j
+}
+
+func found(t testing.TB, out, name string) *catalog.Match {
+	t.Helper()
+	m, err := catalog.Find(out, name)
+	must(t, err)
+	return m
+}
+
+func runsIn(t testing.TB, out string) []catalog.Run {
+	t.Helper()
+	runs, err := catalog.List(out)
+	must(t, err)
+	return runs
+}
+
+// runIn returns the run in a directory.
+func runIn(t testing.TB, dir string) *catalog.Run {
+	t.Helper()
+	run, err := catalog.ReadRun(dir)
+	must(t, err)
+	return run
+}
+
+// filesIn returns the sorted names of the files in a directory.
+func filesIn(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	must(t, err)
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	return names
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-		t.Fatal(err)
+}
+
+// wantEqual checks that got equals want. what and its arguments name the value.
+func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
+	}
+}
+
+// wantValues checks what fmt.Println prints for values.
+func wantValues(t testing.TB, what, want string, values ...any) {
+	t.Helper()
+	if got := strings.TrimSuffix(fmt.Sprintln(values...), "\n"); got != want {
+		t.Errorf("%s = %s, want %s", what, got, want)
+	}
+}
+
+// wantFinds checks which recordings Find returns for each name in good, and the error for each in bad.
+func wantFinds(t *testing.T, out string, good, bad map[string]string) {
+	t.Helper()
+	for name, want := range good {
+		m, err := catalog.Find(out, name)
+		if err != nil || strings.Join(m.Paths(), " ") != want {
+			t.Errorf("Find(%q) = %+v, error %v, want %s", name, m, err, want)
+		}
+	}
+	for name, want := range bad {
+		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Find(%q): error %v, want one containing %q", name, err, want)
+		}
 	}
 }
 
@@ -69,23 +152,15 @@ func threeRuns(t *testing.T) (out string) {
 func TestList_NewestFirst(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	runs, err := catalog.List(out)
-	if err != nil {
-		t.Fatal(err)
+	names := func(dir string) (names []string) {
+		for _, r := range runsIn(t, dir) {
+			names = append(names, r.Name)
+		}
+		return names
 	}
-	var names []string
-	for _, r := range runs {
-		names = append(names, r.Name)
-	}
-	if !slices.Equal(names, []string{"c", "a", "b"}) {
-		t.Errorf("runs %q, want c, a, b", names)
-	}
-	if runs, err := catalog.List(filepath.Join(out, "nowhere")); err != nil || len(runs) != 0 {
-		t.Errorf("missing directory: runs %v, want none; error %v", runs, err)
-	}
-	if runs, err := catalog.List(filepath.Join(out, "c")); err != nil || len(runs) != 1 || runs[0].Name != "c" {
-		t.Errorf("directory of a run: runs %v, want only c; error %v", runs, err)
-	}
+	wantEqual(t, names(out), []string{"c", "a", "b"}, "runs")
+	wantEqual(t, names(filepath.Join(out, "nowhere")), nil, "runs in a missing directory")
+	wantEqual(t, names(filepath.Join(out, "c")), []string{"c"}, "runs in the directory of a run")
 }
 
 func TestFind(t *testing.T) {
@@ -97,36 +172,17 @@ func TestFind(t *testing.T) {
 	write(t, "d", "any other file")
 	report(t, filepath.Join(out, "e/node-0.json"), -1, 0, reporter.PushOff)
 	report(t, "node-0.json", 0, 0, reporter.PushOff)
-	if err := os.Rename("node-0.json", "e"); err != nil { // a report takes precedence over a RUN-ID
-		t.Fatal(err)
-	}
+	must(t, os.Rename("node-0.json", "e")) // a report takes precedence over a RUN-ID
 
-	for name, want := range map[string]string{
-		"@latest": filepath.Join(out, "c/node-0.json"), "@-1": filepath.Join(out, "c/node-0.json"),
-		"@-2": filepath.Join(out, "a/node-0.json"), "@-3": filepath.Join(out, "b/node-0.json"),
-		"a": filepath.Join(out, "a/node-0.json"), "b": "b/node-0.json",
-		"c": filepath.Join(out, "c/node-0.json"), "d": "d", "e": "e", ".": "b/node-0.json",
-		out: filepath.Join(out, "c/node-0.json"), out + "/a/": filepath.Join(out, "a/node-0.json"),
-	} {
-		found, err := catalog.Find(out, name)
-		if err != nil {
-			t.Errorf("Find(%q): error %v, want none", name, err)
-		} else if got := found.Paths()[0]; got != want {
-			t.Errorf("Find(%q) = %s, want %s", name, got, want)
-		}
-	}
-
-	for name, want := range map[string]string{
+	a, c := filepath.Join(out, "a/node-0.json"), filepath.Join(out, "c/node-0.json")+" "+filepath.Join(out, "c/node-1.json")
+	wantFinds(t, out, map[string]string{
+		"@latest": c, "@-1": c, "@-2": a, "@-3": filepath.Join(out, "b/node-0.json"), "a": a, "b": "b/node-0.json", "c": c, "d": "d", "e": "e",
+		".": "b/node-0.json", out: c, out + "/a/": a,
+	}, map[string]string{
 		"varied": `no run or file "varied"; the runs in ` + out + ` are c, a, b, e`, "@-5": "no run @-5; the runs in", "@0": "is not @latest or @-K",
 		"@-0": "is not @latest", "@-x": "is not @latest", "@": "is not @latest", "": `no run or file ""`, "../b": "no run or file", "x\x1b": `"x\x1b"`,
-	} {
-		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Find(%q): error %v, want one containing %q", name, err, want)
-		}
-	}
-	if _, err := catalog.Find(filepath.Join(out, "empty"), "@latest"); err == nil || !strings.Contains(err.Error(), "no report under") {
-		t.Errorf("directory without runs: error %v, want one containing \"no report under\"", err)
-	}
+	})
+	wantFinds(t, filepath.Join(out, "empty"), nil, map[string]string{"@latest": "no report under"})
 }
 
 // The latest recording of a node is used, whatever the order of the file names.
@@ -137,32 +193,22 @@ func TestFind_UsesLatestOfRepeatedRecordings(t *testing.T) {
 		report(t, filepath.Join(out, name), nth, nth, reporter.PushOff)
 	}
 	report(t, filepath.Join(out, "r/node-1.json"), 5, 0, reporter.PushOff)
-	found, err := catalog.Find(out, "r")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := found.Paths(); len(got) != 2 || filepath.Base(got[0]) != "node-0.10.json" || len(found.Run.Launches) != 3 {
-		t.Errorf("files %v, want node-0.10.json and the file of node 1; launches %v, want 3", got, found.Run.Launches)
-	}
-	if o := found.Launch.Summary(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("summary %+v, want exit code 2, with node 0 failed", o)
-	}
+	m := found(t, out, "r")
+	wantValues(t, "number of files, first file, number of launches", "2 node-0.10.json 3", len(m.Paths()),
+		filepath.Base(m.Paths()[0]), len(m.Run.Launches))
+	o := m.Launch.Summary()
+	wantValues(t, "exit code, failed nodes", "2 [0]", *o.ExitCode, o.FailedNodes)
 }
 
 func TestLaunch_SummaryNamesFailedNode(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	runs, err := catalog.List(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := runsIn(t, out)
 	o := runs[0].Latest().Summary()
-	if o.RunID != "c" || *o.ExitCode != 5 || o.Nodes != 2 || !slices.Equal(o.FailedNodes, []int{1}) || o.State != summary.StateEnded {
-		t.Errorf("summary %+v, want run c: ended, exit code 5, 2 nodes, node 1 failed", o)
-	}
-	if o.Report != filepath.Join(out, "c/node-1.json") || o.Page != filepath.Join(out, "c/node-1.html") {
-		t.Errorf("report %s, page %s, want the files of node 1", o.Report, o.Page)
-	}
+	wantValues(t, "run, exit code, nodes, failed nodes, state", "c 5 2 [1] "+summary.StateEnded, o.RunID, *o.ExitCode,
+		o.Nodes, o.FailedNodes, o.State)
+	wantValues(t, "report and page", filepath.Join(out, "c/node-1.json")+" "+filepath.Join(out, "c/node-1.html"),
+		o.Report, o.Page)
 
 	write(t, filepath.Join(out, "b/node-0.json"), "{")
 	o = runs[2].Latest().Summary()
@@ -175,94 +221,45 @@ func TestLaunch_SummaryNamesFailedNode(t *testing.T) {
 func TestLaunch_SummaryIsRunningWhileJournalIsLocked(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	now := reporter.Time{Time: time.Now()}
-	j, err := journal.Create(dir, journal.Head{Run: reporter.Run{ID: "r", Start: now, End: now}, Interval: time.Second, MaxLength: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := catalog.Find(filepath.Dir(dir), "r")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o := found.Launch.Summary(); o.State != summary.StateRunning {
-		t.Errorf("summary %+v while the journal is being written, want the state %s", o, summary.StateRunning)
-	}
+	j := writeJournal(t, dir)
+	wantEqual(t, found(t, filepath.Dir(dir), "r").Launch.Summary().State, summary.StateRunning,
+		"state while the journal is being written")
 
 	// A copy of the journal has no writer.
 	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left := filepath.Join(t.TempDir(), "r/node-0.jsonl")
 	write(t, left, string(data))
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(left, old, old); err != nil {
-		t.Fatal(err)
-	}
-	if found, err = catalog.Find("", filepath.Dir(left)); err != nil {
-		t.Fatal(err)
-	}
-	if o := found.Launch.Summary(); o.State != summary.StateIncomplete {
-		t.Errorf("summary %+v of a journal without a writer, want the state %s", o, summary.StateIncomplete)
-	}
-	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
-		t.Error(err)
-	}
+	must(t, os.Chtimes(left, old, old))
+	wantEqual(t, found(t, "", filepath.Dir(left)).Launch.Summary().State, summary.StateIncomplete,
+		"state of a journal without a writer")
+	must(t, errors.Join(j.Stop(time.Minute), j.Remove()))
 }
 
 // A batch job and its step have the same RUN-ID. The step is the newer recording, and ends first.
 func TestLaunch_SummaryIsRunningWhileOlderEntryIsActive(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	now := reporter.Time{Time: time.Now()}
-	j, err := journal.Create(dir, journal.Head{Run: reporter.Run{ID: "r", Start: now, End: now}, Interval: time.Second, MaxLength: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := writeJournal(t, dir)
 	report(t, filepath.Join(dir, "node-0.2.json"), 0, 0, reporter.PushOff)
-
-	state := func() string {
-		found, err := catalog.Find(filepath.Dir(dir), "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return found.Launch.Summary().State
-	}
-	if got := state(); got != summary.StateRunning {
-		t.Errorf("state while the older journal is being written = %s, want %s", got, summary.StateRunning)
-	}
-	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
-		t.Fatal(err)
-	}
-	if got := state(); got != summary.StateEnded {
-		t.Errorf("state after the end of the older journal = %s, want %s", got, summary.StateEnded)
-	}
+	state := func() string { return found(t, filepath.Dir(dir), "r").Launch.Summary().State }
+	wantEqual(t, state(), summary.StateRunning, "state while the older journal is being written")
+	must(t, errors.Join(j.Stop(time.Minute), j.Remove()))
+	wantEqual(t, state(), summary.StateEnded, "state after the end of the older journal")
 }
 
 // A new recording may start while the user is asked to confirm the removal.
 func TestRun_RemoveRefusesNewRecordings(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	found, err := catalog.Find(out, "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := found(t, out, "b").Run
 	write(t, filepath.Join(out, "b/node-0.2.jsonl"), "")
 
-	if err := found.Run.Remove(); err == nil || !strings.Contains(err.Error(), "node-0.2.jsonl was recorded meanwhile") {
+	if err := b.Remove(); err == nil || !strings.Contains(err.Error(), "node-0.2.jsonl was recorded meanwhile") {
 		t.Errorf("error %v, want one containing \"node-0.2.jsonl was recorded meanwhile\"", err)
 	}
-	for _, name := range []string{"b/node-0.json", "b/node-0.2.jsonl"} {
-		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
-			t.Error(err)
-		}
-	}
+	wantEqual(t, filesIn(t, out+"/b"), []string{"node-0.2.jsonl", "node-0.json"}, "files left")
 }
 
 // A link to a directory remains if the directory does.
@@ -271,51 +268,31 @@ func TestRun_RemoveKeepsLinkToDirectoryWithOtherFiles(t *testing.T) {
 	out := threeRuns(t)
 	write(t, filepath.Join(out, "b/notes.txt"), "mine")
 	link := filepath.Join(t.TempDir(), "b")
-	if err := os.Symlink(filepath.Join(out, "b"), link); err != nil {
-		t.Fatal(err)
-	}
-	found, err := catalog.Find(filepath.Dir(link), "b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := found.Run.Remove(); err != nil {
-		t.Error(err)
-	}
-
-	if _, err := os.Stat(filepath.Join(link, "notes.txt")); err != nil {
-		t.Error(err)
-	}
+	must(t, os.Symlink(filepath.Join(out, "b"), link))
+	must(t, found(t, filepath.Dir(link), "b").Run.Remove())
+	wantEqual(t, filesIn(t, link), []string{"notes.txt"}, "files left")
 }
 
 func TestRun_RemoveDeletesOnlyOwnFiles(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	for _, name := range []string{"a/node-0.html", "a/node-0.jsonl", "a/.node-0.json.12.0.tmp", "a/node-0.marks"} {
-		write(t, filepath.Join(out, name), "")
-	}
-	for _, name := range []string{"c/notes.txt", "c/node-0.csv", "c/xnode-0.json", "c/sub/node-0.json"} {
+	for _, name := range []string{
+		"a/node-0.html", "a/node-0.jsonl", "a/.node-0.json.12.0.tmp", "a/node-0.marks",
+		"c/notes.txt", "c/node-0.csv", "c/xnode-0.json", "c/sub/node-0.json",
+	} {
 		write(t, filepath.Join(out, name), "")
 	}
 	for _, name := range []string{"a", "c"} {
-		found, err := catalog.Find(out, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if pending := found.Run.HasPendingPush(); pending != (name == "a") {
-			t.Errorf("%s: HasPendingPush is %v, want %v", name, pending, name == "a")
-		}
-		if err := found.Run.Remove(); err != nil {
-			t.Error(err)
-		}
+		run := found(t, out, name).Run
+		wantEqual(t, run.HasPendingPush(), name == "a", "%s: HasPendingPush", name)
+		must(t, run.Remove())
 	}
 
 	if _, err := os.Stat(filepath.Join(out, "a")); !os.IsNotExist(err) {
 		t.Errorf("run a was not removed: Stat returned %v, want an error that it does not exist", err)
 	}
-	left, err := os.ReadDir(filepath.Join(out, "c"))
-	if err != nil || len(left) != 4 {
-		t.Errorf("files left in run c: %v, want 4 (error %v)", left, err)
-	}
+	wantEqual(t, filesIn(t, out+"/c"), []string{"node-0.csv", "notes.txt", "sub", "xnode-0.json"},
+		"files left in run c")
 }
 
 func TestParseFileName(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
@@ -21,11 +19,7 @@ func ended(t *testing.T, path string, change func(*reporter.Run, *reporter.Job),
 	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "x", Command: command, WallSeconds: 3, ExitCode: new(0)},
 		Nodes: map[string]*reporter.Node{fmt.Sprint(name.Node): {Job: job, Metrics: reporter.Values{}, Missing: []reporter.Missing{}}}}
 	change(&r.Run, job)
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, string(data))
+	writeReport(t, path, r)
 }
 
 func TestEarlier(t *testing.T) {
@@ -80,9 +74,8 @@ func TestEarlier(t *testing.T) {
 		if name == "no directory" {
 			out = filepath.Join(out, "x")
 		}
-		if d := cmp.Diff(c.want, catalog.Earlier(out, "node-0", slices.Clone(same), time.Now().Add(time.Minute))); d != "" {
-			t.Errorf("%s: (-want +got):\n%s", name, d)
-		}
+		wantEqual(t, catalog.Earlier(out, "node-0", slices.Clone(same), time.Now().Add(time.Minute)), c.want, "%s",
+			name)
 		if got := catalog.Earlier(out, "node-0", same, time.Now()); got != nil {
 			t.Errorf("%s: result after the deadline = %v, want nil", name, got)
 		}

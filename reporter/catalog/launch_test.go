@@ -43,6 +43,11 @@ func at(seconds float64) reporter.Time {
 	return reporter.Time{Time: yesterday.Add(time.Duration(seconds * float64(time.Second)))}
 }
 
+// indexed returns a recording of a node whose index the environment provides.
+func indexed(name string, from, to float64, launch string, ranks ...int) made {
+	return made{name: name, from: from, to: to, hasIndex: true, launch: launch, ranks: ranks}
+}
+
 // identity returns the identity from the environment.
 func (m made) identity() *reporter.Identity {
 	name, _ := catalog.ParseFileName(m.name)
@@ -95,12 +100,8 @@ func (m made) write(t *testing.T, dir string) {
 		node.Ranks[strconv.Itoa(rank)] = &reporter.Rank{Rank: rank, PID: 100 + rank, Start: run.Start, End: run.End,
 			ExitCode: new(0), Metrics: reporter.Values{}, Missing: []reporter.Missing{}}
 	}
-	data, err := reporter.Encode(&reporter.Report{Schema: reporter.Schema, Run: run,
+	writeReport(t, filepath.Join(dir, m.name), &reporter.Report{Schema: reporter.Schema, Run: run,
 		Nodes: map[string]*reporter.Node{strconv.Itoa(name.Node): node}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, m.name), string(data))
 }
 
 // writeJournal writes a journal with a sample.
@@ -111,24 +112,16 @@ func (m made) writeJournal(t *testing.T, dir string, name catalog.FileName, run 
 		head.Rank = strconv.Itoa(name.Rank)
 	}
 	j, err := journal.Create(t.TempDir(), head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := reportertest.NewStream(1)
 	rec := s.Recording(10)
 	rec.Host = machine
 	j.Observe(s.Next(rec), rec)
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Stop(time.Minute))
 	path := filepath.Join(dir, m.name)
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)))
 	end := at(m.to).Time
-	if err := os.Chtimes(path, end, end); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, end, end))
 }
 
 // described returns a description of a run: "r@1: 0=0, 1=1.rank-4+1.rank-5; not 0.2".
@@ -165,58 +158,51 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 	}{
 		"one rank alone": {[]made{{name: "node-0.json", to: 5}}, "r: 0=0"},
 		"ranks of two nodes": {[]made{
-			{name: "node-1.rank-3.json", to: 5, hasIndex: true, launch: "s", ranks: []int{3}},
-			{name: "node-0.rank-1.json", to: 5, hasIndex: true, launch: "s", ranks: []int{1}},
-			{name: "node-1.rank-2.jsonl", to: 5, hasIndex: true, launch: "s"},
-			{name: "node-0.rank-0.json", to: 5, hasIndex: true, launch: "s", ranks: []int{0}},
+			indexed("node-1.rank-3.json", 0, 5, "s", 3), indexed("node-0.rank-1.json", 0, 5, "s", 1),
+			indexed("node-1.rank-2.jsonl", 0, 5, "s"), indexed("node-0.rank-0.json", 0, 5, "s", 0),
 		}, "r: 0=0.rank-0+0.rank-1, 1=1.rank-2.jsonl+1.rank-3"},
 		"three ranks on a node, one rank on another": {[]made{
-			{name: "node-0.json", to: 5, hasIndex: true, launch: "s", ranks: []int{0, 1, 2}},
+			indexed("node-0.json", 0, 5, "s", 0, 1, 2),
 			{name: "node-1.json", to: 5, hasIndex: true, launch: "s", rank: new(3)},
 		}, "r: 0=0, 1=1"},
 		"consecutive steps": {[]made{
-			{name: "node-0.json", to: 5, hasIndex: true, launch: "step-0"},
-			{name: "node-1.json", to: 5, hasIndex: true, launch: "step-0"},
-			{name: "node-0.2.json", from: 6, to: 9, hasIndex: true, launch: "step-1"},
+			indexed("node-0.json", 0, 5, "step-0"), indexed("node-1.json", 0, 5, "step-0"),
+			indexed("node-0.2.json", 6, 9, "step-1"),
 		}, "r@1: 0=0, 1=1 | r@2: 0=0.2"},
 		"concurrent steps": {[]made{
-			{name: "node-0.rank-0.json", from: 1, to: 5, hasIndex: true, launch: "step-0", ranks: []int{0}},
-			{name: "node-0.rank-0.2.json", from: 2, to: 5, hasIndex: true, launch: "step-1", ranks: []int{0}},
-			{name: "node-0.rank-1.json", from: 3, to: 5, hasIndex: true, launch: "step-0", ranks: []int{1}},
+			indexed("node-0.rank-0.json", 1, 5, "step-0", 0), indexed("node-0.rank-0.2.json", 2, 5, "step-1", 0),
+			indexed("node-0.rank-1.json", 3, 5, "step-0", 1),
 		}, "r@1: 0=0.rank-0+0.rank-1 | r@2: 0=0.rank-0.2"},
 		"requeued job": {[]made{
-			{name: "node-0.json", to: 5, hasIndex: true, launch: "step-0"},
+			indexed("node-0.json", 0, 5, "step-0"),
 			{name: "node-0.2.json", from: 1, to: 9, hasIndex: true, launch: "step-0", restart: 1},
 		}, "r@1: 0=0 | r@2: 0=0.2"},
 		"wrapped batch script and its step": {[]made{
-			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"},
-			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true, launch: "step-0"},
-			{name: "node-1.json", from: 1, to: 5, hasIndex: true, launch: "step-0"},
+			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"}, indexed("node-0.2.json", 1, 5, "step-0"),
+			indexed("node-1.json", 1, 5, "step-0"),
 		}, "r@1: 0=0 | r@2: 0=0.2, 1=1"},
 		"wrapped batch script and its ssh commands": {[]made{
-			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"},
-			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true},
-			{name: "node-1.json", from: 1.1, to: 5, hasIndex: true},
-			{name: "node-2.json", from: 1.2, to: 5, hasIndex: true},
+			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"}, indexed("node-0.2.json", 1, 5, ""),
+			indexed("node-1.json", 1.1, 5, ""), indexed("node-2.json", 1.2, 5, ""),
 		}, "r@1: 0=0 | r@2: 0=0.2, 1=1, 2=2"},
 		"nested perfagents on each node": {[]made{
 			{name: "node-0.json", from: 0, to: 9, hasIndex: true, command: "perfagent"},
-			{name: "node-0.2.json", from: 0.5, to: 8, hasIndex: true},
+			indexed("node-0.2.json", 0.5, 8, ""),
 			{name: "node-1.json", from: 1, to: 9, hasIndex: true, command: "perfagent"},
-			{name: "node-1.2.json", from: 1.5, to: 8, hasIndex: true},
+			indexed("node-1.2.json", 1.5, 8, ""),
 		}, "r@1: 0=0, 1=1 | r@2: 0=0.2, 1=1.2"},
 		"perfagent nested in a rank": {[]made{
-			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
+			indexed("node-0.json", 0, 9, "s", 0, 1),
 			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true, launch: "s", rank: new(1), command: "inner"},
 		}, "r@1: 0=0.2 | r@2: 0=0"},
 		"repeated run": {[]made{
 			{name: "node-0.json", to: 5}, {name: "node-0.2.json", from: 6, to: 9}, {name: "node-0.10.json", from: 10, to: 12},
 		}, "r@1: 0=0 | r@2: 0=0.2 | r@3: 0=0.10"},
 		"nodes that ran one after another": {[]made{
-			{name: "node-0.json", to: 5, hasIndex: true}, {name: "node-1.json", from: 6, to: 9, hasIndex: true},
+			indexed("node-0.json", 0, 5, ""), indexed("node-1.json", 6, 9, ""),
 		}, "r: 0=0, 1=1"},
 		"restarted pod": {[]made{
-			{name: "node-0.json", to: 9, hasIndex: true}, {name: "node-1.json", to: 2, hasIndex: true, host: "pod-a"},
+			indexed("node-0.json", 0, 9, ""), {name: "node-1.json", to: 2, hasIndex: true, host: "pod-a"},
 			{name: "node-1.2.json", from: 3, to: 9, hasIndex: true, host: "pod-b"},
 		}, "r: 0=0, 1=1.2; not 1"},
 		"sidecar concurrent with runs": {[]made{
@@ -242,45 +228,37 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 			{name: "node-0.json", to: 5, boot: "x"}, {name: "node-0.2.json", from: 1, to: 5, boot: "y"},
 		}, "r: 0=0, 1=0.2"},
 		"index already given to another node": {[]made{
-			{name: "node-0.json", to: 5, hasIndex: true, launch: "m"}, {name: "node-z.json", to: 5, launch: "m", host: "z"},
+			indexed("node-0.json", 0, 5, "m"), {name: "node-z.json", to: 5, launch: "m", host: "z"},
 		}, "r: 0=0, 1=z"},
 
 		"crash while ranks were combined": {[]made{
-			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1, 2}},
-			{name: "node-0.rank-1.json", to: 5, hasIndex: true, launch: "s", ranks: []int{1}},
-			{name: "node-0.rank-2.jsonl", to: 5, hasIndex: true, launch: "s"},
+			indexed("node-0.json", 0, 9, "s", 0, 1, 2), indexed("node-0.rank-1.json", 0, 5, "s", 1),
+			indexed("node-0.rank-2.jsonl", 0, 5, "s"),
 		}, "r: 0=0"},
 		"rank files that overlap the combined report": {[]made{
-			{name: "node-0.json", from: 2, to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
-			{name: "node-0.rank-0.jsonl", from: 1, to: 5, hasIndex: true, launch: "s"},
-			{name: "node-0.rank-1.json", from: 3, to: 12, hasIndex: true, launch: "s", ranks: []int{1}},
+			indexed("node-0.json", 2, 9, "s", 0, 1), indexed("node-0.rank-0.jsonl", 1, 5, "s"),
+			indexed("node-0.rank-1.json", 3, 12, "s", 1),
 		}, "r: 0=0; not 0.rank-0.jsonl+0.rank-1"},
 		"rank that started while ranks were combined": {[]made{
-			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
-			{name: "node-0.rank-2.json", from: 8, to: 15, hasIndex: true, launch: "s", ranks: []int{2}},
+			indexed("node-0.json", 0, 9, "s", 0, 1), indexed("node-0.rank-2.json", 8, 15, "s", 2),
 		}, "r: 0=0+0.rank-2"},
 		"ranks restarted by torchrun": {[]made{
-			{name: "node-0.json", to: 5, hasIndex: true, launch: "t", ranks: []int{0, 1}},
-			{name: "node-0.rank-0.json", from: 6, to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-1.jsonl", from: 6, to: 9, hasIndex: true, launch: "t"},
+			indexed("node-0.json", 0, 5, "t", 0, 1), indexed("node-0.rank-0.json", 6, 9, "t", 0),
+			indexed("node-0.rank-1.jsonl", 6, 9, "t"),
 		}, "r: 0=0.rank-0+0.rank-1.jsonl; not 0"},
 		"restarted rank": {[]made{
-			{name: "node-0.rank-0.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-1.json", to: 2, hasIndex: true, launch: "t", ranks: []int{1}},
-			{name: "node-0.rank-1.2.jsonl", from: 3, to: 9, hasIndex: true, launch: "t"},
+			indexed("node-0.rank-0.json", 0, 9, "t", 0), indexed("node-0.rank-1.json", 0, 2, "t", 1),
+			indexed("node-0.rank-1.2.jsonl", 3, 9, "t"),
 		}, "r: 0=0.rank-0+0.rank-1.2.jsonl; not 0.rank-1"},
 		"report and journal of a rank": {[]made{
-			{name: "node-0.rank-0.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-0.jsonl", to: 9, hasIndex: true, launch: "t"},
+			indexed("node-0.rank-0.json", 0, 9, "t", 0), indexed("node-0.rank-0.jsonl", 0, 9, "t"),
 		}, "r: 0=0.rank-0"},
 		"several recordings of one rank": {[]made{
-			{name: "node-0.rank-0.jsonl", to: 9, hasIndex: true, launch: "t"},
-			{name: "node-0.rank-0.2.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-0.3.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
+			indexed("node-0.rank-0.jsonl", 0, 9, "t"), indexed("node-0.rank-0.2.json", 0, 9, "t", 0),
+			indexed("node-0.rank-0.3.json", 0, 9, "t", 0),
 		}, "r: 0=0.rank-0.2"},
 		"rank journal without a rank in its name": {[]made{
-			{name: "node-0.jsonl", to: 9, hasIndex: true, launch: "t"},
-			{name: "node-0.rank-1.json", from: 1, to: 9, hasIndex: true, launch: "t", ranks: []int{1}},
+			indexed("node-0.jsonl", 0, 9, "t"), indexed("node-0.rank-1.json", 1, 9, "t", 1),
 		}, "r: 0=0.jsonl+0.rank-1"},
 
 		"different run IDs": {[]made{{name: "node-0.json", to: 5, hasIndex: true, run: "a"}, {name: "node-1.json", from: 1, to: 5, hasIndex: true, run: "b"}},
@@ -292,13 +270,7 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 			for _, f := range c.files {
 				f.write(t, dir)
 			}
-			run, err := catalog.ReadRun(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := described(run); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			wantEqual(t, described(runIn(t, dir)), c.want, "run")
 		})
 	}
 }
@@ -320,26 +292,12 @@ func TestReadRun_IgnoresFilesOfOtherPrograms(t *testing.T) {
 
 	made{name: "node-gpu7.json", to: 5, launch: "m", host: "gpu7", ranks: []int{0, 1}}.write(t, dir)
 	made{name: "node-gpu7.rank-2.json", to: 5, launch: "m", host: "gpu7", ranks: []int{2}}.write(t, dir)
-	run, err := catalog.ReadRun(dir)
-	if err != nil || run == nil {
-		t.Fatal(err)
-	}
-	if got := described(run); got != "r: 0=gpu7+gpu7.rank-2" {
-		t.Errorf("run %s, want r: 0=gpu7+gpu7.rank-2", got)
-	}
-	if err := run.Remove(); err != nil {
-		t.Error(err)
-	}
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 7 {
-		t.Errorf("files left: %v, want 7 of other programs (error %v)", left, err)
-	}
-	for _, e := range left {
-		if e.Name() != "node-gpu8.html" && !strings.Contains(e.Name(), "modules") && !strings.HasPrefix(e.Name(), "node-list") &&
-			!strings.HasPrefix(e.Name(), "node-empty") && !strings.HasPrefix(e.Name(), "node-cut") {
-			t.Errorf("%s still exists, want it removed", e.Name())
-		}
-	}
+	run := runIn(t, dir)
+	wantEqual(t, described(run), "r: 0=gpu7+gpu7.rank-2", "run")
+	must(t, run.Remove())
+	wantEqual(t, filesIn(t, dir), []string{
+		".node-modules.json.12.0.tmp", "node-cut.jsonl", "node-empty.json", "node-gpu8.html", "node-list.json", "node-modules.html", "node-modules.json",
+	}, "files of other programs that are left")
 }
 
 // Reports of ranks that are given by path are combined into one node. Other files of the same node are not.
@@ -361,20 +319,14 @@ func TestNodesOf(t *testing.T) {
 
 	var got []string
 	for _, n := range catalog.NodesOf(paths) {
-		words := n.Name() + "="
-		for i, path := range n.Paths() {
-			if i > 0 {
-				words += "+"
-			}
-			words += strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".json"), "node-")
+		var files []string
+		for _, path := range n.Paths() {
+			files = append(files, strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".json"), "node-"))
 		}
-		got = append(got, words)
+		got = append(got, n.Name()+"="+strings.Join(files, "+"))
 	}
 	slices.Sort(got)
-	want := []string{"0=0.2", "0=0.3", "1=0", "2=2.rank-4+2.rank-5", "2=2.rank-4.2", "7=7", "7=7.2"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	wantEqual(t, got, []string{"0=0.2", "0=0.3", "1=0", "2=2.rank-4+2.rank-5", "2=2.rank-4.2", "7=7", "7=7.2"}, "nodes")
 }
 
 // A merged report keeps the indexes of its nodes, including assigned indexes.
@@ -396,31 +348,21 @@ func TestNodesOf_KeepsIndexesOfMergedReport(t *testing.T) {
 		nodes := catalog.NodesOf(paths)
 		for i := range nodes {
 			r, err := nodes[i].Read(0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sources = append(sources, reporter.SourceReport{Path: nodes[i].Path(), Report: r})
 		}
 		r, err := diagnosis.Merge(sources)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r
 	}
 
-	data, err := reporter.Encode(merge("node-a.json", "node-b.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "both.json"), string(data))
+	writeReport(t, filepath.Join(dir, "both.json"), merge("node-a.json", "node-b.json"))
 	all := merge("both.json", "node-b.json", "node-aa.json")
 	hosts := ""
 	for _, name := range all.NodeNames() {
 		hosts += name + "=" + all.Nodes[name].Host.Hostname + " "
 	}
-	if hosts != "0=a 1=b 2=aa " {
-		t.Errorf("nodes %q, want \"0=a 1=b 2=aa \"", hosts)
-	}
+	wantEqual(t, hosts, "0=a 1=b 2=aa ", "nodes")
 }
 
 // Find finds a launch by its name. The error for an unknown name lists the existing launches.
@@ -433,49 +375,25 @@ func TestFind_AcceptsLaunchNames(t *testing.T) {
 	}
 	made{name: "node-0.json", from: 12, to: 13}.write(t, filepath.Join(out, "s"))
 
-	for name, want := range map[string]string{
-		"r": "node-0.3.json", "r@1": "node-0.1.json", "r@3": "node-0.3.json", "@latest": "node-0.3.json", "@-2": "s/node-0.json",
-		"@-3": "node-0.2.json", "@-4": "node-0.1.json", "s@1": "s/node-0.json", filepath.Join(out, "r"): "node-0.3.json",
-	} {
-		found, err := catalog.Find(out, name)
-		if err != nil {
-			t.Errorf("Find(%q): error %v, want none", name, err)
-		} else if got := found.Paths(); len(got) != 1 || !strings.HasSuffix(got[0], want) {
-			t.Errorf("Find(%q) = %q, want %s", name, got, want)
-		}
-	}
-	for name, want := range map[string]string{
+	first, third, other := filepath.Join(out, "r/node-0.1.json"), filepath.Join(out, "r/node-0.3.json"), filepath.Join(out, "s/node-0.json")
+	wantFinds(t, out, map[string]string{
+		"r": third, "r@1": first, "r@3": third, "@latest": third, "@-2": other, "@-3": filepath.Join(out, "r/node-0.2.json"), "@-4": first,
+		"s@1": other, filepath.Join(out, "r"): third,
+	}, map[string]string{
 		"r@4": "no launch r@4: run r has 3 launches", "r@0": `no run or file "r@0"`, "r@": "no run or file", "q@1": "no run or file",
 		"@-5": "no run @-5", "../r@1": "no run or file",
-	} {
-		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Find(%q): error %v, want one containing %q", name, err, want)
-		}
-	}
-
+	})
 	for name, want := range map[string]int{"r": 3, "r@2": 1, "@latest": 1, "s": 1} {
-		found, err := catalog.Find(out, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := found.Launches(); len(got) != want {
-			t.Errorf("%s: %d launches, want %d", name, len(got), want)
-		}
+		wantEqual(t, len(found(t, out, name).Launches()), want, "%s: number of launches", name)
 	}
-	runs, err := catalog.List(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := runsIn(t, out)
 	var ids []string
 	for _, l := range catalog.Launches(runs) {
 		ids = append(ids, l.ID())
 	}
-	if !slices.Equal(ids, []string{"r@3", "s", "r@2", "r@1"}) {
-		t.Errorf("launches %q, want r@3, s, r@2, r@1", ids)
-	}
-	if o := runs[0].Launches[0].Summary(); o.ID != "r@1" || o.RunID != "r" {
-		t.Errorf("summary %+v, want the ID r@1 and the run ID r", o)
-	}
+	wantEqual(t, ids, []string{"r@3", "s", "r@2", "r@1"}, "launches")
+	o := runs[0].Launches[0].Summary()
+	wantValues(t, "ID and run ID", "r@1 r", o.ID, o.RunID)
 }
 
 // Only a clock that is ahead is reported. A clock that is right, or of unknown offset, is not.
@@ -487,15 +405,9 @@ func TestLaunch_ClockWarningsReportFastClocks(t *testing.T) {
 	made{name: "node-1.json", to: ahead, hasIndex: true, host: "fast"}.write(t, dir)
 	made{name: "node-2.json", to: ahead, hasIndex: true}.write(t, dir)
 	old := time.Now().Add(-time.Hour) // simulates a copy that preserves times
-	if err := os.Chtimes(filepath.Join(dir, "node-2.json"), old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(filepath.Join(dir, "node-2.json"), old, old))
 
-	run, err := catalog.ReadRun(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clocks := run.Latest().ClockWarnings()
+	clocks := runIn(t, dir).Latest().ClockWarnings()
 	if runtime.GOOS != "linux" { // the change time is available only on Linux
 		if len(clocks) != 0 {
 			t.Errorf("warnings %q, want none on this system", clocks)

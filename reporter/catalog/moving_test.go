@@ -40,17 +40,13 @@ func TestNode_ReadsReplacedFiles(t *testing.T) {
 		}
 		for name, read := range reads {
 			dir := twoRanks(t, launch)
-			run, err := catalog.ReadRun(dir)
-			if err != nil || len(run.Launches) != 1 {
-				t.Fatalf("run %+v, want one launch; error %v", run, err)
-			}
+			run := runIn(t, dir)
+			wantEqual(t, len(run.Launches), 1, "number of launches")
 			named := catalog.NodesOf(run.Latest().Paths())
 
 			made{name: "node-0.json", to: 6, launch: launch, ranks: []int{0, 1}}.write(t, dir)
 			for _, path := range run.Latest().Paths() {
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Remove(path))
 			}
 
 			r, err := read(&run.Latest().Nodes[0])
@@ -69,13 +65,8 @@ func TestNode_DoesNotReadFilesOfOtherLaunches(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	made{name: "node-0.rank-0.json", to: 5, ranks: []int{0}}.write(t, dir)
-	run, err := catalog.ReadRun(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(run.Latest().Paths()[0]); err != nil {
-		t.Fatal(err)
-	}
+	run := runIn(t, dir)
+	must(t, os.Remove(run.Latest().Paths()[0]))
 	made{name: "node-1.json", to: 6, hasIndex: true}.write(t, dir)
 	made{name: "node-0.json", from: 100, to: 106}.write(t, dir)
 	if _, err := run.Latest().Nodes[0].Read(0); !errors.Is(err, fs.ErrNotExist) {
@@ -89,9 +80,7 @@ func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 	dir, spare := twoRanks(t, "mpi-1"), t.TempDir()
 	made{name: "node-0.rank-0.jsonl", to: 5, launch: "mpi-1"}.write(t, spare)
 	report, journal := filepath.Join(dir, "node-0.rank-0.json"), filepath.Join(dir, "node-0.rank-0.jsonl")
-	if err := os.Link(report, filepath.Join(spare, "node-0.rank-0.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(report, filepath.Join(spare, "node-0.rank-0.json")))
 
 	done, moved := make(chan struct{}), make(chan error, 1)
 	go func() { // replaces files like ranks that end and start repeatedly
@@ -114,9 +103,7 @@ func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 
 	t.Cleanup(func() {
 		close(done)
-		if err := <-moved; err != nil {
-			t.Error(err)
-		}
+		must(t, <-moved)
 	})
 
 	for range 1000 {
@@ -143,13 +130,8 @@ func TestReadRun_FindsRecordingsNextToUnreadableJournals(t *testing.T) {
 	for i, name := range blank {
 		write(t, filepath.Join(dir, name), []string{"", "\x00\x00\x00\x00\n"}[i])
 	}
-	run, err := catalog.ReadRun(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := described(run), "r: 0=0.rank-0+0.rank-1.jsonl"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	run := runIn(t, dir)
+	wantEqual(t, described(run), "r: 0=0.rank-0+0.rank-1.jsonl", "run")
 	var names []string
 	for _, r := range run.Unreadable {
 		names = append(names, filepath.Base(r.Path()))
@@ -157,18 +139,15 @@ func TestReadRun_FindsRecordingsNextToUnreadableJournals(t *testing.T) {
 			t.Errorf("%s: Damaged is nil, want the reason", r.Path())
 		}
 	}
-	if slices.Sort(names); !slices.Equal(names, blank) {
-		t.Errorf("unreadable journals %q, want %q", names, blank)
-	}
-	if err := run.Remove(); err != nil {
-		t.Error(err)
-	}
+	slices.Sort(names)
+	wantEqual(t, names, blank, "unreadable journals")
+	must(t, run.Remove())
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the run's directory was not removed: Stat returned %v, want fs.ErrNotExist", err)
 	}
 
 	write(t, filepath.Join(dir, blank[0]), "") // now the only file
-	if run, err = catalog.ReadRun(dir); err != nil || len(run.Unreadable) > 0 || len(run.Latest().Nodes) != 1 {
-		t.Errorf("single unreadable journal: run %+v, want one node; error %v", run, err)
-	}
+	run = runIn(t, dir)
+	wantValues(t, "unreadable journals of a run with only one, number of nodes", "[] 1", run.Unreadable,
+		len(run.Latest().Nodes))
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -85,9 +83,7 @@ func TestMetricNames_CoverEveryMetric(t *testing.T) {
 			t.Errorf("%s has the unit %q, want %q", m.Name, m.Unit, table.Unit)
 		}
 	}
-	if diff := cmp.Diff(everywhere(), names); diff != "" {
-		t.Errorf("names of the metrics (-want +got):\n%s", diff)
-	}
+	wantEqual(t, names, everywhere(), "names of the metrics")
 }
 
 // If n and m values have no ties and do not overlap, p is 2 / C(n+m, n).
@@ -126,19 +122,12 @@ func TestCompare_MediansAndPValues(t *testing.T) {
 			if m.P != nil {
 				p = fmt.Sprintf("%.6f", *m.P)
 			}
-			got := []string{written(m.A), written(m.B), written(m.ChangePct), p, written(m.Changed), written(m.ALow) + "…" + written(m.AHigh), m.Change()}
-			want := []string{test.wantA, test.wantB, test.change, test.p, test.changed, test.intervalA, test.tableSay}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("metric (-want +got):\n%s", diff)
-			}
-			if m.NA != len(test.a) || m.NB != len(test.b) {
-				t.Errorf("%d and %d runs with the metric, want %d and %d", m.NA, m.NB, len(test.a), len(test.b))
-			}
+			got := []string{written(m.A), written(m.B), written(m.ChangePct), p, written(m.Changed), written(m.ALow) + "…" + written(m.AHigh), m.Change(), fmt.Sprint(m.NA, m.NB)}
+			want := []string{test.wantA, test.wantB, test.change, test.p, test.changed, test.intervalA, test.tableSay, fmt.Sprint(len(test.a), len(test.b))}
+			wantEqual(t, got, want, "metric")
 		})
 	}
-	if n := RunsNeeded(); n != 4 {
-		t.Errorf("RunsNeeded = %d, want 4", n)
-	}
+	wantEqual(t, RunsNeeded(), 4, "RunsNeeded")
 }
 
 // The p-values match a permutation test: twice the share of all assignments of the values to the two sides that give a
@@ -268,16 +257,12 @@ func TestCompare_AggregatesAndWeightsNodes(t *testing.T) {
 		"node_cpu_hours": 4, "node_unused_cpu_hours": 50, "total_disk_io_read_mb": 50, "total_net_io_ext_recv_mb": 50,
 		"wall_seconds": 40, "job_cpu_seconds": 50, "job_max_rss_mb": 40,
 	} {
-		if m, _ := c.Metric(name); m.A == nil || *m.A != want {
-			t.Errorf("%s: %s, want %v", name, written(m.A), want)
-		}
+		wantMedian(t, c, name, want)
 	}
 	// If a node lacks the CPU hours, all nodes have the same weight, and the run has no CPU hours.
 	delete(two, reporter.MetricCPUHours)
 	c = Compare(side, side)
-	if m, _ := c.Metric("cpu_avg_utilization_pct"); written(m.A) != "25" {
-		t.Errorf("unweighted mean %s, want 25", written(m.A))
-	}
+	wantMedian(t, c, "cpu_avg_utilization_pct", 25) // not weighted
 	if m, _ := c.Metric(reporter.MetricCPUHours); m.A != nil || m.Why != "node 1: not in the report" {
 		t.Errorf("CPU hours %s (reason %q), want null: node 1 has none", written(m.A), m.Why)
 	}
@@ -352,17 +337,13 @@ func TestCompare_GroupsReportsIntoRuns(t *testing.T) {
 			}
 			got = append(got, strings.Join(names, "+"))
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: runs (-want +got):\n%s", test.name, diff)
-		}
+		wantEqual(t, got, test.want, "%s: runs", test.name)
 	}
 }
 
 func TestCompare_NotesOtherDifferences(t *testing.T) {
 	a, b := sideOf("a", cpuMetric, 1, 2, 3), sideOf("b", cpuMetric, 1, 2, 3)
-	if c := Compare(a, b); len(c.Notes) > 0 {
-		t.Errorf("notes on similar runs: %q, want none", c.Notes)
-	}
+	wantEqual(t, len(Compare(a, b).Notes), 0, "number of notes on similar runs")
 	seven := 7
 	a.Reports[1].Report.Run.ExitCode = &seven
 	b.Reports[0].Report.Run.Incomplete = "cut off"
@@ -380,9 +361,7 @@ func TestCompare_NotesOtherDifferences(t *testing.T) {
 		"the number of CPUs per node differs: A has 4, B has 4, 64",
 		"recordings given more than once, each counted every time: 1, a-0/node-0.json (A) = a-0/node-0.json (B)",
 	}
-	if diff := cmp.Diff(want, Compare(a, b).Notes); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
-	}
+	wantEqual(t, Compare(a, b).Notes, want, "notes")
 }
 
 // Any comparison can be written as JSON, and the reverse comparison has the same result.
@@ -406,10 +385,7 @@ func FuzzCompare(f *testing.F) {
 		if _, err := json.Marshal(m); err != nil {
 			t.Fatal(err)
 		}
-		if written(m.Changed) != written(back.Changed) {
-			t.Errorf("Changed from A to B = %s, from B to A = %s; want the same", written(m.Changed),
-				written(back.Changed))
-		}
+		wantEqual(t, written(m.Changed), written(back.Changed), "Changed from A to B, as from B to A")
 		if m.P != nil && (*m.P < 0 || *m.P > 1) {
 			t.Errorf("p = %v, want 0 to 1", *m.P)
 		}

@@ -15,19 +15,14 @@ func TestCompare_OmitsRDMAPortsThatNoNodeHas(t *testing.T) {
 	if _, ok := c.Metric(name); ok {
 		t.Errorf("%s is compared, but no node has the device", name)
 	}
-	if v := c.CheckGate(gate); v.Fired != nil || v.Reason != "no node of A or B has that device" {
-		t.Errorf("gate on a device that no node has: fired %s, reason %q; want null, with that reason",
-			written(v.Fired), v.Reason)
-	}
+	wantGate(t, c, gate, "null", "no node of A or B has that device")
 
 	c = Compare(sideOf("a", name, 100), sideOf("b", name, 150))
 	m, ok := c.Metric(name)
 	if !ok || *m.ChangePct != 50 || m.Unit.Symbol() != "MiB" {
 		t.Errorf("%s: %+v, want a change of 50 %% in MiB", name, m)
 	}
-	if v := c.CheckGate(gate); v.Fired == nil || !*v.Fired {
-		t.Errorf("gate: fired %s, reason %q; want true", written(v.Fired), v.Reason)
-	}
+	wantGate(t, c, gate, "true", "")
 	if !slices.Contains(MetricNames(), name) {
 		t.Errorf("MetricNames lacks %s", name)
 	}
@@ -35,7 +30,5 @@ func TestCompare_OmitsRDMAPortsThatNoNodeHas(t *testing.T) {
 	two := runAt("a", 0, reporter.Values{name: 100}) // the bytes of two nodes add up
 	two.Report.Nodes["1"] = runAt("a", 0, reporter.Values{name: 11}).Report.Nodes["0"]
 	c = Compare(Side{Name: "a", Reports: []reporter.SourceReport{two}}, sideOf("b", name, 1))
-	if m, _ := c.Metric(name); *m.A != 111 {
-		t.Errorf("median of two nodes %v, want 111", *m.A)
-	}
+	wantMedian(t, c, name, 111)
 }

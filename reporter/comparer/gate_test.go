@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseGate(t *testing.T) {
-	for in, want := range map[string]string{
+	wantGates(t, map[string]string{
 		"job_cpu_seconds > +10%":       "job_cpu_seconds > +10%",
 		"job_cpu_seconds>+10%":         "job_cpu_seconds > +10%",
 		"job_cpu_seconds > -0.5e1%":    "job_cpu_seconds > -5%",
@@ -17,16 +17,7 @@ func TestParseGate(t *testing.T) {
 		"wall_seconds <= 3.5e2":        "wall_seconds <= 350",
 		"max_t_mem_percent > 90":       "max_t_mem_percent > 90",
 		"max_t_mem_percent > +.5":      "max_t_mem_percent > 0.5",
-	} {
-		g, err := ParseGate(in)
-		if err != nil || g.String() != want {
-			t.Errorf("ParseGate(%q) = %q, %v, want %q", in, g, err, want)
-		}
-		if again, err := ParseGate(g.String()); err != nil || again != g {
-			t.Errorf("gate %q is parsed as %+v (error %v), want %+v", g, again, err, g)
-		}
-	}
-	for in, want := range map[string]string{
+	}, map[string]string{
 		"":                                 "is not METRIC OP VALUE",
 		"job_cpu_seconds +10%":             "is not METRIC OP VALUE",
 		"job_cpu_seconds = 10%":            "is not METRIC OP VALUE",
@@ -50,11 +41,7 @@ func TestParseGate(t *testing.T) {
 		"job_cpu_seconds => 10%":           "no metric",
 		"job_cpu_seconds >> 10%":           "is not a number",
 		"job_cpu_seconds > \x1b[31m":       `\x1b[31m`,
-	} {
-		if g, err := ParseGate(in); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
-			t.Errorf("ParseGate(%q) = %+v, error %q, want a printable error with %q", in, g, err, want)
-		}
-	}
+	})
 }
 
 // few returns the values of a side with one run, and many returns values of six runs with negligible noise.
@@ -103,17 +90,9 @@ func TestCheckGate(t *testing.T) {
 				return sideOf(name, cpuMetric, values...)
 			}
 			c := Compare(side("a", test.a), side("b", test.b))
-			g, err := ParseGate(test.gate)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v := c.CheckGate(g)
-			if written(v.Fired) != test.fired || !strings.Contains(v.Reason, test.reason) {
-				t.Errorf("gate fired %s, reason %q; want %s, %q", written(v.Fired), v.Reason, test.fired, test.reason)
-			}
-			if len(c.Gates) != 1 || c.Gates[0] != v || v.Gate != test.gate {
-				t.Errorf("Gates %+v, want only the result %+v of gate %q", c.Gates, v, test.gate)
-			}
+			wantGate(t, c, gateOf(t, test.gate), test.fired, test.reason)
+			wantEqual(t, len(c.Gates), 1, "number of gates")
+			wantEqual(t, c.Gates[0].Gate, test.gate, "text of the gate")
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package comparer
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/reporter"
@@ -28,39 +27,20 @@ func TestCompare_CombinesNodesOfARun(t *testing.T) {
 	}
 	for name, want := range tests {
 		side := wideSide("a", reporter.Values{name: 3})
-		m, ok := Compare(side, side).Metric(name)
-		if !ok || m.A == nil || *m.A != want {
-			t.Errorf("metric %s: found %v, value %s, want %v", name, ok, written(m.A), want)
-		}
+		wantMedian(t, Compare(side, side), name, want)
 	}
 }
 
 // The metrics of GPUs are compared if there are GPUs, and a gate may name them.
 func TestCompare_OmitsGPUMetricsWithoutGPUs(t *testing.T) {
-	g, err := ParseGate("max_t_gpu_0_memory_used_mb > 5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := gateOf(t, "max_t_gpu_0_memory_used_mb > 5")
 	side := wideSide("a", reporter.Values{"max_t_gpu_0_memory_used_mb": 6})
 	c := Compare(side, side)
-	if len(c.Metrics) != len(everywhere())+len(reporter.GPUMetrics()) {
-		t.Errorf("%d metrics are compared, want %d including GPU metrics", len(c.Metrics),
-			len(everywhere())+len(reporter.GPUMetrics()))
-	}
-	if v := c.CheckGate(g); v.Fired == nil || !*v.Fired {
-		t.Errorf("gate on a GPU: %+v, want it to fire", v)
-	}
+	wantEqual(t, len(c.Metrics), len(everywhere())+len(reporter.GPUMetrics()), "number of metrics of a node with GPUs")
+	wantGate(t, c, g, "true", "")
 	none := sideOf("a", cpuMetric, 1)
 	c = Compare(none, none)
-	if len(c.Metrics) != len(everywhere()) {
-		t.Errorf("%d metrics are compared, want %d without GPU metrics", len(c.Metrics), len(everywhere()))
-	}
-	if v := c.CheckGate(g); v.Fired != nil || !strings.Contains(v.Reason, "no node of A or B has that GPU") {
-		t.Errorf("gate on a GPU that no node has: %+v, want no result, and a reason", v)
-	}
-	for _, bad := range []string{"gpu_16_energy_joules > 1", "gpu_{i}_energy_joules > 1", "gpu_00_energy_joules > 1", "gpu_0_nothing > 1"} {
-		if _, err := ParseGate(bad); err == nil {
-			t.Errorf("ParseGate(%s) succeeded, want an error", bad)
-		}
-	}
+	wantEqual(t, len(c.Metrics), len(everywhere()), "number of metrics of a node without GPUs")
+	wantGate(t, c, g, "null", "no node of A or B has that GPU")
+	wantGates(t, nil, map[string]string{"gpu_16_energy_joules > 1": "", "gpu_{i}_energy_joules > 1": "", "gpu_00_energy_joules > 1": "", "gpu_0_nothing > 1": ""})
 }

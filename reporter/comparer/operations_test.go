@@ -1,7 +1,6 @@
 package comparer
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -85,7 +84,7 @@ func TestCompare_ExplainsOperationsOnOneSideOnly(t *testing.T) {
 }
 
 func TestParseGate_Operations(t *testing.T) {
-	for in, want := range map[string]string{
+	wantGates(t, map[string]string{
 		"op.store.get.p90_time_ms > +10%":         "op.store.get.p90_time_ms > +10%",
 		"op.store.get.p90_time_ms>+10%":           "op.store.get.p90_time_ms > +10%",
 		" counter.rows<-5% ":                      "counter.rows < -5%",
@@ -94,16 +93,7 @@ func TestParseGate_Operations(t *testing.T) {
 		"value.batch.avg <= 3.5":                  "value.batch.avg <= 3.5",
 		`gauge.q{a="\\"}.max < 5`:                 `gauge.q{a="\\"}.max < 5`,
 		"op.with blanks.count > 1":                "op.with blanks.count > 1",
-	} {
-		g, err := ParseGate(in)
-		if err != nil || g.String() != want {
-			t.Errorf("ParseGate(%q) = %q, %v, want %q", in, g, err, want)
-		}
-		if again, err := ParseGate(g.String()); err != nil || again != g {
-			t.Errorf("gate %q is parsed as %+v (error %v), want %+v", g, again, err, g)
-		}
-	}
-	for in, want := range map[string]string{
+	}, map[string]string{
 		"op.store.get > +10%":           `"op.store.get" is not a number of a series: use op.NAME.count, .avg_time_ms, .p90_time_ms, .max_time_ms`,
 		"gauge.queue.last > 1":          "gauge.NAME.mean, .max",
 		"transfer.nixl.p90 > 1":         "transfer.NAME.num_successful_transfers, .avg_xfer_time_ms",
@@ -117,45 +107,28 @@ func TestParseGate_Operations(t *testing.T) {
 		"operation.store.get.count > 1": "there is no metric",
 		"op.\x1b[31m > 1":               `\x1b[31m`,
 		"counter.rows<b> > 5":           `"b> > 5" is not a number`,
-	} {
-		if g, err := ParseGate(in); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
-			t.Errorf("ParseGate(%q) = %+v, error %q, want a printable error with %q", in, g, err, want)
-		}
-	}
+	})
 }
 
 func TestCheckGate_Operations(t *testing.T) {
 	few := Compare(workRuns("a", 1, 1), workRuns("b", 1, 2))
 	many := Compare(workRuns("a", 4, 1), workRuns("b", 4, 2))
-	for words, want := range map[string]struct {
-		fired  bool
-		reason string
-	}{
-		"op.store.get.p90_time_ms > +10%": {true, "+100.00 %, from 3.3 to 6.6 ms"},
-		"op.store.get.count > +10%":       {false, "from 3,702 to 3,702 times"},
-		"counter.gunicorn.requests < -5%": {true, "-50.00 %, from 6,000 to 3,000"},
-		"counter.gunicorn.requests < 2e3": {false, "B has 3,000"},
-		"transfer.nixl.failed > 0":        {true, "B has 6 times"},
+	for gate, want := range map[string][2]string{ // whether it fires, and the reason
+		"op.store.get.p90_time_ms > +10%": {"true", "+100.00 %, from 3.3 to 6.6 ms"},
+		"op.store.get.count > +10%":       {"false", "from 3,702 to 3,702 times"},
+		"counter.gunicorn.requests < -5%": {"true", "-50.00 %, from 6,000 to 3,000"},
+		"counter.gunicorn.requests < 2e3": {"false", "B has 3,000"},
+		"transfer.nixl.failed > 0":        {"true", "B has 6 times"},
 	} {
-		g, err := ParseGate(words)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, c := range []*Comparison{few, many} {
-			if v := c.CheckGate(g); v.Fired == nil || *v.Fired != want.fired || !strings.Contains(v.Reason, want.reason) {
-				t.Errorf("gate %s: %+v, want %+v", words, v, want)
-			}
+			wantGate(t, c, gateOf(t, gate), want[0], want[1])
 		}
 	}
 
 	bare := Compare(Side{Reports: []reporter.SourceReport{runAt("a", 0, nil)}}, Side{Reports: []reporter.SourceReport{runAt("b", 0, nil)}})
-	for words, want := range map[*Comparison]string{
-		few: "no node of A or B has that operation", bare: "operations were not recorded: perfagent run --ops on",
-	} {
-		if v := words.CheckGate(Gate{Metric: "op.other.count", Op: ">", Value: 1}); v.Fired != nil || v.Reason != want {
-			t.Errorf("gate on an operation that no run has: %+v, want no result and the reason %q", v, want)
-		}
-	}
+	other := Gate{Metric: "op.other.count", Op: ">", Value: 1}
+	wantGate(t, few, other, "null", "no node of A or B has that operation")
+	wantGate(t, bare, other, "null", "operations were not recorded: perfagent run --ops on")
 }
 
 // An operation with only failed calls has no time, and an operation with only sums has no p90.
@@ -163,10 +136,8 @@ func TestCheckGate_ExplainsMissingNumberOfSeries(t *testing.T) {
 	side := workRuns("a", 1, 1)
 	side.Reports[0].Report.Nodes["0"].Operations.Times["failed"] = aggregate.Timing{Errors: 3}
 	c := Compare(side, side)
-	const want = "that operation has no such number on any node of A or B"
-	if v := c.CheckGate(Gate{Metric: "op.failed.p90_time_ms", Op: ">", Value: 1}); v.Fired != nil || v.Reason != want {
-		t.Errorf("gate on a number that the series lacks: %+v, want no result and the reason %q", v, want)
-	}
+	wantGate(t, c, Gate{Metric: "op.failed.p90_time_ms", Op: ">", Value: 1}, "null",
+		"that operation has no such number on any node of A or B")
 }
 
 // The tables have 40 series and the gated ones. The JSON has all series.
@@ -179,27 +150,16 @@ func TestWriteTable_Shows40SeriesAndGatedSeries(t *testing.T) {
 	}
 	c := Compare(side, side)
 	c.CheckGate(Gate{Metric: "counter.c59", Op: ">", Value: 9})
-	var table, markdown bytes.Buffer
-	if err := WriteTable(&table, c, Options{All: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteMarkdown(&markdown, c, Options{All: true}); err != nil {
-		t.Fatal(err)
-	}
+	table, markdown := tableOf(t, c, Options{All: true}), markdownOf(t, c, Options{All: true})
 
 	data, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"op.o59.count ", "op.o21.avg_time_ms ", "counter.c59 ",
-		"the table has 40 of 129 series of operations, counters"} {
-		if !strings.Contains(table.String(), want) {
-			t.Errorf("table lacks %q:\n%s", want, table.String())
-		}
-	}
+	must(t, err)
+	wantParts(t, "table", table,
+		"op.o59.count ", "op.o21.avg_time_ms ", "counter.c59 ",
+		"the table has 40 of 129 series of operations, counters")
 	for _, not := range []string{"op.o20.count", "op.store.get.count", "counter.c58"} {
-		if strings.Contains(table.String(), not) || strings.Contains(markdown.String(), not) || !strings.Contains(string(data), `"`+not+`"`) {
-			t.Errorf("want %q in the JSON, but in neither table:\n%s\n%s", not, table.String(), markdown.String())
+		if strings.Contains(table, not) || strings.Contains(markdown, not) || !strings.Contains(string(data), `"`+not+`"`) {
+			t.Errorf("want %q in the JSON, but in neither table:\n%s\n%s", not, table, markdown)
 		}
 	}
 }
@@ -208,21 +168,11 @@ func TestWriteTable_Shows40SeriesAndGatedSeries(t *testing.T) {
 func TestWriteTable_OperationsGolden(t *testing.T) {
 	c := Compare(workRuns("a", 10, 1), workRuns("b", 10, 1.25))
 	for _, words := range []string{"op.store.get.p90_time_ms > +10%", "counter.gunicorn.requests < -50%"} {
-		g, err := ParseGate(words)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.CheckGate(g)
+		c.CheckGate(gateOf(t, words))
 	}
-	var table, markdown bytes.Buffer
-	if err := WriteTable(&table, c, Options{All: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteMarkdown(&markdown, c, Options{All: true}); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "work.txt", table.String())
-	golden(t, "work.md", markdown.String())
+	table, markdown := tableOf(t, c, Options{All: true}), markdownOf(t, c, Options{All: true})
+	golden(t, "work.txt", table)
+	golden(t, "work.md", markdown)
 }
 
 // The name of a series cannot affect a terminal or a Markdown table.
@@ -232,19 +182,13 @@ func TestWriteTable_EscapesHostileSeriesNames(t *testing.T) {
 		reportertest.AddHostileOperations(a.Reports[0].Report, name)
 		reportertest.AddHostileOperations(b.Reports[0].Report, name)
 		c := Compare(a, b)
-		var table, markdown bytes.Buffer
-		if err := WriteTable(&table, c, Options{All: true}); err != nil {
-			t.Fatal(err)
-		}
-		if err := WriteMarkdown(&markdown, c, Options{All: true}); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(table.String() + markdown.String()) {
+		table, markdown := tableOf(t, c, Options{All: true}), markdownOf(t, c, Options{All: true})
+		for line := range strings.Lines(table + markdown) {
 			if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' || r == 0x7f }) {
 				t.Errorf("%q: line has a control character: %q", name, line)
 			}
 		}
-		for line := range strings.Lines(markdown.String()) {
+		for line := range strings.Lines(markdown) {
 			if bare := strings.ReplaceAll(line, `\|`, ""); strings.HasPrefix(line, "|") && strings.Count(bare, "|") != 6 {
 				t.Errorf("%q: row does not have five cells: %q", name, line)
 			}

@@ -1,12 +1,9 @@
 package comparer
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -62,9 +59,8 @@ func TestSentence(t *testing.T) {
 		{1, reporter.Values{wall: 0}, reporter.Values{wall: 2}, "B took 2 s, and A 0 s."},
 		{1, reporter.Values{cpu: 5}, reporter.Values{cpu: 6}, "How long the runs took is not known. CPU time +20 %."},
 	} {
-		if got := Compare(several(test.runs, test.a), several(test.runs, test.b)).Sentence(); got != test.want {
-			t.Errorf("%v and %v: sentence\n%s\nwant\n%s", test.a, test.b, got, test.want)
-		}
+		wantEqual(t, Compare(several(test.runs, test.a), several(test.runs, test.b)).Sentence(), test.want,
+			"%v and %v: sentence", test.a, test.b)
 	}
 }
 
@@ -74,9 +70,7 @@ func TestNoise(t *testing.T) {
 		"With so few runs, this may be noise: repeat each; 4 runs are enough.":          Compare(several(3, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
 		"": Compare(several(4, reporter.Values{"wall_seconds": 1}), several(4, nil)),
 	} {
-		if got := c.Noise(); got != want {
-			t.Errorf("noise %q, want %q", got, want)
-		}
+		wantEqual(t, c.Noise(), want, "noise")
 	}
 }
 
@@ -102,9 +96,7 @@ func TestCommands(t *testing.T) {
 		{side(long + " --lr 0.1"), side(long + " --lr 0.2"), "the commands differ: A … 0.1 | B … 0.2"},
 		{side(strings.Repeat("x", 500)), side("y"), "the commands differ: A " + strings.Repeat("x", 79) + "… | B y"},
 	} {
-		if got := Compare(test.a, test.b).Commands(); got != test.want {
-			t.Errorf("commands %q, want %q", got, test.want)
-		}
+		wantEqual(t, Compare(test.a, test.b).Commands(), test.want, "commands")
 	}
 }
 
@@ -130,31 +122,18 @@ func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 		{1, false, short, []string{"The same, or differing by less than 5 %, 1 MiB or 50 ms: threads, disk read."}},
 	} {
 		compared := judged(t, several(c.runs, a), several(c.runs, b), "job_max_rss_mb > +10%")
-		for format, write := range map[string]func(*bytes.Buffer) error{
-			"table":    func(w *bytes.Buffer) error { return WriteTable(w, compared, Options{All: c.all}) },
-			"markdown": func(w *bytes.Buffer) error { return WriteMarkdown(w, compared, Options{All: c.all}) },
-		} {
-			var out bytes.Buffer
-			if err := write(&out); err != nil {
-				t.Fatal(err)
-			}
+		for format, out := range map[string]string{"table": tableOf(t, compared, Options{All: c.all}), "markdown": markdownOf(t, compared, Options{All: c.all})} {
 			var got []string
-			for line := range strings.Lines(out.String()) {
+			for line := range strings.Lines(out) {
 				for _, label := range whole {
 					if strings.HasPrefix(strings.TrimPrefix(line, "| "), label+" ") {
 						got = append(got, label)
 					}
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%d runs, all %v, %s: metrics (-want +got):\n%s\n%s", c.runs, c.all, format, diff, out.String())
-			}
-			flat := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\\", "")), " ")
-			for _, words := range c.also {
-				if !strings.Contains(flat, words) {
-					t.Errorf("%d runs, all %v, %s: output lacks %q:\n%s", c.runs, c.all, format, words, out.String())
-				}
-			}
+			wantEqual(t, got, c.want, "%d runs, all %v, %s: metrics", c.runs, c.all, format)
+			flat := strings.Join(strings.Fields(strings.ReplaceAll(out, "\\", "")), " ")
+			wantParts(t, fmt.Sprintf("%d runs, all %v, %s: output", c.runs, c.all, format), flat, c.also...)
 		}
 	}
 }
@@ -173,11 +152,9 @@ func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
 		}
 		return out
 	}
-	got := fmt.Sprint(names(changed), names(rest))
-	if want := "[wall_seconds -20 % job_cpu_seconds ~ job_peak_memory_mb ~ " + reporter.MetricJobThreads + " +34 %] [" +
-		reporter.MetricJobProcesses + " ~ max_t_mem_percent -20 %]"; got != want {
-		t.Errorf("metrics %s, want %s", got, want)
-	}
+	want := "[wall_seconds -20 % job_cpu_seconds ~ job_peak_memory_mb ~ " + reporter.MetricJobThreads + " +34 %] [" +
+		reporter.MetricJobProcesses + " ~ max_t_mem_percent -20 %]"
+	wantEqual(t, fmt.Sprint(names(changed), names(rest)), want, "metrics")
 	if !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" || changed[1].ChangePct != 0 {
 		t.Errorf("first rows %+v, want a change of wall_seconds by -20 %%, and no change of the CPU time", changed[:2])
 	}
@@ -186,11 +163,8 @@ func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
 // If nothing changed, the sentence mentions that, and the table has the wall time.
 func TestWriteTable_ShowsWallTimeWithoutChanges(t *testing.T) {
 	same := several(10, reporter.Values{"wall_seconds": 100})
-	var out bytes.Buffer
-	if err := WriteTable(&out, Compare(same, same), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.000).\n\nA: 10 runs, x\n") || !strings.Contains(out.String(), "\nwall time   ") {
-		t.Errorf("output lacks the sentence that B took as long as A, or the wall time:\n%s", out.String())
+	out := tableOf(t, Compare(same, same), Options{})
+	if !strings.HasPrefix(out, "B took as long as A (p 1.000).\n\nA: 10 runs, x\n") || !strings.Contains(out, "\nwall time   ") {
+		t.Errorf("output lacks the sentence that B took as long as A, or the wall time:\n%s", out)
 	}
 }

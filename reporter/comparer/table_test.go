@@ -1,14 +1,12 @@
 package comparer
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -27,21 +26,102 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // golden compares got with a golden file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
+	reportertest.CompareGolden(t, filepath.Join("testdata", name), []byte(got), *update)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not current (go test ./reporter/comparer -update):\n%s", path, diff)
+}
+
+// wantEqual checks that got equals want. what and its arguments name the value.
+func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
+	}
+}
+
+// wantParts checks that text has each of the parts.
+func wantParts(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// wantNone checks that text has none of the parts.
+func wantNone(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s has %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// tableOf returns the table of a comparison.
+func tableOf(t testing.TB, c *Comparison, o Options) string {
+	t.Helper()
+	var out strings.Builder
+	must(t, WriteTable(&out, c, o))
+	return out.String()
+}
+
+// markdownOf returns the Markdown of a comparison.
+func markdownOf(t testing.TB, c *Comparison, o Options) string {
+	t.Helper()
+	var out strings.Builder
+	must(t, WriteMarkdown(&out, c, o))
+	return out.String()
+}
+
+// gateOf returns the gate that text describes.
+func gateOf(t testing.TB, text string) Gate {
+	t.Helper()
+	g, err := ParseGate(text)
+	must(t, err)
+	return g
+}
+
+// wantGate checks whether a gate fires ("null" if that is not known), and for a part of the reason.
+func wantGate(t testing.TB, c *Comparison, g Gate, fired, reason string) {
+	t.Helper()
+	v := c.CheckGate(g)
+	if written(v.Fired) != fired || !strings.Contains(v.Reason, reason) || fired == "null" && v.Reason != reason || c.Gates[len(c.Gates)-1] != v {
+		t.Errorf("gate %s: fired %s, reason %q; want %s, %q", g, written(v.Fired), v.Reason, fired, reason)
+	}
+}
+
+// wantMedian checks the median of a metric of A, and that the metric has a unit.
+func wantMedian(t testing.TB, c *Comparison, name string, want float64) {
+	t.Helper()
+	if m, ok := c.Metric(name); !ok || m.A == nil || *m.A != want || m.Unit == "" {
+		t.Errorf("metric %s: found %v, unit %q, median %s, want %v", name, ok, m.Unit, written(m.A), want)
+	}
+}
+
+// wantGates checks that ParseGate accepts the keys of good, with their values as text, and rejects the keys of bad, with
+// their values in the error.
+func wantGates(t testing.TB, good, bad map[string]string) {
+	t.Helper()
+	for in, want := range good {
+		g, err := ParseGate(in)
+		if err != nil || g.String() != want {
+			t.Errorf("ParseGate(%q) = %q, %v, want %q", in, g, err, want)
+		}
+		if again, err := ParseGate(g.String()); err != nil || again != g {
+			t.Errorf("gate %q is parsed as %+v (error %v), want %+v", g, again, err, g)
+		}
+	}
+	for in, want := range bad {
+		if g, err := ParseGate(in); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
+			t.Errorf("ParseGate(%q) = %+v, error %q, want a printable error with %q", in, g, err, want)
+		}
 	}
 }
 
@@ -74,11 +154,7 @@ func judged(t *testing.T, a, b Side, gates ...string) *Comparison {
 	t.Helper()
 	c := Compare(a, b)
 	for _, text := range gates {
-		g, err := ParseGate(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.CheckGate(g)
+		c.CheckGate(gateOf(t, text))
 	}
 	return c
 }
@@ -123,31 +199,25 @@ func cases(t *testing.T) map[string]*Comparison {
 
 func TestWriteTable_MatchesGoldenFiles(t *testing.T) {
 	for name, c := range cases(t) {
-		var out bytes.Buffer
-		if err := WriteTable(&out, c, Options{All: true}); err != nil {
-			t.Fatal(err)
-		}
-		golden(t, name+".txt", out.String())
-		_, rest, _ := strings.Cut(out.String(), "\n\n") // the lines before the table are not wrapped
+		out := tableOf(t, c, Options{All: true})
+		golden(t, name+".txt", out)
+		_, rest, _ := strings.Cut(out, "\n\n") // the lines before the table are not wrapped
 		for line := range strings.Lines(rest) {
 			// The limit is 82 instead of 80, because some numbers have seven digits, which is unusual.
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 82 && name != "hostile" {
 				t.Errorf("%s: line of %d characters, want at most 82: %s", name, n, line)
 			}
 		}
-		wantHarmless(t, name, out.String())
+		wantHarmless(t, name, out)
 	}
 }
 
 func TestWriteMarkdown_MatchesGoldenFiles(t *testing.T) {
 	for name, c := range cases(t) {
-		var out bytes.Buffer
-		if err := WriteMarkdown(&out, c, Options{All: true}); err != nil {
-			t.Fatal(err)
-		}
-		golden(t, name+".md", out.String())
-		wantHarmless(t, name, out.String())
-		if bad := regexp.MustCompile("(?m)[^\\\\](<script|\\[l|\\*b|@you|://|`<)|www\\.|^[^-|*\n]").FindString(out.String()); bad != "" {
+		out := markdownOf(t, c, Options{All: true})
+		golden(t, name+".md", out)
+		wantHarmless(t, name, out)
+		if bad := regexp.MustCompile("(?m)[^\\\\](<script|\\[l|\\*b|@you|://|`<)|www\\.|^[^-|*\n]").FindString(out); bad != "" {
 			t.Errorf("%s: %q is not escaped in the Markdown", name, bad)
 		}
 	}
@@ -156,11 +226,7 @@ func TestWriteMarkdown_MatchesGoldenFiles(t *testing.T) {
 // wantHarmless checks that text has no terminal control sequences and no invalid numbers.
 func wantHarmless(t *testing.T, name, text string) {
 	t.Helper()
-	for _, bad := range []string{"\x1b", "\r", "\a", "\t", "\u202e", "NaN", "Inf", "∞"} {
-		if strings.Contains(text, bad) {
-			t.Errorf("%s: output contains %q, want it escaped:\n%s", name, bad, text)
-		}
-	}
+	wantNone(t, name+": output", text, "\x1b", "\r", "\a", "\t", "\u202e", "NaN", "Inf", "∞")
 	if !utf8.ValidString(text) {
 		t.Errorf("%s: output is not UTF-8: %q", name, text)
 	}
@@ -169,9 +235,7 @@ func wantHarmless(t *testing.T, name, text string) {
 func TestComparison_JSONGolden(t *testing.T) {
 	for name, c := range cases(t) {
 		data, err := json.MarshalIndent(c, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if name == "four" || name == "one" {
 			golden(t, name+".json", string(data)+"\n")
 		}
@@ -201,19 +265,16 @@ func TestWriteTable_FitsTheTerminal(t *testing.T) {
 	for name, c := range map[string]*Comparison{"slower": cases(t)["slower"], "few": cases(t)["few"], "default names": defaults} {
 		for _, width := range []int{120, 80, 60, 40} {
 			for _, everything := range []bool{true, false} {
-				var out bytes.Buffer
-				if err := WriteTable(&out, c, Options{All: everything, Width: width}); err != nil {
-					t.Fatal(err)
-				}
-				for line := range strings.Lines(out.String()) {
+				out := tableOf(t, c, Options{All: everything, Width: width})
+				for line := range strings.Lines(out) {
 					if text.Width(strings.TrimSuffix(line, "\n")) > width {
 						t.Errorf("%s: line wider than %d cells: %s", name, width, line)
 					}
 				}
 				row := regexp.MustCompile(`(?m)^CPU time\s+\d\S* s.* \d\S* s.*\+\d+ %( .*)?$`)
-				whole := row.FindString(out.String())
+				whole := row.FindString(out)
 				if whole == "" || width >= 80 && c != defaults && !strings.Contains(whole, "±") {
-					t.Errorf("%s, %d cells: output lacks the medians, the change or the noise of the CPU time:\n%s", name, width, out.String())
+					t.Errorf("%s, %d cells: output lacks the medians, the change or the noise of the CPU time:\n%s", name, width, out)
 				}
 			}
 		}
@@ -223,17 +284,10 @@ func TestWriteTable_FitsTheTerminal(t *testing.T) {
 // Colors are applied to whole lines. Apart from them, the output is the same.
 func TestWriteTable_ColorsEncloseWholeLines(t *testing.T) {
 	c := cases(t)["slower"]
-	var bare, colored bytes.Buffer
-	if err := WriteTable(&bare, c, Options{All: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteTable(&colored, c, Options{All: true, Color: true}); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored.String()); got != bare.String() {
-		t.Errorf("table with its colors removed (-want +got):\n%s", cmp.Diff(bare.String(), got))
-	}
-	_, rest, _ := strings.Cut(colored.String(), "\n\n")
+	bare, colored := tableOf(t, c, Options{All: true}), tableOf(t, c, Options{All: true, Color: true})
+	wantEqual(t, strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored), bare,
+		"table without its colors")
+	_, rest, _ := strings.Cut(colored, "\n\n")
 	for line := range strings.Lines(rest) {
 		if bold := strings.HasPrefix(line, "\x1b[1m"); bold != (strings.Contains(line, "+") && strings.Contains(line, "<.001")) && !strings.Contains(line, "gate") {
 			t.Errorf("bold = %v, want only lines with significant changes to be bold: %q", bold, line)
@@ -249,14 +303,10 @@ func TestChangeText(t *testing.T) {
 		{5, 5, "0 %"}, {14.1, 16.3, "+16 %"}, {14.149, 16.251, "+16 %"}, {100, 95, "-5 %"}, {100, 102.3, "+2 %"}, {61.306, 61.295, "-<0.1 %"},
 		{1e-9, 1, "+1.0e+11 %"}, {-2, -1, "+50 %"}, {1, 1e7, "+1.0e+09 %"}, {2, 0, "-100 %"},
 	} {
-		if got := changeText(c.a, c.b, change(c.a, c.b)); got != c.want {
-			t.Errorf("changeText(%v, %v) = %q, want %q", c.a, c.b, got, c.want)
-		}
+		wantEqual(t, changeText(c.a, c.b, change(c.a, c.b)), c.want, "changeText(%v, %v)", c.a, c.b)
 	}
 	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.26 %", -5: "-5.00 %", 0.04: "+0.04 %", 1234.5: "+1234 %", 0.00001: "+1.0e-05 %", 5e7: "+5.0e+07 %"} {
-		if got := gateChangeText(pct); got != want {
-			t.Errorf("gateChangeText(%v) = %q, want %q", pct, got, want)
-		}
+		wantEqual(t, gateChangeText(pct), want, "gateChangeText(%v)", pct)
 	}
 	for _, c := range []struct {
 		v    float64
@@ -268,14 +318,10 @@ func TestChangeText(t *testing.T) {
 		{0, collector.Mebibytes, "0 B"}, {0.000946, collector.Mebibytes, "992 B"}, {3, collector.Processes, "3"}, {1868.25, collector.Times, "1,868"}, {42.377, collector.Percent, "42.4 %"},
 		{3.333, collector.PercentOfPeriods, "3.33 %"}, {1.8313, collector.CPUs, "1.83 CPUs"}, {math.NaN(), collector.Seconds, "–"},
 	} {
-		if got := shownAmount(c.v, c.unit); got != c.want {
-			t.Errorf("shownAmount(%v, %s) = %q, want %q", c.v, c.unit, got, c.want)
-		}
+		wantEqual(t, shownAmount(c.v, c.unit), c.want, "shownAmount(%v, %s)", c.v, c.unit)
 	}
 	for p, want := range map[float64]string{1: "1.000", 0.0281: "0.028", 0.0005: "0.001", 0.0004: "<.001", 0: "<.001"} {
-		if got := pValueCell(p); got != want {
-			t.Errorf("pValueCell(%v) = %q, want %q", p, got, want)
-		}
+		wantEqual(t, pValueCell(p), want, "pValueCell(%v)", p)
 	}
 }
 
@@ -289,10 +335,8 @@ func TestSpread(t *testing.T) {
 		{f(10), f(9), f(12), 6, "±20%"}, {f(10), f(10), f(10), 6, "±0%"}, {f(10), f(9.99), f(10), 6, "±<1%"}, {f(-10), f(-12), f(-9), 6, "±20%"},
 		{f(0), f(0), f(5), 6, "±5"}, {f(0), f(0), f(0.00781), 6, "±0.008"}, {f(0), f(-2.7e-6), f(0), 6, "±3e-06"}, {f(0), f(0), f(16.7), 6, "±17"}, {f(0), f(0), f(0), 6, "±0%"}, {f(1), f(0), f(100), 6, "±>999%"}, {f(1), nil, nil, 5, "±?"}, {f(1), nil, nil, 1, ""}, {nil, nil, nil, 0, ""},
 	} {
-		if got := spread(test.centre, test.low, test.high, test.n); got != test.want {
-			t.Errorf("spread of %s from %s to %s: %q, want %q", written(test.centre), written(test.low),
-				written(test.high), got, test.want)
-		}
+		wantEqual(t, spread(test.centre, test.low, test.high, test.n), test.want, "spread of %s from %s to %s",
+			written(test.centre), written(test.low), written(test.high))
 	}
 }
 

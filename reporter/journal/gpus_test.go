@@ -25,22 +25,10 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// wideJournal returns a journal of n samples, with a snapshot after sample snapshotAt unless
-// that is negative, and its Recording. The queue has room for all samples.
+// wideJournal is journalFrom for a wide stream.
 func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([]byte, *collector.Recording) {
 	t.Helper()
-	if n > queueLength {
-		t.Fatalf("%d samples do not fit in the queue", n)
-	}
-	rec := w.Recording(10)
-	return written(t, head(w.Stream, 10), func(j *Journal) {
-		for i := range n {
-			if i == snapshotAt {
-				j.wantSnapshot.Store(true)
-			}
-			j.Observe(w.Next(rec), rec)
-		}
-	}), rec
+	return journalFrom(t, w, w.Stream, n, snapshotAt)
 }
 
 // wideSame compares a journal's report with the Recording's. The account of the newest seconds may not be in the

@@ -104,6 +104,30 @@ func observe(j *Journal, s *reportertest.Stream, rec *collector.Recording, n int
 	}
 }
 
+// samples is a Stream or a WideStream.
+type samples interface {
+	Recording(maxLength int) *collector.Recording
+	Next(rec *collector.Recording) *collector.Sample
+}
+
+// journalFrom returns a journal of n samples, with a snapshot after sample snapshotAt unless that is negative, and its
+// Recording. The queue has room for all samples.
+func journalFrom(t testing.TB, s samples, of *reportertest.Stream, n, snapshotAt int) ([]byte, *collector.Recording) {
+	t.Helper()
+	if n > queueLength {
+		t.Fatalf("%d samples do not fit in the queue", n)
+	}
+	rec := s.Recording(10)
+	return written(t, head(of, 10), func(j *Journal) {
+		for i := range n {
+			if i == snapshotAt {
+				j.wantSnapshot.Store(true)
+			}
+			j.Observe(s.Next(rec), rec)
+		}
+	}), rec
+}
+
 // stopped stops a journal, and returns its content.
 func stopped(t testing.TB, j *Journal) []byte {
 	t.Helper()

@@ -24,22 +24,13 @@ import (
 )
 
 // journalOf returns a journal of n samples, with a snapshot in the middle if snapshot is set, and its Recording.
-// The queue has room for all samples.
 func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording) {
 	t.Helper()
-	if n > queueLength {
-		t.Fatalf("%d samples do not fit in the queue", n)
+	s, snapshotAt := reportertest.NewStream(uint64(n)), -1
+	if snapshot {
+		snapshotAt = n / 2
 	}
-	s := reportertest.NewStream(uint64(n))
-	rec := s.Recording(10)
-	return written(t, head(s, 10), func(j *Journal) {
-		for i := range n {
-			if snapshot && i == n/2 {
-				j.wantSnapshot.Store(true)
-			}
-			j.Observe(s.Next(rec), rec)
-		}
-	}), rec
+	return journalFrom(t, s, s, n, snapshotAt)
 }
 
 // A layout puts the values of a line into the collector's order. It ignores unknown and repeated columns, and marks

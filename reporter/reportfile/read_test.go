@@ -128,7 +128,7 @@ func TestScan_JournalsAndPerfPyHaveAllColumns(t *testing.T) {
 	}
 }
 
-// Scan returns an error of the callback unchanged, even for files that it reads whole.
+// Scan returns an error from the callback unchanged, even for a file that it reads whole.
 func TestScan_ReturnsCallbackErrors(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no more room")

@@ -111,8 +111,8 @@ func TestBars_HaveNumbersForOverview(t *testing.T) {
 	t.Parallel()
 	bars := Bars(barReport(barNode(), barNode()))
 	cpu, memory, gpu := bars[0], bars[1], bars[2]
-	wantValues(t, "used and capacity of CPUs, memory and GPUs, percentage of CPUs", "2.88 8 2785 8192 NaN 8 36", cpu.Used, cpu.Of, memory.Used, memory.Of,
-		gpu.Used, gpu.Of, text.Round(cpu.Percent, 9))
+	wantValues(t, "used and capacity of CPUs, memory and GPUs, percentage of CPUs", "2.88 8 2785 8192 NaN 8 36",
+		cpu.Used, cpu.Of, memory.Used, memory.Of, gpu.Used, gpu.Of, text.Round(cpu.Percent, 9))
 	for name, r := range reportertest.Golden() {
 		for _, b := range Bars(r) {
 			if math.IsNaN(b.Percent) || math.IsInf(b.Percent, 0) || b.Of <= 0 {
@@ -122,7 +122,7 @@ func TestBars_HaveNumbersForOverview(t *testing.T) {
 	}
 }
 
-// The bar of full memory has the colour of alarms, even if it is drawn in ASCII.
+// The bar of full memory has the color of alarms, even if it is drawn in ASCII.
 func TestWrite_ColorMarksFullMemory(t *testing.T) {
 	t.Parallel()
 	n := barNode()

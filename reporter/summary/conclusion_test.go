@@ -175,7 +175,7 @@ func TestConclude_SingleJob(t *testing.T) {
 	}
 }
 
-// The cause of a successful run contains the late rank, and all texts are printable, even for hostile reports.
+// Conclusion.Cause names the late rank of a successful run. All text is printable, even for hostile reports.
 func TestConclude_ReportsLateRankAndEscapesHostileTexts(t *testing.T) {
 	t.Parallel()
 	c := Conclude(withVerdict(t, reportertest.LateRank()))

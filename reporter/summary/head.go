@@ -12,7 +12,7 @@ import (
 // shortLines is the maximum number of lines of a short summary of one node.
 const shortLines = 14
 
-// The colours of outcomes (amber and green), and of bars and curves (blue).
+// The colors of outcomes (amber and green), and of bars and curves (blue).
 const (
 	amber style = "1;33"
 	green style = "1;32"

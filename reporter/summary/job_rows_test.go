@@ -105,7 +105,7 @@ func TestBars_ShowShareOfStopRule(t *testing.T) {
 	}
 }
 
-// A short summary stays short no matter how many findings there are, and begins in the colour of the outcome.
+// A short summary stays short no matter how many findings there are, and begins in the color of the outcome.
 func TestWrite_ShortSummaryStaysShort(t *testing.T) {
 	t.Parallel()
 	r := grownReport()
@@ -144,9 +144,7 @@ func TestShowCommand(t *testing.T) {
 		{one, Options{Path: "/scratch/r/node-0.json"}, "/scratch/r"}, {one, Options{Path: "my runs/r/node-0.json"}, "'my runs/r'"},
 		{two, Options{Path: "perfagent-out/r", Show: "--out o r@1"}, "--all --out o r@1"},
 	} {
-		if got := showCommand(c.r, c.o); got != "perfagent show "+c.want {
-			t.Errorf("%+v: command %q, want perfagent show %s", c.o, got, c.want)
-		}
+		wantEqual(t, showCommand(c.r, c.o), "perfagent show "+c.want, "command for %+v", c.o)
 	}
 }
 

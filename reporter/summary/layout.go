@@ -25,7 +25,7 @@ const (
 	unitWidth   = 5
 )
 
-// style is the style of a line, shown where colours are allowed.
+// style is the style of a line, shown where colors are allowed.
 type style = table.Style
 
 const (

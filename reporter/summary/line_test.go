@@ -58,9 +58,8 @@ func TestLine(t *testing.T) {
 		"two hours":  {good(withoutGPUs(barNode()), 7320), "p.html", "perfagent: Succeeded after 2 h 02 min. Page: p.html\n", false},
 		"no file":    {failed, "", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself.\n", true},
 	} {
-		if got := Line(c.report, c.path, nil); got != c.want || HasFailed(c.report) != c.failed {
-			t.Errorf("%s: line %q, failed %v; want %q, failed %v", name, got, HasFailed(c.report), c.want, c.failed)
-		}
+		wantEqual(t, Line(c.report, c.path, nil), c.want, "%s: line", name)
+		wantEqual(t, HasFailed(c.report), c.failed, "%s: failed", name)
 	}
 }
 
@@ -191,9 +190,7 @@ func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 			r.Run.Platform = platform
 			wantEqual(t, Conclude(r).Paste, c.want[i], "%s, %s: line to paste", name, platform)
 			r.Run.Platform = ""
-			if paste := Conclude(r).Paste; paste != "" {
-				t.Errorf("%s: line to paste %q without a platform, want none", name, paste)
-			}
+			wantEqual(t, Conclude(r).Paste, "", "%s: line to paste without a platform", name)
 		}
 	}
 }
@@ -216,7 +213,8 @@ func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 		t.Errorf("summary does not begin with the failed node, or lacks the count of 2 of 3 nodes:\n%s", words)
 	}
 	for _, words := range []string{words, showMarkdown(t, r)} {
-		wantParts(t, "summary", words, "command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n")
+		wantParts(t, "summary", words,
+			"command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n")
 	}
 	again := merged(t, reporter.SourceReport{Path: "a", Report: r}, inputs[1])
 	wantEqual(t, summaryOf(t, again, whole), words, "summary after merging the report with its input")

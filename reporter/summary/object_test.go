@@ -28,7 +28,8 @@ func TestNewOverview_NamesFailedNode(t *testing.T) {
 	}
 
 	o := NewOverview(r, "out/4711/node-1.json", "")
-	wantValues(t, "state, exit code, nodes, failed nodes, push", StateEnded+" 5 3 [1] pending", o.State, *o.ExitCode, o.Nodes, o.FailedNodes, o.Push)
+	wantValues(t, "state, exit code, nodes, failed nodes, push", StateEnded+" 5 3 [1] pending", o.State, *o.ExitCode,
+		o.Nodes, o.FailedNodes, o.Push)
 	if !filepath.IsAbs(o.Report) || o.Dir != filepath.Dir(o.Report) || o.Page != "" {
 		t.Errorf("report %q, directory %q, page %q; want an absolute path, its directory, no page", o.Report, o.Dir,
 			o.Page)
@@ -36,7 +37,8 @@ func TestNewOverview_NamesFailedNode(t *testing.T) {
 	data, err := json.Marshal(o)
 	must(t, err)
 	wantNone(t, "JSON", string(data), `"page"`, `"signal"`, `"start"`, `"end"`) // their values are unknown
-	wantParts(t, "JSON", string(data), `"schema":"perfagent.summary/1"`, `"tags":{}`, `"advice":["Read its own output: `, `"ranks":0`)
+	wantParts(t, "JSON", string(data), `"schema":"perfagent.summary/1"`, `"tags":{}`,
+		`"advice":["Read its own output: `, `"ranks":0`)
 }
 
 func TestNewOverview_RunWithoutEndIsIncomplete(t *testing.T) {
@@ -88,5 +90,6 @@ func TestNewOverview_UnknownEndOfAttachedJobIsNotFailure(t *testing.T) {
 	wantValues(t, "whether it failed, failed nodes", "false []", HasFailed(r), NewOverview(r, "", "").FailedNodes)
 	wantEqual(t, Line(r, "x.html", nil), "perfagent: Ended after 2.0 s; how is not known. Page: x.html\n", "line")
 	n.Verdict.Evidence["oom_kills"] = 1.0
-	wantValues(t, "whether it failed after a kill, failed nodes", "true [0]", HasFailed(r), NewOverview(r, "", "").FailedNodes)
+	wantValues(t, "whether it failed after a kill, failed nodes", "true [0]", HasFailed(r),
+		NewOverview(r, "", "").FailedNodes)
 }

@@ -198,11 +198,3 @@ func wantPrintable(t *testing.T, r *reporter.Report, key string) {
 			text.Printable(key)), out.String())
 	}
 }
-
-func TestWriteOperations_ReturnsWriteErrors(t *testing.T) {
-	r := workReports()["work"]
-	if err := errors.Join(WriteOperations(brokenWriter{}, r), WriteOperationKey(brokenWriter{}, r, "k1")); err == nil ||
-		strings.Count(err.Error(), "write operations: pipe is gone") != 2 {
-		t.Errorf("errors %v, want \"write operations: pipe is gone\" twice", err)
-	}
-}

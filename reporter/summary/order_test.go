@@ -39,11 +39,3 @@ func TestWrite_JobComesBeforeNode(t *testing.T) {
 		}
 	}
 }
-
-// The summary of a job that ran for milliseconds has only its CPU time.
-func TestWrite_ShortJobHasOnlyCPUTime(t *testing.T) {
-	words := summaryOf(t, reportertest.Golden()["short"], Options{Path: "r.json", Page: "r.html"})
-	if n := strings.Count(words, "\n"); n > 8 || strings.Contains(words, "–") {
-		t.Errorf("summary of a short job has %d lines, want at most 8, and no unknown values:\n%s", n, words)
-	}
-}

@@ -63,9 +63,7 @@ func TestWrite_ShowsLongestPhases(t *testing.T) {
 	if got := told(t, full, Options{Path: "x/y"}); !strings.HasPrefix(got, "phases     p9 ") || !strings.Contains(got, "  29 more in perfagent show x\n") {
 		t.Errorf("phases without room\n%s\nwant one phase, and a count of 29 more", got)
 	}
-	if got := told(t, r, whole); strings.Count(got, "\n") != 30 {
-		t.Errorf("long summary: %d lines of phases, want 30:\n%s", strings.Count(got, "\n"), got)
-	}
+	wantEqual(t, strings.Count(told(t, r, whole), "\n"), 30, "number of lines of phases in the long summary")
 }
 
 func TestWriteMarkdown_HasTableOfPhases(t *testing.T) {

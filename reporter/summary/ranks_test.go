@@ -159,7 +159,8 @@ func TestChooseRanks_PutsFirstFailureFirstAndLosesNoRank(t *testing.T) {
 // The overview has the number of ranks and the ranks that failed.
 func TestNewOverview_CountsRanksAndListsFailedRanks(t *testing.T) {
 	o := NewOverview(withVerdict(t, manyRanks()), "", "")
-	wantValues(t, "ranks, nodes, failed ranks, exit code", "64 4 [37 38 39 40 41 42 43 44 45 46 47] 7", o.Ranks, o.Nodes, o.FailedRanks, *o.ExitCode)
+	wantValues(t, "ranks, nodes, failed ranks, exit code", "64 4 [37 38 39 40 41 42 43 44 45 46 47] 7", o.Ranks,
+		o.Nodes, o.FailedRanks, *o.ExitCode)
 	wantEqual(t, o.Verdict, "Rank 37 on node3 failed (exit 7) after 59.0 s.", "verdict")
 	if o := NewOverview(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
 		t.Errorf("overview without ranks %+v, want 0 ranks and an empty list of failed ranks", o)
@@ -185,7 +186,5 @@ func TestAdvice_SlurmLineRequestsCPUsPerTask(t *testing.T) {
 	n := r.Nodes["0"]
 	n.Limits.CPUs, n.Limits.CPUQuota, n.Limits.MemoryMB = 32, 32, 8192
 	r.Run.Platform = reporter.PlatformSlurm
-	if got, want := Conclude(withVerdict(t, r)).Paste, "#SBATCH --cpus-per-task=2 --mem=4G"; got != want {
-		t.Errorf("line to paste %q, want %q", got, want)
-	}
+	wantEqual(t, Conclude(withVerdict(t, r)).Paste, "#SBATCH --cpus-per-task=2 --mem=4G", "line to paste")
 }

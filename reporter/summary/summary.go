@@ -15,7 +15,7 @@ import (
 
 // Options configures a summary for a terminal.
 type Options struct {
-	Color bool // use colours
+	Color bool // use colors
 	ASCII bool // draw the bars in ASCII, and no curves
 	// Width is the width of the terminal in cells. 0 and widths above 80 mean 80: longer lines are harder to read.
 	Width int

@@ -132,9 +132,8 @@ func TestWrite_ColorChangesOnlyColors(t *testing.T) {
 		t.Errorf("with colour %q, without %q; want colour only if requested, and the first line in the colour of alarms",
 			coloured, plain)
 	}
-	if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""); bare != plain {
-		t.Errorf("coloured summary without its colours %q, want %q", bare, plain)
-	}
+	wantEqual(t, regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""), plain,
+		"coloured summary without its colours")
 }
 
 func TestWrite_NeverCutsPath(t *testing.T) {
@@ -147,12 +146,9 @@ func TestWrite_NeverCutsPath(t *testing.T) {
 
 func TestWrite_PrintsEachReasonOnce(t *testing.T) {
 	words := summaryOf(t, reportertest.Incomplete(), whole)
-	if n := strings.Count(words, "/proc/diskstats"); n != 1 {
-		t.Errorf("reason occurs %d times in the summary, want once:\n%s", n, words)
-	}
-	if !strings.Contains(words, "(3 of 126 readings)") || strings.Contains(words, "no job") {
-		t.Errorf("want 3 of 126 readings, and no mention of a job:\n%s", words)
-	}
+	wantEqual(t, strings.Count(words, "/proc/diskstats"), 1, "number of mentions of the reason")
+	wantParts(t, "summary", words, "(3 of 126 readings)")
+	wantNone(t, "summary", words, "no job")
 }
 
 type brokenWriter struct{}
@@ -160,8 +156,17 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("pipe is gone") }
 
 func TestWrite_ReturnsWriteErrors(t *testing.T) {
-	if err := Write(brokenWriter{}, reportertest.Sidecar(), Options{}); err == nil || !strings.Contains(err.Error(), "pipe is gone") {
-		t.Errorf("error %v, want \"pipe is gone\"", err)
+	w, job, work := brokenWriter{}, reportertest.Sidecar(), workReports()["work"]
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{Write(w, job, Options{}), "pipe is gone"}, {WriteMarkdown(w, job, Options{}), "write Markdown: pipe is gone"},
+		{WriteOperations(w, work), "write operations: pipe is gone"}, {WriteOperationKey(w, work, "k1"), "write operations: pipe is gone"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("error %v, want one containing %q", c.err, c.want)
+		}
 	}
 }
 
