@@ -18,10 +18,7 @@ import (
 // held returns the numbers of open descriptors and goroutines of this process.
 func held(t *testing.T) (descriptors, goroutines int) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := value(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries), runtime.NumGoroutine()
 }
 
@@ -31,10 +28,7 @@ func TestAgent_LeaksNoDescriptorsOrGoroutines(t *testing.T) {
 	const rounds = 10
 	o := Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never, Interval: MinInterval, Listen: "0"}
 	o.Stdin, o.Stdout, o.Stderr = strings.NewReader(""), io.Discard, io.Discard
-	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	script := noInterpreter(t)
 
 	for name, once := range map[string]func(ctx context.Context) error{
 		"Run": func(ctx context.Context) error {

@@ -15,10 +15,7 @@ import (
 // countersOf requests /metrics. It returns the names of the counters with a value, and whether a sample has been taken.
 func countersOf(t *testing.T, url string) (names []string, sampled bool) {
 	t.Helper()
-	response, err := http.Get(strings.TrimSuffix(url, "/") + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := value(http.Get(strings.TrimSuffix(url, "/") + "/metrics"))(t)
 	defer response.Body.Close()
 
 	lines := bufio.NewScanner(response.Body)
@@ -58,9 +55,7 @@ func TestLivePage_FirstResponseHasAllCounters(t *testing.T) {
 			later, sampled = countersOf(t, url)
 		}
 		tell.Close()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-ended)
 
 		if !slices.Contains(first, "perfagent_cpu_seconds_total") || len(first) < 8 || !slices.Equal(first, later) {
 			t.Fatalf("counters in the first response:\n%v\nwant at least 8 with CPU seconds, as in a later response:\n%v",

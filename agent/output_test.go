@@ -41,9 +41,7 @@ func TestRun_HidesDefaultOutFromGit(t *testing.T) {
 			return os.WriteFile(filepath.Join(DefaultOut, ".gitignore"), []byte("*.html\n"), 0o644)
 		}, false},
 	} {
-		if err := c.before(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.before())
 		o.Out = c.out
 		mustRun(t, o)
 		if got := ignored(cmp.Or(c.out, DefaultOut)); got != c.want {
@@ -56,17 +54,11 @@ func TestRun_HidesDefaultOutFromGit(t *testing.T) {
 func TestRun_FailedStartRemovesDefaultOut(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := shell(t, "")
-	o.Out, o.Args = "", []string{"./script"}
-	if err := os.WriteFile("script", []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-
+	o.Out, o.Args = "", []string{noInterpreter(t)}
 	if r, err := Run(t.Context(), o); err == nil {
 		t.Fatalf("Run of a script without interpreter: %+v, want an error", r)
 	}
-	if _, err := os.Stat(DefaultOut); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("stat %s: %v, want %v", DefaultOut, err, fs.ErrNotExist)
-	}
+	wantAbsent(t, DefaultOut)
 }
 
 // A report has the usage of earlier runs of the same command. The first run has no earlier runs.
@@ -90,9 +82,7 @@ func TestRun_ReportsEarlierRunsOfTheCommand(t *testing.T) {
 		t.Errorf("another command: earlier runs %+v, want none", got)
 	}
 
-	if err := os.WriteFile(filepath.Join(out, "file"), nil, 0o644); err != nil { // the parent of OUT is not a directory
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o644)) // the parent of OUT is not a directory
 	o.Out = filepath.Join(out, "file", "below")
 	if got := read(t, mustRun(t, o)).Nodes["0"].Earlier; got != nil {
 		t.Errorf("a directory that cannot be created: earlier runs %+v, want none", got)
@@ -104,9 +94,7 @@ func TestSavePage_ReplacesOnlyItsOwnPage(t *testing.T) {
 	t.Parallel()
 	report := &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"a", "<b>"}}, Nodes: map[string]*reporter.Node{"0": {}}}
 	var want bytes.Buffer
-	if err := plotter.WritePage(&want, report, plotter.PageOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, plotter.WritePage(&want, report, plotter.PageOptions{}))
 
 	dir := t.TempDir()
 	name := filepath.Join(dir, "node-0.html")

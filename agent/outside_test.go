@@ -1,4 +1,4 @@
-package agent_test
+package agent
 
 import (
 	"os"
@@ -7,21 +7,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // The program of docs/go-api.md, in a separate module, builds with a replace directive and prints the documented
 // output.
 func TestAgent_DocumentedProgramRunsOutsideTheModule(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped by -short: it builds a program, which takes half a minute with a cold cache")
-	}
+	testenv.SkipIfShort(t, "half a minute to build a program with a cold cache")
 	t.Parallel()
 
-	page, err := os.ReadFile("../docs/go-api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, program, found := strings.Cut(string(page), "```go program\n")
+	_, program, found := strings.Cut(string(value(os.ReadFile("../docs/go-api.md"))(t)), "```go program\n")
 	program, _, foundEnd := strings.Cut(program, "```\n")
 	if !found || !foundEnd {
 		t.Fatal("docs/go-api.md has no program")
@@ -29,7 +25,7 @@ func TestAgent_DocumentedProgramRunsOutsideTheModule(t *testing.T) {
 
 	dir := t.TempDir()
 	outsideModule(t, dir)
-	write(t, filepath.Join(dir, "main.go"), program)
+	must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o666))
 	cmd := exec.Command("go", "run", ".")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOPROXY=off", "MLFLOW_TRACKING_URI=")
@@ -51,29 +47,13 @@ func TestAgent_DocumentedProgramRunsOutsideTheModule(t *testing.T) {
 func outsideModule(t *testing.T, dir string) {
 	t.Helper()
 
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod, err := os.ReadFile("../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := os.ReadFile("../go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := value(filepath.Abs(".."))(t)
+	mod := value(os.ReadFile("../go.mod"))(t)
+	sum := value(os.ReadFile("../go.sum"))(t)
 
 	const module = "github.com/perfagent/perfagent"
 	text := strings.Replace(string(mod), "module "+module, "module example.com/outside", 1)
 	text += "\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
-	write(t, filepath.Join(dir, "go.mod"), text)
-	write(t, filepath.Join(dir, "go.sum"), string(sum))
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o666))
+	must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o666))
 }

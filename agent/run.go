@@ -325,7 +325,7 @@ func findParent() (p parent, ok bool) {
 // contains reports whether this process belongs to the job of p.
 func (p parent) contains() bool {
 	host, err := os.Hostname()
-	return err == nil && host == p.host && procfile.DescendsFrom(p.pid)
+	return err == nil && host == p.host && procfile.IsAncestor(p.pid)
 }
 
 // jobEnv returns additions to the job's environment, with which a perfagent that runs in the job recognizes the run.

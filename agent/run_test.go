@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
@@ -34,24 +35,14 @@ func shell(t *testing.T, script string) Options {
 func mustRun(t *testing.T, o Options) *Result {
 	t.Helper()
 
-	result, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return result
+	return value(Run(t.Context(), o))(t)
 }
 
 // read reads the report of a result.
 func read(t *testing.T, r *Result) *reporter.Report {
 	t.Helper()
 
-	report, err := reportfile.Read(r.ReportPath, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return report
+	return value(reportfile.Read(r.ReportPath, 0))(t)
 }
 
 // whyMissing returns the reason why something is missing from a node, or "" if it is not missing.
@@ -160,30 +151,39 @@ func TestRun_KilledJobHasExitCodeAndSignal(t *testing.T) {
 	r := mustRun(t, shell(t, "kill -KILL $$"))
 
 	if r.ExitCode != 137 || r.Signal != "SIGKILL" || r.FromTerminal {
-		t.Errorf("exit code %d, signal %q, from terminal %v; want 137, SIGKILL, false",
-			r.ExitCode, r.Signal, r.FromTerminal)
+		t.Errorf("exit code %d, signal %q, from terminal %v; want 137, SIGKILL, false", r.ExitCode, r.Signal, r.FromTerminal)
 	}
 }
 
 func TestRun_FailedStartReturnsErrorAndLeavesNoFiles(t *testing.T) {
 	t.Parallel()
-	missing := shell(t, "")
-	missing.Args = []string{"perfagent-no-such-command"}
-	directory := shell(t, "")
-	directory.Args = []string{t.TempDir()}
-	none := shell(t, "")
-	none.Args = nil
-
-	for _, c := range []struct {
-		o    Options
-		want error
-	}{{missing, job.ErrNotFound}, {directory, job.ErrNotExecutable}, {none, ErrNoCommand}} {
-		r, err := Run(t.Context(), c.o)
-		if r != nil || !errors.Is(err, c.want) {
-			t.Errorf("%q: result %+v, error %v; want none, %v", c.o.Args, r, err, c.want)
+	for command, want := range map[string]error{
+		"perfagent-no-such-command": job.ErrNotFound, noInterpreter(t): job.ErrNotFound,
+		t.TempDir(): job.ErrNotExecutable, "": ErrNoCommand,
+	} {
+		o := shell(t, "")
+		o.Args = strings.Fields(command)
+		if r, err := Run(t.Context(), o); r != nil || !errors.Is(err, want) {
+			t.Errorf("%q: result %+v, error %v; want none, %v", o.Args, r, err, want)
 		}
-		if _, err := os.Stat(c.o.Out); err == nil {
-			t.Errorf("%q left files in %s, want none", c.o.Args, c.o.Out)
+		wantAbsent(t, o.Out)
+	}
+}
+
+// noInterpreter returns the path of a script that cannot be started.
+func noInterpreter(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "script")
+	must(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755))
+	return path
+}
+
+// wantAbsent checks that none of the paths exist.
+func wantAbsent(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("stat %s: %v, want %v", path, err, fs.ErrNotExist)
 		}
 	}
 }
@@ -224,11 +224,7 @@ func TestRun_CanceledBeforeStart_StartsNoJob(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || r != nil {
 		t.Errorf("result %+v, error %v; want none, %v", r, err, context.Canceled)
 	}
-	for _, path := range []string{started, o.Out} {
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s exists, want no job and no files", path)
-		}
-	}
+	wantAbsent(t, started, o.Out)
 }
 
 // A report that cannot be written anywhere is a failure of perfagent, but the Result still has the job's exit code.
@@ -389,16 +385,14 @@ func TestRun_CompatWritesPerfPyLayout(t *testing.T) {
 
 	r := mustRun(t, o)
 
-	n := read(t, r).Nodes["0"]
-	if n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 2 {
+	if n := read(t, r).Nodes["0"]; n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 2 {
 		t.Errorf("origin %q, %d samples; want %q, at least 2", n.Origin, n.Samples.Len(), reporter.OriginPerfPy)
 	}
 }
 
 // The runtime of the calling program is not changed.
 func TestRun_DoesNotChangeTheRuntime(t *testing.T) {
-	procs := runtime.GOMAXPROCS(0)
-	percent := debug.SetGCPercent(123)
+	procs, percent := runtime.GOMAXPROCS(0), debug.SetGCPercent(123)
 	defer debug.SetGCPercent(percent)
 
 	mustRun(t, shell(t, "true"))
@@ -451,18 +445,12 @@ func TestOptions_AreCopied(t *testing.T) {
 		Args: []string{"true"}, Node: &node, DiskPaths: []string{"/"}, Tags: map[string]string{"branch": "main"},
 		Out: filepath.Join(t.TempDir(), "out"), MLflow: Off,
 	}
-	m, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	settled := o.withDefaults()
+	m, settled := value(Start(t.Context(), o))(t), o.withDefaults()
 
 	node, o.Args[0], o.DiskPaths[0], o.Tags["branch"] = 4, "false", "/no/such", "other"
 
-	r, err := m.Stop()
-	if err != nil || r.Report.Run.Tags["branch"] != "main" || r.Report.Nodes["3"] == nil {
-		t.Errorf("tags %v, nodes %v, error %v; want the options at Start: main, 3",
-			r.Report.Run.Tags, r.Report.Nodes, err)
+	if r, err := m.Stop(); err != nil || r.Report.Run.Tags["branch"] != "main" || r.Report.Nodes["3"] == nil {
+		t.Errorf("tags %v, nodes %v, error %v; want the options at Start: main, 3", r.Report.Run.Tags, r.Report.Nodes, err)
 	}
 	if *settled.Node != 3 || settled.Args[0] != "true" || settled.DiskPaths[0] != "/" || settled.Tags["branch"] != "main" {
 		t.Errorf("options with defaults changed to %+v, want those before the change", settled)
@@ -481,10 +469,7 @@ func TestRun_TakeOverExcludesOtherRuns(t *testing.T) {
 	}
 
 	o := shellIn(t.TempDir(), "exit 6")
-	monitor, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	monitor := value(Start(t.Context(), o))(t)
 	o.TakeOver = true
 	var bad *OptionError
 	if r, err := Run(t.Context(), o); r != nil || !errors.As(err, &bad) || bad.Option != "TakeOver" {
@@ -523,5 +508,114 @@ func TestRun_ResultHasPushStateOfFile(t *testing.T) {
 	got, want := r.Report.Nodes["0"].Push, read(t, r).Nodes["0"].Push
 	if got == nil || want == nil || *got != *want || got.MLflow.State != reporter.PushPending || got.MLflow.Error == "" {
 		t.Errorf("push %+v in the Result, %+v in the file; want both equal, pending, with an error", got, want)
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// stopping returns options that run a script until a rule holds.
+func stopping(t *testing.T, script string, rules ...string) Options {
+	t.Helper()
+	o := shell(t, script)
+	o.Interval, o.StopIf = 50*time.Millisecond, rules
+	return o
+}
+
+func TestRun_StopsWhenARuleHolds(t *testing.T) {
+	t.Parallel()
+	r := mustRun(t, stopping(t, "exec sleep 60", "job_processes >= 1"))
+
+	if r.ExitCode != 143 || r.Signal != "SIGTERM" {
+		t.Errorf("exit code %d, signal %q; want 143, SIGTERM", r.ExitCode, r.Signal)
+	}
+	v := read(t, r).Run.Verdict
+	if v.Cause != "stopped_by_rule" || v.Evidence["rule"] != "job_processes >= 1" || v.Evidence["killed"] != false {
+		t.Errorf("verdict %+v, want stopped_by_rule by job_processes >= 1, not killed", v)
+	}
+}
+
+// A child that ignores TERM and keeps the pipe of Stdout open is killed after StopGrace, and Run returns.
+func TestRun_KillsProcessesThatIgnoreTERM(t *testing.T) {
+	t.Parallel()
+	o := stopping(t, `trap '' TERM; setsid sleep 60 & while :; do sleep 0.02; done`, "job_processes >= 2 for 100ms")
+	o.StopGrace = 200 * time.Millisecond
+	o.Stdout = new(strings.Builder) // a pipe, which the child keeps open
+
+	r := mustRun(t, o)
+
+	if v := read(t, r).Run.Verdict; r.ExitCode != 137 || v.Cause != "stopped_by_rule" || v.Evidence["killed"] != true {
+		t.Errorf("exit code %d, verdict %+v; want 137, stopped_by_rule and killed", r.ExitCode, v)
+	}
+}
+
+// If ctx ends during StopGrace, after the main process has received TERM, the remaining processes are killed
+// immediately.
+func TestRun_EndOfContextEndsStopGrace(t *testing.T) {
+	t.Parallel()
+	o := stopping(t, `sh -c 'trap "" TERM; echo ready; while :; do sleep 0.02; done' & wait`, "job_processes >= 2 for 200ms")
+	o.StopGrace = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Second, cancel)
+
+	r, err := Run(ctx, o)
+
+	if !errors.Is(err, context.Canceled) || r == nil || r.ExitCode != 143 {
+		t.Errorf("result %+v, error %v; want exit code 143, %v", r, err, context.Canceled)
+	}
+}
+
+func TestOptions_StopIfIsChecked(t *testing.T) {
+	t.Parallel()
+	var bad *OptionError
+	o := stopping(t, "true", "job_memroy_mb > 1")
+	var unknown *collector.UnknownKeyError
+	if _, err := Run(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" || !errors.As(err, &unknown) {
+		t.Errorf("Run with an unknown key in StopIf: error %v, want an *OptionError with it", err)
+	}
+
+	o = stopping(t, "", "job_processes >= 1")
+	if _, err := Start(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" {
+		t.Errorf("Start with StopIf: error %v, want an *OptionError of StopIf", err)
+	}
+	if _, err := Sidecar(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" {
+		t.Errorf("Sidecar with StopIf: error %v, want an *OptionError of StopIf", err)
+	}
+}
+
+// When a job is stopped, other children of the program keep running.
+func TestRun_StopKillsNoOtherChild(t *testing.T) {
+	t.Parallel()
+	other := stopping(t, "read line; exit 7")
+	in, out := io.Pipe()
+	other.Stdin = in
+	ended := make(chan *Result, 1)
+	go func() {
+		r, _ := Run(context.Background(), other)
+		ended <- r
+	}()
+
+	o := stopping(t, `trap '' TERM; while :; do sleep 0.02; done`, "job_processes >= 1")
+	o.StopGrace = -1
+	if r := mustRun(t, o); r.ExitCode != 137 {
+		t.Errorf("stopped job: exit code %d, want 137", r.ExitCode)
+	}
+	out.Close()
+	if r := <-ended; r.ExitCode != 7 {
+		t.Errorf("the other job: exit code %d, want 7", r.ExitCode)
 	}
 }

@@ -20,31 +20,27 @@ func upload(c *Client, artifactURI, name string) error {
 
 func TestUploadArtifact_ChoosesAddressByStore(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ uri, name, method, path, query string }{
-		{"mlflow-artifacts:/0/r1/artifacts", "a/b.txt", "PUT",
-			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/artifacts/a/b.txt", ""},
-		{"mlflow-artifacts:///0/r1/artifacts/", "x", "PUT",
-			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/artifacts/x", ""},
-		{"MLFLOW-ARTIFACTS:/", "x", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/x", ""},
-		{"mlflow-artifacts:/0/r1?q#f", "x", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/x", ""},
-		{"mlflow-artifacts:/my exp/r1", "a b/#c?d%20é+&.txt", "PUT",
-			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/my%20exp/r1/a%20b/%23c%3Fd%2520%C3%A9+&.txt", ""},
-		{"mlflow-artifacts:/my%20exp/100%", "x", "PUT",
-			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/my%2520exp/100%25/x", ""},
-		{"s3://bucket/0/r1", "a b/c?d.txt", "POST", "/pre/fix/ajax-api/2.0/mlflow/upload-artifact",
-			"path=a+b%2Fc%3Fd.txt&run_uuid=r1"},
-		{"file:///data/r1", "x", "POST", "/pre/fix/ajax-api/2.0/mlflow/upload-artifact", "path=x&run_uuid=r1"},
-		{"", "x", "POST", "/pre/fix/ajax-api/2.0/mlflow/upload-artifact", "path=x&run_uuid=r1"},
+	const put, post = "PUT /pre/fix/api/2.0/mlflow-artifacts/artifacts/", "POST /pre/fix/ajax-api/2.0/mlflow/upload-artifact?"
+	for _, tt := range []struct{ uri, name, want string }{
+		{"mlflow-artifacts:/0/r1/artifacts", "a/b.txt", put + "0/r1/artifacts/a/b.txt?"},
+		{"mlflow-artifacts:///0/r1/artifacts/", "x", put + "0/r1/artifacts/x?"},
+		{"MLFLOW-ARTIFACTS:/", "x", put + "x?"},
+		{"mlflow-artifacts:/0/r1?q#f", "x", put + "0/r1/x?"},
+		{"mlflow-artifacts:/my exp/r1", "a b/#c?d%20é+&.txt", put + "my%20exp/r1/a%20b/%23c%3Fd%2520%C3%A9+&.txt?"},
+		{"mlflow-artifacts:/my%20exp/100%", "x", put + "my%2520exp/100%25/x?"},
+		{"s3://bucket/0/r1", "a b/c?d.txt", post + "path=a+b%2Fc%3Fd.txt&run_uuid=r1"},
+		{"file:///data/r1", "x", post + "path=x&run_uuid=r1"},
+		{"", "x", post + "path=x&run_uuid=r1"},
 	} {
 		asked := false
 		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			asked = true
 			body, _ := io.ReadAll(r.Body)
-			if r.Method != tt.method || r.URL.EscapedPath() != tt.path || r.URL.RawQuery != tt.query ||
-				string(body) != "data" ||
-				r.Header.Get("Content-Type") != "text/plain" || r.Header.Get("Authorization") != "Bearer t" {
-				t.Errorf("%s to %s: %s %s?%s of %q with %v, want %s %s?%s of data, as text/plain with the token", tt.name, tt.uri,
-					r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header, tt.method, tt.path, tt.query)
+			got := r.Method + " " + r.URL.EscapedPath() + "?" + r.URL.RawQuery
+			if got != tt.want || string(body) != "data" || r.Header.Get("Content-Type") != "text/plain" ||
+				r.Header.Get("Authorization") != "Bearer t" {
+				t.Errorf("%s to %s: %s of %q with %v, want %s of data, as text/plain with the token", tt.name, tt.uri, got, body,
+					r.Header, tt.want)
 			}
 		}))
 		c := client(t, Config{URI: server.URL + "/pre/fix/", Token: "t"})
@@ -148,8 +144,7 @@ func TestUploadArtifact_RefusesBeforeSending(t *testing.T) {
 
 func TestUploadArtifact_SendsEveryAcceptedSize(t *testing.T) {
 	t.Parallel()
-	for uri, sizes := range map[string][]int{"mlflow-artifacts:/0": {0, 1, maxUpload + 1},
-		"gs://b/x": {1, maxUpload}} {
+	for uri, sizes := range map[string][]int{"mlflow-artifacts:/0": {0, 1, maxUpload + 1}, "gs://b/x": {1, maxUpload}} {
 		for _, size := range sizes {
 			c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 				if n, _ := io.Copy(io.Discard, r.Body); n != int64(size) || r.ContentLength != n ||

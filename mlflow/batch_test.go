@@ -41,9 +41,7 @@ func TestLogBatch_SendsOneRequest(t *testing.T) {
 		io.WriteString(w, "{}")
 	})
 	b := Batch{Metrics: []Metric{{"a/b", 1.5, 1700000000000, -3}}, Tags: []Tag{{"k", "<v>"}}}
-	if err := c.LogBatch(context.Background(), "r1", b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.LogBatch(context.Background(), "r1", b))
 	want := map[string]any{"run_id": "r1",
 		"metrics": []any{map[string]any{"key": "a/b", "value": 1.5, "timestamp": 1700000000000.0, "step": -3.0}},
 		"tags":    []any{map[string]any{"key": "k", "value": "<v>"}}}
@@ -65,8 +63,7 @@ func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 		"items":   {Metrics: points(950), Tags: tags(51, 1)},
 		"bytes":   {Tags: tags(100, 9000)},
 	} {
-		err := c.LogBatch(ctx, "r", b)
-		if !errors.Is(err, errTooLarge) || Temporary(err) {
+		if err := c.LogBatch(ctx, "r", b); !errors.Is(err, errTooLarge) || Temporary(err) {
 			t.Errorf("LogBatch with %s: %v, want a permanent errTooLarge", name, err)
 		}
 	}
@@ -124,16 +121,12 @@ func FuzzSplit(f *testing.F) {
 		in := Batch{Tags: make([]Tag, int(tagCount)%400)}
 		for i := range int(metrics) % 2600 {
 			key := strings.Repeat("é", 1+rnd.IntN(250))
-			in.Metrics = append(in.Metrics, Metric{key, math.Float64frombits(rnd.Uint64() &^ (1 << 62)), rnd.Int64(),
-				int64(i)})
+			in.Metrics = append(in.Metrics, Metric{key, math.Float64frombits(rnd.Uint64() &^ (1 << 62)), rnd.Int64(), int64(i)})
 		}
 		for i := range in.Tags {
 			in.Tags[i] = Tag{"k", strings.Repeat(letters[rnd.IntN(len(letters))], rnd.IntN(int(size)%12000+1))}
 		}
-		c, err := New(Config{URI: "http://h"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := value(New(Config{URI: "http://h"}))(t)
 		c.transport = roundTrip(func(*http.Request) (*http.Response, error) { return response(200, "{}"), nil })
 		var out Batch
 		for i, b := range Split(in) {

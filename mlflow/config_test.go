@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -20,61 +21,42 @@ func defaults() Config {
 
 func TestNewConfig_ReadsTheEnvironment(t *testing.T) {
 	t.Parallel()
+	credentials := []string{"MLFLOW_TRACKING_USERNAME=u", "MLFLOW_TRACKING_PASSWORD=p", "MLFLOW_TRACKING_TOKEN=t"}
 	for name, tt := range map[string]struct {
 		uri  string
-		env  map[string]string
+		env  []string
 		want func(*Config)
 	}{
-		"defaults": {want: func(*Config) {}},
-		"empty means not set": {env: map[string]string{"MLFLOW_TRACKING_INSECURE_TLS": "",
-			"MLFLOW_HTTP_REQUEST_TIMEOUT": "", "MLFLOW_TRACKING_AUTH": ""}, want: func(*Config) {}},
-		"slash, query, fragment": {uri: " HTTP://h:5000/a/b/?x=secret#y \n", want: func(c *Config) {
-			c.URI = "http://h:5000/a/b"
+		"defaults":               {"", nil, func(*Config) {}},
+		"slash, query, fragment": {" HTTP://h:5000/a/b/?x=secret#y \n", nil, func(c *Config) { c.URI = "http://h:5000/a/b" }},
+		"user and password":      {"", credentials, func(c *Config) { c.Username, c.Password, c.Token = "u", "p", "t" }},
+		"empty means not set": {"",
+			[]string{"MLFLOW_TRACKING_INSECURE_TLS=", "MLFLOW_HTTP_REQUEST_TIMEOUT=", "MLFLOW_TRACKING_AUTH="},
+			func(*Config) {}},
+		"user info takes precedence": {"http://a:b%20c@h:5000", credentials,
+			func(c *Config) { c.Username, c.Password, c.Token, c.userInfo = "a", "b c", "t", true }},
+		"user info without password": {"http://a:@h:5000", []string{"MLFLOW_TRACKING_TOKEN=t"},
+			func(c *Config) { c.Username, c.Token, c.userInfo = "a", "t", true }},
+		"user name alone is ignored": {"http://a@h:5000", nil, func(*Config) {}},
+		"TLS": {"", []string{"MLFLOW_TRACKING_SERVER_CERT_PATH=/ca", "REQUESTS_CA_BUNDLE=/no",
+			"MLFLOW_TRACKING_CLIENT_CERT_PATH=/cert"},
+			func(c *Config) { c.CAPath, c.ClientCertPath = "/ca", "/cert" }},
+		"CA bundle of requests": {"", []string{"REQUESTS_CA_BUNDLE=/r", "CURL_CA_BUNDLE=/c"}, func(c *Config) { c.CAPath = "/r" }},
+		"CA bundle of curl":     {"", []string{"CURL_CA_BUNDLE=/c"}, func(c *Config) { c.CAPath = "/c" }},
+		"insecure takes precedence over CA bundle": {"", []string{"MLFLOW_TRACKING_INSECURE_TLS=TRUE", "CURL_CA_BUNDLE=/c"},
+			func(c *Config) { c.InsecureTLS = true }},
+		"retries": {"", []string{"MLFLOW_HTTP_REQUEST_MAX_RETRIES=0", "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR= 119 ",
+			"MLFLOW_HTTP_REQUEST_BACKOFF_JITTER=0.25", "MLFLOW_HTTP_REQUEST_TIMEOUT=3",
+			"MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER=False", "MLFLOW_ALLOW_HTTP_REDIRECTS=0"}, func(c *Config) {
+			c.MaxRetries, c.BackoffFactor, c.BackoffJitter, c.Timeout = 0, 119, 0.25, 3*time.Second
+			c.IgnoreRetryAfter, c.NoRedirects = true, true
 		}},
-		"user and password": {env: map[string]string{"MLFLOW_TRACKING_USERNAME": "u",
-			"MLFLOW_TRACKING_PASSWORD": "p", "MLFLOW_TRACKING_TOKEN": "t"},
-			want: func(c *Config) { c.Username, c.Password, c.Token = "u", "p", "t" }},
-		"user info takes precedence": {uri: "http://a:b%20c@h:5000",
-			env: map[string]string{"MLFLOW_TRACKING_USERNAME": "u", "MLFLOW_TRACKING_PASSWORD": "p",
-				"MLFLOW_TRACKING_TOKEN": "t"},
-			want: func(c *Config) { c.Username, c.Password, c.Token, c.userInfo = "a", "b c", "t", true }},
-		"user info without password": {uri: "http://a:@h:5000", env: map[string]string{"MLFLOW_TRACKING_TOKEN": "t"},
-			want: func(c *Config) { c.Username, c.Token, c.userInfo = "a", "t", true }},
-		"user name alone is ignored": {uri: "http://a@h:5000", want: func(*Config) {}},
-		"TLS": {env: map[string]string{"MLFLOW_TRACKING_SERVER_CERT_PATH": "/ca", "REQUESTS_CA_BUNDLE": "/no",
-			"MLFLOW_TRACKING_CLIENT_CERT_PATH": "/cert"},
-			want: func(c *Config) { c.CAPath, c.ClientCertPath = "/ca", "/cert" }},
-		"CA bundle of requests": {env: map[string]string{"REQUESTS_CA_BUNDLE": "/r", "CURL_CA_BUNDLE": "/c"},
-			want: func(c *Config) { c.CAPath = "/r" }},
-		"CA bundle of curl": {env: map[string]string{"CURL_CA_BUNDLE": "/c"},
-			want: func(c *Config) { c.CAPath = "/c" }},
-		"insecure takes precedence over CA bundle": {env: map[string]string{"MLFLOW_TRACKING_INSECURE_TLS": "TRUE",
-			"CURL_CA_BUNDLE": "/c"}, want: func(c *Config) { c.InsecureTLS = true }},
-		"retries": {env: map[string]string{"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
-			"MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR":     " 119 ",
-			"MLFLOW_HTTP_REQUEST_BACKOFF_JITTER":     "0.25",
-			"MLFLOW_HTTP_REQUEST_TIMEOUT":            "3",
-			"MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "False",
-			"MLFLOW_ALLOW_HTTP_REDIRECTS":            "0"},
-			want: func(c *Config) {
-				c.MaxRetries, c.BackoffFactor, c.BackoffJitter, c.Timeout = 0, 119, 0.25, 3*time.Second
-				c.IgnoreRetryAfter, c.NoRedirects = true, true
-			}},
-		"workspace": {env: map[string]string{"MLFLOW_WORKSPACE": " team-a "},
-			want: func(c *Config) { c.Workspace = "team-a" }},
+		"workspace": {"", []string{"MLFLOW_WORKSPACE= team-a "}, func(c *Config) { c.Workspace = "team-a" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if tt.uri == "" {
-				tt.uri = "http://h:5000"
-			}
-			got, err := NewConfig(tt.uri, env(tt.env))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := defaults()
-			tt.want(&want)
-			if !reflect.DeepEqual(got, want) {
+			got, want := value(NewConfig(cmp.Or(tt.uri, "http://h:5000"), env(tt.env...)))(t), defaults()
+			if tt.want(&want); !reflect.DeepEqual(got, want) {
 				// fields is used instead of %v, because a Config hides its fields.
 				t.Errorf("got %s\nwant %s", fields(got), fields(want))
 			}
@@ -90,60 +72,41 @@ func fields(c Config) string {
 
 func TestNewConfig_RefusesInvalidValues(t *testing.T) {
 	t.Parallel()
-	for _, tt := range [][2]string{
-		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "10"}, {"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "-1"},
-		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1.5"},
-		{"MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "120"}, {"MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "-2"},
-		{"MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0.5"},
-		{"MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "-1"}, {"MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "NaN"},
-		{"MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "inf"},
-		{"MLFLOW_HTTP_REQUEST_TIMEOUT", "0"}, {"MLFLOW_HTTP_REQUEST_TIMEOUT", "2m"},
-		{"MLFLOW_HTTP_REQUEST_TIMEOUT", "99999999999999999999"},
-		{"MLFLOW_TRACKING_INSECURE_TLS", "yes"}, {"MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER", "on"},
-		{"MLFLOW_ALLOW_HTTP_REDIRECTS", "2"},
-		{"MLFLOW_TRACKING_AWS_SIGV4", "maybe"}, {"MLFLOW_TRACKING_TOKEN", "a\nb"},
+	for name, values := range map[string][]string{
+		"MLFLOW_HTTP_REQUEST_MAX_RETRIES":    {"10", "-1", "1.5"},
+		"MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": {"120", "-2", "0.5"},
+		"MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": {"-1", "NaN", "inf"},
+		"MLFLOW_HTTP_REQUEST_TIMEOUT":        {"0", "2m", "99999999999999999999"},
+		"MLFLOW_TRACKING_INSECURE_TLS":       {"yes"}, "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": {"on"},
+		"MLFLOW_ALLOW_HTTP_REDIRECTS": {"2"}, "MLFLOW_TRACKING_AWS_SIGV4": {"maybe"}, "MLFLOW_TRACKING_TOKEN": {"a\nb"},
 	} {
-		_, err := NewConfig("http://h", env(map[string]string{tt[0]: tt[1]}))
-		wantText(t, err, tt[0])
+		for _, v := range values {
+			_, err := NewConfig("http://h", env(name+"="+v))
+			wantText(t, err, name)
+		}
 	}
-	_, err := NewConfig("http://h", env(map[string]string{"MLFLOW_TRACKING_INSECURE_TLS": "1",
-		"MLFLOW_TRACKING_SERVER_CERT_PATH": "/ca"}))
+	_, err := NewConfig("http://h", env("MLFLOW_TRACKING_INSECURE_TLS=1", "MLFLOW_TRACKING_SERVER_CERT_PATH=/ca"))
 	wantText(t, err, "MLFLOW_TRACKING_INSECURE_TLS", "MLFLOW_TRACKING_SERVER_CERT_PATH")
-
-	for name, value := range map[string]string{"MLFLOW_TRACKING_AWS_SIGV4": "true",
-		"MLFLOW_TRACKING_AUTH": "kubernetes"} {
-		_, err := NewConfig("http://h", env(map[string]string{name: value}))
-		wantText(t, err, name, "authentication not supported")
-	}
-	_, err = NewConfig("http://h", env(map[string]string{"MLFLOW_HTTP_REQUEST_TIMEOUT": "x",
-		"MLFLOW_TRACKING_AUTH": "y"}))
+	_, err = NewConfig("http://h", env("MLFLOW_TRACKING_AWS_SIGV4=true"))
+	wantText(t, err, "MLFLOW_TRACKING_AWS_SIGV4", "authentication not supported")
+	_, err = NewConfig("http://h", env("MLFLOW_TRACKING_AUTH=kubernetes"))
+	wantText(t, err, "MLFLOW_TRACKING_AUTH", "authentication not supported")
+	_, err = NewConfig("http://h", env("MLFLOW_HTTP_REQUEST_TIMEOUT=x", "MLFLOW_TRACKING_AUTH=y"))
 	wantText(t, err, "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_TRACKING_AUTH") // one error names all of them
 }
 
 func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		file           string
-		env            map[string]string
-		user, password string
-		bad            string
-	}{
-		"plain": {
-			file:     "[mlflow]\nmlflow_tracking_username = alice\nmlflow_tracking_password = wonder = land\n",
-			user:     "alice",
-			password: "wonder = land"},
+	for name, tt := range map[string]struct{ file, variable, user, password, bad string }{
+		"plain": {file: "[mlflow]\nmlflow_tracking_username = alice\nmlflow_tracking_password = wonder = land\n",
+			user: "alice", password: "wonder = land"},
 		"colons, case": {
-			file: "# c\n; c\n[other]\nx=1\n[mlflow]\r\n" +
-				"MLFLOW_Tracking_USERNAME: a\r\nmlflow_tracking_password:b%%c\r\n",
-			user:     "a",
-			password: "b%c"},
-		"default": {
-			file: "[DEFAULT]\nmlflow_tracking_username=d\nmlflow_tracking_password=e\n" +
-				"[mlflow]\nmlflow_tracking_username=a",
-			user:     "a",
-			password: "e"},
+			file: "# c\n; c\n[other]\nx=1\n[mlflow]\r\nMLFLOW_Tracking_USERNAME: a\r\nmlflow_tracking_password:b%%c\r\n",
+			user: "a", password: "b%c"},
+		"default": {file: "[DEFAULT]\nmlflow_tracking_username=d\nmlflow_tracking_password=e\n[mlflow]\nmlflow_tracking_username=a",
+			user: "a", password: "e"},
 		"variables take precedence": {file: "[mlflow]\nmlflow_tracking_username=a\nmlflow_tracking_password=b",
-			env: map[string]string{"MLFLOW_TRACKING_PASSWORD": "env"}, user: "a", password: "env"},
+			variable: "MLFLOW_TRACKING_PASSWORD=env", user: "a", password: "env"},
 		"only another section": {file: "[databricks]\nmlflow_tracking_username=a\n"},
 		"no section":           {file: "mlflow_tracking_password=hunter22\n", bad: "line 1"},
 		"no key":               {file: "[mlflow]\n\nhunter22\n", bad: "line 3"},
@@ -155,14 +118,9 @@ func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
 			if tt.file != "" {
 				writeFile(t, filepath.Join(home, ".mlflow", "credentials"), tt.file)
 			}
-			vars := map[string]string{"HOME": home}
-			for k, v := range tt.env {
-				vars[k] = v
-			}
-			cfg, err := NewConfig("http://h", env(vars))
+			cfg, err := NewConfig("http://h", env("HOME="+home, tt.variable))
 			if tt.bad != "" {
-				wantText(t, err, "credentials", tt.bad)
-				if strings.Contains(err.Error(), "hunter22") {
+				if wantText(t, err, "credentials", tt.bad); strings.Contains(err.Error(), "hunter22") {
 					t.Errorf("the error contains the password: %v", err)
 				}
 				return
@@ -176,12 +134,8 @@ func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestConfig_HidesSecrets(t *testing.T) {

@@ -33,14 +33,12 @@ func TestNewConfig_ReadsNoSpecialOrHugeCredentials(t *testing.T) {
 	for name, create := range odd(t) {
 		home := t.TempDir()
 		path := filepath.Join(home, ".mlflow", "credentials")
-		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Dir(path), 0o700))
 		if err := create(path); err != nil {
 			t.Logf("%s: %v", name, err) // not possible on every file system
 			continue
 		}
-		_, err := NewConfig("http://h", env(map[string]string{"HOME": home}))
+		_, err := NewConfig("http://h", env("HOME="+home))
 		if name == "folder" {
 			if err != nil {
 				t.Errorf("NewConfig with a folder as credentials: %v, want no error", err)
@@ -72,7 +70,5 @@ func TestNew_ReadsNoSpecialOrHugeCertificates(t *testing.T) {
 			t.Errorf("move %s next to a certificate: %v", name, err)
 		}
 	}
-	if err := getRun(client(t, Config{URI: server.URL, CAPath: filepath.Dir(ca.file)})); err != nil {
-		t.Errorf("Run with special and huge files next to the certificate: %v", err)
-	}
+	must(t, getRun(client(t, Config{URI: server.URL, CAPath: filepath.Dir(ca.file)})))
 }

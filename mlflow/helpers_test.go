@@ -8,15 +8,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// env returns a lookup function for the given variables.
-func env(vars map[string]string) func(string) (string, bool) {
+// env returns a lookup function for variables in the form NAME=VALUE.
+func env(vars ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
-		v, ok := vars[name]
-		return v, ok
+		i := slices.IndexFunc(vars, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+		if i < 0 {
+			return "", false
+		}
+		return vars[i][len(name)+1:], true
 	}
 }
 
@@ -40,10 +44,7 @@ func answering(t *testing.T, status int, body string) *Client {
 // client returns a client for cfg that is closed at the end of the test.
 func client(t *testing.T, cfg Config) *Client {
 	t.Helper()
-	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := value(New(cfg))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -93,4 +94,30 @@ func wantText(t *testing.T, err error, words ...string) *Error {
 	return e
 }
 
+// wantFinal is like wantText, and checks that the error is not temporary.
+func wantFinal(t *testing.T, err error, words ...string) *Error {
+	t.Helper()
+	if Temporary(err) {
+		t.Errorf("Temporary(%v) = true, want false", err)
+	}
+	return wantText(t, err, words...)
+}
+
 const goodRun = `{"run":{"info":{"run_id":"r1","experiment_id":"7"}}}`
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}

@@ -99,11 +99,7 @@ func TestClient_ResponseBombsTakeLittleMemory(t *testing.T) {
 			c := flooded(t, &tt.flood)
 			c.config.MaxResponse = text
 			debug.FreeOSMemory() // return the garbage of other tests to the system
-			if err := tt.call(c); Temporary(err) {
-				t.Errorf("Temporary(%v) = true, want false", err)
-			} else {
-				wantText(t, err, tt.want)
-			}
+			wantFinal(t, tt.call(c), tt.want)
 			var after runtime.MemStats
 			runtime.ReadMemStats(&after)
 			if took := after.HeapSys - after.HeapReleased; took > 2*maxListMemory {
@@ -122,12 +118,10 @@ func TestClient_ReadsLargeRuns(t *testing.T) {
 	var metrics strings.Builder
 	for i := range 21_000 {
 		fmt.Fprintf(&metrics,
-			`{"key":"node-%04d/gpu/0/utilization","value":%d,"timestamp":1700000000000,"step":1,"run_id":"r"},`, i,
-			i)
+			`{"key":"node-%04d/gpu/0/utilization","value":%d,"timestamp":1700000000000,"step":1,"run_id":"r"},`, i, i)
 	}
 	run := `{"info":{"run_id":"r1"},"inputs":{"dataset_inputs":[{"profile":"` + strings.Repeat("x",
-		5<<20) + `\"]"}]},"data":{"metrics":[` +
-		strings.TrimSuffix(metrics.String(), ",") + `]}}`
+		5<<20) + `\"]"}]},"data":{"metrics":[` + strings.TrimSuffix(metrics.String(), ",") + `]}}`
 	r, err := answering(t, 200, `{"run":`+run+`}`).Run(context.Background(), "r1")
 	if err != nil || len(r.Metrics) != 21_000 || r.Metrics["node-0007/gpu/0/utilization"].Value != 7 {
 		t.Errorf("Run: error %v, want 21000 metrics, node-0007/gpu/0/utilization = 7", err)
@@ -138,8 +132,7 @@ func TestClient_ReadsLargeRuns(t *testing.T) {
 		t.Errorf("SearchRuns: %d runs, error %v; want 4, the second with 21000 metrics", len(runs), err)
 	}
 	points := strings.Repeat(`{"key":"k","value":1,"timestamp":1,"step":0},`, 20_000)
-	all, err := answering(t, 200, `{"metrics":[`+points[:len(points)-1]+`]}`).MetricHistory(context.Background(),
-		"r", "k")
+	all, err := answering(t, 200, `{"metrics":[`+points[:len(points)-1]+`]}`).MetricHistory(context.Background(), "r", "k")
 	if err != nil || len(all) != 20_000 {
 		t.Errorf("MetricHistory: %d points, error %v; want 20000", len(all), err)
 	}
@@ -176,15 +169,11 @@ func TestClient_ExplainsBadJSON(t *testing.T) {
 	for _, body := range []string{`{"runs":[{},]}`, `{"runs":[{}}`, `{"runs":{}}`, `{"runs" []}`, `{runs:[]}`,
 		`{"runs":[]]}`, `{"runs":[]} x`, `{"runs":nil}`, `{"runs":[5]}`,
 		`{"runs":[]"x":1}`, `{"runs":,}`, `{,}`, `{"next_page_token":[1}}`} {
-		c := answering(t, 200, body)
-		if err := search(c); err == nil || Temporary(err) || !strings.Contains(err.Error(), "malformed") {
-			t.Errorf("response %s: %v, want a permanent error with \"malformed\"", body, err)
-		}
+		wantFinal(t, search(answering(t, 200, body)), "malformed")
 	}
 	for _, body := range []string{`{`, `{"runs"`, `{"runs":`, `{"runs":[`, `{"runs":[{"info":{"a`, `{"runs":[]`,
 		`{"x":12`, `{"x":"\"}`} {
-		if err := search(answering(t, 200, body)); !Temporary(err) ||
-			!strings.Contains(err.Error(), "is cut off") {
+		if err := search(answering(t, 200, body)); !Temporary(err) || !strings.Contains(err.Error(), "is cut off") {
 			t.Errorf("response %s: %v, want a temporary error with \"is cut off\"", body, err)
 		}
 	}
@@ -250,9 +239,7 @@ func TestSearchRuns_LimitsMemoryOfAllPages(t *testing.T) {
 		name := strings.Repeat("x", 5<<20)
 		return response(200, fmt.Sprintf(`{"runs":[{"info":{"run_name":%q}}],"next_page_token":"%d"}`, name, asked)), nil
 	})
-	if err := search(c); Temporary(err) || asked != 7 {
-		t.Errorf("%d pages, %v; want 7 and a permanent error", asked, err)
-	} else {
-		wantText(t, err, "more than 32 MiB in it")
+	if wantFinal(t, search(c), "more than 32 MiB in it"); asked != 7 {
+		t.Errorf("%d pages, want 7", asked)
 	}
 }

@@ -56,8 +56,7 @@ func TestClient_WaitsLikeURLLib3BeforeRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 7, BackoffFactor: 2}, answer(503, "busy"))
-		e := wantText(t, getRun(c), "503", "busy", "tried 8 times")
-		if e == nil || !Temporary(e) {
+		if e := wantText(t, getRun(c), "503", "busy", "tried 8 times"); e == nil || !Temporary(e) {
 			t.Errorf("Temporary(%v) = false, want true", e)
 		}
 		wantTimes(t, *asked, 0, 0, 4, 12, 28, 60, 124, 244) // the last wait is limited to 120 s
@@ -71,8 +70,7 @@ func TestClient_AddsJitterToWaits(t *testing.T) {
 		if getRun(c) == nil {
 			t.Error("Run returned no error, want an error after 3 retries")
 		}
-		a := *asked
-		if len(a) != 4 || a[1] != 0 || a[2] >= 1 || a[3]-a[2] >= 1 || a[3] == 0 {
+		if a := *asked; len(a) != 4 || a[1] != 0 || a[2] >= 1 || a[3]-a[2] >= 1 || a[3] == 0 {
 			t.Errorf("requests at %v s, want 4: the second at 0, later ones within 1 s", a)
 		}
 	})
@@ -80,53 +78,39 @@ func TestClient_AddsJitterToWaits(t *testing.T) {
 
 func TestClient_RetriesOnlyTemporaryFailures(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		first func() (*http.Response, error)
-		retry bool
-	}{
-		"408":           {answer(408, ""), true},
-		"429":           {answer(429, ""), true},
-		"500":           {answer(500, ""), true},
-		"502":           {answer(502, ""), true},
-		"503":           {answer(503, ""), true},
-		"504":           {answer(504, ""), true},
-		"refused":       {failing(syscall.ECONNREFUSED), true},
-		"reset":         {failing(syscall.ECONNRESET), true},
-		"EOF":           {failing(io.EOF), true},
-		"unknown error": {failing(errors.New("odd")), true},
-		"JSON cut off":  {answer(200, `{"run":{"info":{"run_id":"r`), true},
-		"response cut off": {func() (*http.Response, error) {
-			r := response(200, "")
-			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"run"`), failingReader{}))
-			return r, nil
-		}, true},
-		"400":           {answer(400, ""), false},
-		"401":           {answer(401, ""), false},
-		"403":           {answer(403, ""), false},
-		"404":           {answer(404, ""), false},
-		"409":           {answer(409, ""), false},
-		"501":           {answer(501, ""), false},
-		"HTML":          {answer(200, "<html>"), false},
-		"not an object": {answer(200, "[1]"), false},
-		"wrong type":    {answer(200, `{"run":5}`), false},
-		"trailing data": {answer(200, `{"run":{}}}`), false},
-		"empty body":    {answer(200, ""), false},
-		"disabled": {answer(503,
-			"Endpoint: /x disabled due to the mlflow server running in `--artifacts-only` mode."), false},
-	} {
+	check := func(name string, retry bool, first func() (*http.Response, error)) {
 		synctest.Test(t, func(t *testing.T) {
-			c, asked := scripted(t, Config{MaxRetries: 2, BackoffFactor: 1}, tt.first, answer(200, goodRun))
+			c, asked := scripted(t, Config{MaxRetries: 2, BackoffFactor: 1}, first, answer(200, goodRun))
 			err := getRun(c)
-			if tt.retry != (err == nil) || tt.retry != (len(*asked) == 2) {
-				t.Errorf("%s: %d requests, error %v; want a retry: %v", name, len(*asked), err, tt.retry)
+			if retry != (err == nil) || retry != (len(*asked) == 2) {
+				t.Errorf("%s: %d requests, error %v; want a retry: %v", name, len(*asked), err, retry)
 			}
 			c.config.MaxRetries = 0
 			*asked = nil
-			if err := getRun(c); Temporary(err) != tt.retry {
-				t.Errorf("%s: Temporary(%v) = %v, want %v", name, err, Temporary(err), tt.retry)
+			if err := getRun(c); Temporary(err) != retry {
+				t.Errorf("%s: Temporary(%v) = %v, want %v", name, err, Temporary(err), retry)
 			}
 		})
 	}
+	for _, status := range []int{408, 429, 500, 502, 503, 504} {
+		check(fmt.Sprint(status), true, answer(status, ""))
+	}
+	for _, status := range []int{400, 401, 403, 404, 409, 501} {
+		check(fmt.Sprint(status), false, answer(status, ""))
+	}
+	for _, err := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, io.EOF, errors.New("odd")} {
+		check(err.Error(), true, failing(err))
+	}
+	for _, body := range []string{"<html>", "[1]", `{"run":5}`, `{"run":{}}}`, ""} {
+		check(body, false, answer(200, body))
+	}
+	check("disabled", false, answer(503, "Endpoint: /x disabled due to the mlflow server running in `--artifacts-only` mode."))
+	check("JSON cut off", true, answer(200, `{"run":{"info":{"run_id":"r`))
+	check("response cut off", true, func() (*http.Response, error) {
+		r := response(200, "")
+		r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"run"`), failingReader{}))
+		return r, nil
+	})
 }
 
 type failingReader struct{}
@@ -160,9 +144,7 @@ func TestClient_HonorsRetryAfter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // the clock starts at 2000-01-01 00:00 UTC
 			c, asked := scripted(t, Config{MaxRetries: 1, IgnoreRetryAfter: tt.ignore},
 				answer(429, "", "Retry-After", tt.header), answer(200, goodRun))
-			if err := getRun(c); err != nil {
-				t.Errorf("Run: %v, want success after one retry", err)
-			}
+			must(t, getRun(c))
 			wantTimes(t, *asked, 0, tt.want)
 		})
 	}
@@ -247,8 +229,7 @@ func TestClient_TimeoutEndsARequest(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
-		start := time.Now()
-		err := getRun(c)
+		start, err := time.Now(), getRun(c)
 		wantText(t, err, "no response within 5s", "MLFLOW_HTTP_REQUEST_TIMEOUT", "tried 2 times")
 		if !Temporary(err) || time.Since(start) != 10*time.Second {
 			t.Errorf("%v after %v, want a temporary error after 10s", err, time.Since(start))
@@ -270,8 +251,7 @@ func TestClient_TimeoutEndsASlowBody(t *testing.T) {
 	}))
 	defer server.Close()
 	c := client(t, Config{URI: server.URL, Timeout: 100 * time.Millisecond})
-	start := time.Now()
-	err := getRun(c)
+	start, err := time.Now(), getRun(c)
 	wantText(t, err, "no response within 100ms")
 	if !Temporary(err) || time.Since(start) > time.Minute {
 		t.Errorf("%v after %v, want a temporary error within a minute", err, time.Since(start))
@@ -282,8 +262,7 @@ func TestClient_TimeoutEndsASlowBody(t *testing.T) {
 func TestConfig_OnWaitReportsEachLongWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		told := make(chan string, 9)
-		began := time.Now()
+		told, began := make(chan string, 9), time.Now()
 		c := &Client{config: Config{URI: "http://host", Timeout: 30 * time.Second, MaxRetries: 1,
 			OnWait: func(op string, limit time.Duration) {
 				told <- fmt.Sprintf("%s, %v: after %v", op, limit, time.Since(began))
@@ -307,4 +286,54 @@ func TestConfig_OnWaitReportsEachLongWait(t *testing.T) {
 			t.Errorf("OnWait got %q, want no call: the server responds immediately", <-told)
 		}
 	})
+}
+
+// ClockAhead reports only the difference that the Date of a response proves.
+func TestClockAhead_ReportsOnlyAProvenDifference(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		server      time.Duration // how far the server's clock is ahead
+		age         string
+		least, most time.Duration
+	}{
+		{name: "same time"},
+		{name: "Date one second old", server: -time.Second},
+		{name: "this clock behind", server: time.Minute, least: -time.Minute, most: -59 * time.Second},
+		{name: "this clock ahead", server: -time.Minute, least: 58 * time.Second, most: 61 * time.Second},
+		{name: "cached response", server: -time.Minute, age: "60"},
+	} {
+		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Now().Add(c.server).UTC().Format(http.TimeFormat))
+			if c.age != "" {
+				w.Header().Set("Age", c.age)
+			}
+			io.WriteString(w, `{"run":{"info":{"run_id":"r"}}}`)
+		})
+		if got := client.ClockAhead(); got != 0 {
+			t.Errorf("%s: ClockAhead() = %v before any response, want 0", c.name, got)
+		}
+		begin := time.Now()
+		value(client.Run(context.Background(), "r"))(t)
+		if took := time.Since(begin); c.least != 0 { // the Date may have aged by the duration of the request
+			c.least, c.most = c.least-took, c.most+took
+		}
+		if got := client.ClockAhead(); got < c.least || got > c.most {
+			t.Errorf("%s: ClockAhead() = %v, want %v to %v", c.name, got, c.least, c.most)
+		}
+	}
+}
+
+// A busy server's Date is sometimes old, so only a difference that all responses show is reported.
+func TestClockAhead_IgnoresOldDates(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+	client := Client{clock: new(clock)}
+	for _, old := range []time.Duration{5 * time.Second, 0} {
+		header := http.Header{"Date": {now.Add(-old).Format(http.TimeFormat)}}
+		client.clock.note(now, now, header)
+	}
+	if got := client.ClockAhead(); got != 0 {
+		t.Errorf("ClockAhead() = %v, want 0: one Date was old", got)
+	}
 }

@@ -16,43 +16,28 @@ func TestCheckURI_ExplainsRefusedURIs(t *testing.T) {
 			t.Errorf("CheckURI(%q): %v, want nil", uri, err)
 		}
 	}
-	for uri, kind := range map[string]string{
-		"file:///tmp/mlruns":            "folder",
-		"file:mlruns":                   "folder",
-		"/data/mlruns":                  "folder",
-		"./mlruns":                      "folder",
-		"../x":                          "folder",
-		"~/x":                           "folder",
-		"a/b":                           "folder",
-		`C:\mlruns`:                     "folder",
-		"sqlite:///mlflow.db":           "SQL",
-		"sqlite://":                     "SQL",
-		"postgresql://u:secret@h/db":    "SQL",
-		"mysql+pymysql://u:secret@h/db": "SQL", "mssql+pyodbc:///?odbc_connect=PWD%3Dsecret": "SQL",
-		"databricks":                  "Databricks",
-		"databricks://profile":        "Databricks",
-		"databricks-uc":               "Databricks",
-		"databricks-uc://p":           "Databricks",
-		"uc":                          "Databricks",
-		"uc:http://localhost:8080":    "Databricks",
-		"azureml://region.api/secret": "Azure",
-		"arn:aws:sagemaker:x:secret":  "AWS",
-		"htp://user:secret@h":         "plugin", "user:secret@h": "plugin", "s3://secret": "plugin",
+	for kind, uris := range map[string][]string{
+		"folder": {"file:///tmp/mlruns", "file:mlruns", "/data/mlruns", "./mlruns", "../x", "~/x", "a/b", `C:\mlruns`},
+		"SQL": {"sqlite:///mlflow.db", "sqlite://", "postgresql://u:secret@h/db", "mysql+pymysql://u:secret@h/db",
+			"mssql+pyodbc:///?odbc_connect=PWD%3Dsecret"},
+		"Databricks": {"databricks", "databricks://profile", "databricks-uc", "databricks-uc://p", "uc", "uc:http://localhost:8080"},
+		"Azure":      {"azureml://region.api/secret"},
+		"AWS":        {"arn:aws:sagemaker:x:secret"},
+		"plugin":     {"htp://user:secret@h", "user:secret@h", "s3://secret"},
 	} {
-		err := CheckURI(uri)
-		if !errors.Is(err, ErrUnsupportedURI) {
-			t.Errorf("CheckURI(%q): %v, want ErrUnsupportedURI", uri, err)
-			continue
+		for _, uri := range uris {
+			err := CheckURI(uri)
+			if wantText(t, err, kind, "http://"); !errors.Is(err, ErrUnsupportedURI) {
+				t.Errorf("CheckURI(%q): %v, want ErrUnsupportedURI", uri, err)
+			}
 		}
-		wantText(t, err, kind, "http://")
 	}
 	for _, uri := range []string{"", " ", "localhost", "localhost:5000", "h:5000/x", "[::1]:5000", "http:",
 		"http:/h", "http://", "http://:5000", "http://h:port",
 		"http://h:0", "http://h:65536", "http://h h", "http://h\x00", `http://h\secret`, "http://user:se/cret@h",
 		"http://user:12/secret@h", "http://user:12?secret@h",
 		"http://user:12#secret@h", "http://user:secret%@h", "http://u:sec ret@h", "://h", "http://[::1", "!x:y"} {
-		err := CheckURI(uri)
-		if err == nil || errors.Is(err, ErrUnsupportedURI) {
+		if err := CheckURI(uri); err == nil || errors.Is(err, ErrUnsupportedURI) {
 			t.Errorf("CheckURI(%q): %v, want an error other than ErrUnsupportedURI", uri, err)
 		} else if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") {
 			t.Errorf("CheckURI(%q): %v, which contains the secret", uri, err)
@@ -96,17 +81,15 @@ func FuzzURI(f *testing.F) {
 			return
 		}
 		for _, uri := range []string{"http://" + user + ":" + secret + password + "@" + host,
-			user + ":" + secret + password + "@" + host,
-			"http://" + host + "?" + secret + password} {
-			public := PublicURI(uri)
-			if strings.Contains(public, "\u00a7") && !strings.Contains(user, "/") {
+			user + ":" + secret + password + "@" + host, "http://" + host + "?" + secret + password} {
+			if public := PublicURI(uri); strings.Contains(public, "\u00a7") && !strings.Contains(user, "/") {
 				t.Errorf("PublicURI(%q) = %q, which contains the secret", uri, public)
 			}
 			err := CheckURI(uri)
 			if err != nil && strings.Contains(err.Error(), "\u00a7") {
 				t.Errorf("CheckURI(%q): %v, which contains the secret", uri, err)
 			}
-			cfg, err := NewConfig(uri, env(nil))
+			cfg, err := NewConfig(uri, env())
 			if err == nil && strings.Contains(cfg.URI, "ecret") && !strings.Contains(user+password+host, "ecret") {
 				t.Errorf("NewConfig(%q): the URI is %q, which contains a secret", uri, cfg.URI)
 			}

@@ -8,8 +8,7 @@ import (
 
 // Adding values to known entries does not allocate.
 func TestAdd_DoesNotAllocate(t *testing.T) {
-	now := time.Now()
-	l := filled(t)
+	now, l := time.Now(), filled(t)
 	var s Sketch
 	var condensed Transfers
 	condensed.Condense()
@@ -44,8 +43,7 @@ func TestAdd_DoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkLedgerAddTime(b *testing.B) {
-	l := filled(b)
-	now := time.Now()
+	l, now := filled(b), time.Now()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		_ = l.AddTime("store.get", "k1", float64(i&1023), now)

@@ -103,16 +103,12 @@ func TestKeyedMetrics_RefusesInvalidValues(t *testing.T) {
 		want error
 	}{
 		{l.AddTime("store.get", "k1", nan, unix(1)), ErrNotFinite},
-		{l.AddCounter("hits", "k1", inf), ErrNotFinite},
-		{l.AddCounter("new", "k1", nan), ErrNotFinite},
-		{l.AddAttribute("size", "k1", nan), ErrNotFinite},
-		{l.AddAttribute("size", "k1", 5), ErrMalformed},
+		{l.AddCounter("hits", "k1", inf), ErrNotFinite}, {l.AddCounter("new", "k1", nan), ErrNotFinite},
+		{l.AddAttribute("size", "k1", nan), ErrNotFinite}, {l.AddAttribute("size", "k1", 5), ErrMalformed},
 		{l.AddAttribute("size", "k1", nil), ErrMalformed},
 		{l.AddAttribute("size", "k1", []any{1.0}), ErrMalformed},
-		{l.AddAttribute("size", "k1", binary), ErrMalformed},
-		{l.AddAttribute(binary, "k1", true), ErrMalformed},
-		{l.AddCounter("hits", binary, 1), ErrMalformed},
-		{l.AddTime(binary, "k1", 1, unix(1)), ErrMalformed},
+		{l.AddAttribute("size", "k1", binary), ErrMalformed}, {l.AddAttribute(binary, "k1", true), ErrMalformed},
+		{l.AddCounter("hits", binary, 1), ErrMalformed}, {l.AddTime(binary, "k1", 1, unix(1)), ErrMalformed},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("invalid value: error %v, want %v", c.err, c.want)

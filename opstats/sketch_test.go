@@ -34,12 +34,10 @@ func nearestRank(sorted []float64, thousandths int) float64 {
 // checkQuantiles fails the test unless the quantiles of a Sketch are within 1 % of the quantiles of its values.
 func checkQuantiles(t *testing.T, s *Sketch, values []float64) {
 	t.Helper()
-	sorted := slices.Sorted(slices.Values(values))
-	last := math.Inf(-1)
+	sorted, last := slices.Sorted(slices.Values(values)), math.Inf(-1)
 	for q := range 1001 {
 		got, ok := s.Quantile(float64(q) / 1000)
-		want := nearestRank(sorted, q)
-		if !ok || !(math.Abs(got-want) <= 0.01*math.Abs(want)) {
+		if want := nearestRank(sorted, q); !ok || !(math.Abs(got-want) <= 0.01*math.Abs(want)) {
 			t.Fatalf("quantile %d/1000 of %d values = %v, %v; want %v within 1 %%, true", q, len(values), got, ok, want)
 		}
 		if got < last {
@@ -115,8 +113,7 @@ func TestSketch_FewValuesGiveExactQuantiles(t *testing.T) {
 func TestSketch_RefusesInvalidNumbersAndCounts(t *testing.T) {
 	var s Sketch
 	must(t, s.AddN(1, maxCount-1))
-	before := jsonOf(t, &s)
-	inf := math.Inf(1)
+	before, inf := jsonOf(t, &s), math.Inf(1)
 	for v, n := range map[float64]uint64{math.NaN(): 1, 1.1e100: 1, inf: 1, -inf: 1, 5: 2, 6: math.MaxUint64} {
 		if err := s.AddN(v, n); !errors.Is(err, ErrNotFinite) {
 			t.Errorf("AddN(%v, %d): error %v, want %v", v, n, err, ErrNotFinite)
@@ -182,8 +179,7 @@ func TestSketch_FarSmallerSizesShareSmallestBin(t *testing.T) {
 	slices.Sort(large)
 	for _, q := range []float64{0.68, 0.75, 0.9, 0.99} {
 		got, _ := s.Quantile(q)
-		want := large[int(math.Ceil(q*15000))-10001]
-		if math.Abs(got-want) > 0.01*want {
+		if want := large[int(math.Ceil(q*15000))-10001]; math.Abs(got-want) > 0.01*want {
 			t.Errorf("Quantile(%v) = %v, want %v within 1 %%", q, got, want)
 		}
 	}

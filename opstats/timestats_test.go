@@ -15,8 +15,7 @@ func TestTimeStats_AddComputesSameMeanAsProxyStore(t *testing.T) {
 		t.Errorf("Empty() = %v, Total() = %v; want false, 4", s.Empty(), s.Total())
 	}
 
-	tenths := statsOf(t, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)
-	if tenths.Avg != 0.09999999999999999 {
+	if tenths := statsOf(t, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1); tenths.Avg != 0.09999999999999999 {
 		t.Errorf("mean of ten times 0.1 = %v, want ProxyStore's 0.09999999999999999", tenths.Avg)
 	}
 
@@ -111,8 +110,7 @@ func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 		}
 	}
 
-	none := statsOf(t, 1)
-	zero := statsOf(t, 1)
+	none, zero := statsOf(t, 1), statsOf(t, 1)
 	must(t, zero.SetSize(0))
 	for _, c := range []struct {
 		a, b  TimeStats

@@ -24,6 +24,14 @@ func transfersOf(t testing.TB, duration, post, bytes, descriptor []float64) *Tra
 	return &read
 }
 
+// wantSum checks the length and the sum of a list.
+func wantSum(t *testing.T, a *Transfers, list string, n int64, sum float64) {
+	t.Helper()
+	if gotN, got := a.Sum(list); gotN != n || got != sum {
+		t.Errorf("%s: %d entries with sum %v, want %d with sum %v", list, gotN, got, n, sum)
+	}
+}
+
 // scaled returns the numbers from 1 to n, each multiplied by factor.
 func scaled(n int, factor float64) []float64 {
 	list := make([]float64, n)
@@ -43,33 +51,24 @@ func TestTransfers_ReduceEqualsVLLM(t *testing.T) {
 		}
 		return us
 	}
-	ones := []float64{1, 1, 1, 2, 2, 2}
+	type list = []float64
+	ones := list{1, 1, 1, 2, 2, 2}
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct {
-		duration, post, bytes, descriptor []float64
+		duration, post, bytes, descriptor list
 		want                              TransferSummary
 	}{
-		{[]float64{}, []float64{}, []float64{}, []float64{}, TransferSummary{}},
-		{
-			micros(9862), micros(5693), []float64{70 * mib}, []float64{56},
-			TransferSummary{1, 9.862, 9.862, 5.693, 5.693, 70, 7097.952, 56},
-		},
+		{list{}, list{}, list{}, list{}, TransferSummary{}},
+		{micros(9862), micros(5693), list{70 * mib}, list{56}, TransferSummary{1, 9.862, 9.862, 5.693, 5.693, 70, 7097.952, 56}},
 		{ones, ones, ones, ones, TransferSummary{6, 1500, 2000, 1500, 2000, 0, 0, 1.5}},
-		{
-			[]float64{1, 2}, []float64{0.1, 0.2}, []float64{1024, 2048}, []float64{10, 20},
-			TransferSummary{2, 1500, 1900, 150, 190, 0.001, 0.001, 15},
-		},
-		{
-			scaled(10, 1e-3), scaled(10, 1e-4), scaled(10, mib), scaled(10, 1),
-			TransferSummary{10, 5.5, 9.1, 0.55, 0.91, 5.5, 1000, 5.5},
-		},
-		{
-			[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{1, 1, 1, 2},
-			TransferSummary{4, 1000, 1000, 1000, 1000, 0, 0, 1.2},
-		},
-		{[]float64{0}, []float64{0}, []float64{mib}, []float64{1}, TransferSummary{1, 0, 0, 0, 0, 1, inf, 1}},
-		{[]float64{0}, []float64{0}, []float64{0}, []float64{1}, TransferSummary{1, 0, 0, 0, 0, 0, nan, 1}},
-		{micros(2, 3), micros(2, 3), []float64{0, 0}, []float64{1, 1}, TransferSummary{2, 0.002, 0.003, 0.002, 0.003, 0, 0, 1}},
+		{list{1, 2}, list{0.1, 0.2}, list{1024, 2048}, list{10, 20}, TransferSummary{2, 1500, 1900, 150, 190, 0.001, 0.001, 15}},
+		{scaled(10, 1e-3), scaled(10, 1e-4), scaled(10, mib), scaled(10, 1),
+			TransferSummary{10, 5.5, 9.1, 0.55, 0.91, 5.5, 1000, 5.5}},
+		{list{1, 1, 1, 1}, list{1, 1, 1, 1}, list{0, 0, 0, 0}, list{1, 1, 1, 2},
+			TransferSummary{4, 1000, 1000, 1000, 1000, 0, 0, 1.2}},
+		{list{0}, list{0}, list{mib}, list{1}, TransferSummary{1, 0, 0, 0, 0, 1, inf, 1}},
+		{list{0}, list{0}, list{0}, list{1}, TransferSummary{1, 0, 0, 0, 0, 0, nan, 1}},
+		{micros(2, 3), micros(2, 3), list{0, 0}, list{1, 1}, TransferSummary{2, 0.002, 0.003, 0.002, 0.003, 0, 0, 1}},
 	} {
 		got := transfersOf(t, c.duration, c.post, c.bytes, c.descriptor).Reduce()
 		if fmt.Sprint(got) != fmt.Sprint(c.want) { // compared as text, so that NaN equals NaN
@@ -150,16 +149,11 @@ func TestTransfers_RecordRefusesInvalidTransfers(t *testing.T) {
 		x    Transfer
 		want error
 	}{
-		{Transfer{XferMicros: -1}, ErrNotFinite},
-		{Transfer{XferMicros: nan}, ErrNotFinite},
-		{Transfer{PostMicros: inf}, ErrNotFinite},
-		{Transfer{Bytes: 1e101}, ErrNotFinite},
-		{Transfer{Descriptors: nan}, ErrNotFinite},
-		{Transfer{Descriptors: -1}, ErrNotFinite},
-		{Transfer{Descriptors: 1 << 32}, ErrMalformed},
-		{Transfer{End: far}, ErrMalformed},
-		{Transfer{End: time.Unix(-1, 0)}, ErrMalformed},
-		{Transfer{End: time.Unix(math.MaxInt64, 0)}, ErrMalformed},
+		{Transfer{XferMicros: -1}, ErrNotFinite}, {Transfer{XferMicros: nan}, ErrNotFinite},
+		{Transfer{PostMicros: inf}, ErrNotFinite}, {Transfer{Bytes: 1e101}, ErrNotFinite},
+		{Transfer{Descriptors: nan}, ErrNotFinite}, {Transfer{Descriptors: -1}, ErrNotFinite},
+		{Transfer{Descriptors: 1 << 32}, ErrMalformed}, {Transfer{End: far}, ErrMalformed},
+		{Transfer{End: time.Unix(-1, 0)}, ErrMalformed}, {Transfer{End: time.Unix(math.MaxInt64, 0)}, ErrMalformed},
 	} {
 		if err := a.Record(c.x); !errors.Is(err, c.want) {
 			t.Errorf("Record(%+v): error %v, want %v", c.x, err, c.want)
@@ -198,8 +192,7 @@ func TestTransfers_CloneAndResetReturnsIndependentContents(t *testing.T) {
 	var b Transfers
 	full = strings.Replace(full, `"num_kv_expired_reqs"`, `"new":[1],"num_kv_expired_reqs"`, 1)
 	must(t, json.Unmarshal([]byte(full), &b))
-	before := jsonOf(t, &b)
-	c := b.Clone()
+	before, c := jsonOf(t, &b), b.Clone()
 	must(t, b.Aggregate(handed))
 	must(t, b.Aggregate(c))
 	same(t, jsonOf(t, c), before)
@@ -255,21 +248,15 @@ func TestTransfers_KeepsListsOfOtherVersions(t *testing.T) {
 	must(t, all.Aggregate(&newer))
 	must(t, all.Aggregate(&newer))
 	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
-	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
-		t.Errorf("num_failed_handshakes: %d entries with sum %v, want 6 with sum 5", n, sum)
-	}
-	if n, sum := all.Sum("unheard_of"); n != 0 || sum != 0 {
-		t.Errorf("missing list: %d entries with sum %v, want 0 with sum 0", n, sum)
-	}
+	wantSum(t, &all, "num_failed_handshakes", 6, 5)
+	wantSum(t, &all, "unheard_of", 0, 0)
 	same(t, jsonOf(t, &newer), `{"transfer_duration":[],"post_duration":[],"bytes_transferred":[],"num_descriptors":[],`+
 		`"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[],`+
 		`"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`)
 	reread(t, &all, &Transfers{})
 	all.Condense()
 	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
-	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
-		t.Errorf("condensed num_failed_handshakes: %d entries with sum %v, want 6 with sum 5", n, sum)
-	}
+	wantSum(t, &all, "num_failed_handshakes", 6, 5)
 	reread(t, &all, &Transfers{})
 }
 
@@ -379,8 +366,7 @@ func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 		got, want *float64
 		list      []float64
 	}{{&got.P90Xfer, &want.P90Xfer, exact.lists[TransferDuration].values}, {&got.P90Post, &want.P90Post, exact.lists[PostDuration].values}} {
-		rank := nearestRank(slices.Sorted(slices.Values(p.list)), 900) * 1000
-		if math.Abs(*p.got-rank) > 0.01*rank+0.0005 {
+		if rank := nearestRank(slices.Sorted(slices.Values(p.list)), 900) * 1000; math.Abs(*p.got-rank) > 0.01*rank+0.0005 {
 			t.Errorf("P90 = %v, want %v within 1 %%", *p.got, rank)
 		}
 		*p.got = *p.want
@@ -405,9 +391,7 @@ func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 		t.Errorf("condensed sum = %v, want the exact sum %v", sum, 1e16+100000)
 	}
 	// The length and the sum of the list are preserved.
-	if n, sum := reread(t, &a, &Transfers{}).Sum(TransferDuration); n != 100001 || sum != 1e16+100000 {
-		t.Errorf("after rereading: sum %v of %d entries, want sum %v of 100001 entries", sum, n, 1e16+100000)
-	}
+	wantSum(t, reread(t, &a, &Transfers{}), TransferDuration, 100001, 1e16+100000)
 }
 
 // The result of Aggregate is the same whether either side is condensed or not.
@@ -443,27 +427,20 @@ func TestTransfers_AggregateIsSameIfCondensed(t *testing.T) {
 // The lists take no more memory than the documentation of MaxUncondensed promises.
 func TestTransfers_FitTheirMemoryBudget(t *testing.T) {
 	const n = MaxUncondensed
-	bytes := heapOf(t, func() any {
-		var a Transfers
-		for i := range n {
-			must(t, a.Record(Transfer{XferMicros: float64(i), Bytes: 1, Descriptors: 1}))
+	for condense, most := range map[bool]int64{false: 4*mib + 50000, true: 10000} {
+		bytes := heapOf(t, func() any {
+			var a Transfers
+			if condense {
+				a.Condense()
+			}
+			for i := range n {
+				must(t, a.Record(Transfer{XferMicros: float64(i), Bytes: 1, Descriptors: 1}))
+			}
+			return &a
+		})
+		t.Logf("%d transfers, condensed %v: %.2f MiB", n, condense, float64(bytes)/mib)
+		if bytes > most {
+			t.Errorf("size of %d transfers, condensed %v = %d bytes, want at most %d", n, condense, bytes, most)
 		}
-		return &a
-	})
-	t.Logf("lists of %d transfers: %.2f MiB", n, float64(bytes)/mib)
-	if bytes > 4*mib+50000 {
-		t.Errorf("size of the lists = %d bytes, want at most 4 MiB", bytes)
-	}
-
-	condensed := heapOf(t, func() any {
-		var a Transfers
-		a.Condense()
-		for i := range n {
-			must(t, a.Record(Transfer{XferMicros: float64(i), Bytes: 1, Descriptors: 1}))
-		}
-		return &a
-	})
-	if condensed > 10000 {
-		t.Errorf("size of condensed transfers = %d bytes, want at most 10000", condensed)
 	}
 }

@@ -8,31 +8,26 @@ import (
 )
 
 func TestParseAddress_AcceptsAllForms(t *testing.T) {
-	for text, want := range map[string]Address{
-		"9100":                  {Host: "127.0.0.1", Port: "9100"},
-		":9100":                 {Host: "127.0.0.1", Port: "9100"},
-		"0":                     {Host: "127.0.0.1", Port: "0"},
-		":0":                    {Host: "127.0.0.1", Port: "0"},
-		"65535":                 {Host: "127.0.0.1", Port: "65535"},
-		"080":                   {Host: "127.0.0.1", Port: "80"},
-		"localhost:1":           {Host: "127.0.0.1", Port: "1"},
-		"LocalHost:1":           {Host: "127.0.0.1", Port: "1"},
-		"localhost.:0":          {Host: "127.0.0.1", Port: "0"},
-		"LOCALHOST.:1":          {Host: "127.0.0.1", Port: "1"},
-		"a-b--c.x-1.org:1":      {Host: "a-b--c.x-1.org", Port: "1", Name: true},
-		"127.0.0.1:9100":        {Host: "127.0.0.1", Port: "9100"},
-		"0.0.0.0:9100":          {Host: "0.0.0.0", Port: "9100"},
-		"10.1.2.3:9100":         {Host: "10.1.2.3", Port: "9100"},
-		"[::1]:9100":            {Host: "::1", Port: "9100"},
-		"[::]:9100":             {Host: "::", Port: "9100"},
-		"[fe80::1%eth0]:9100":   {Host: "fe80::1%eth0", Port: "9100"},
-		"node-17:9100":          {Host: "node-17", Port: "9100", Name: true},
-		"node_17.hpc.local.:9":  {Host: "node_17.hpc.local.", Port: "9", Name: true},
-		"1st.example.org:65535": {Host: "1st.example.org", Port: "65535", Name: true},
+	for want, texts := range map[Address][]string{
+		{Host: "127.0.0.1", Port: "9100"}:                    {"9100", ":9100", "127.0.0.1:9100"},
+		{Host: "127.0.0.1", Port: "0"}:                       {"0", ":0", "localhost.:0"},
+		{Host: "127.0.0.1", Port: "65535"}:                   {"65535"},
+		{Host: "127.0.0.1", Port: "80"}:                      {"080"},
+		{Host: "127.0.0.1", Port: "1"}:                       {"localhost:1", "LocalHost:1", "LOCALHOST.:1"},
+		{Host: "a-b--c.x-1.org", Port: "1", Name: true}:      {"a-b--c.x-1.org:1"},
+		{Host: "0.0.0.0", Port: "9100"}:                      {"0.0.0.0:9100"},
+		{Host: "10.1.2.3", Port: "9100"}:                     {"10.1.2.3:9100"},
+		{Host: "::1", Port: "9100"}:                          {"[::1]:9100"},
+		{Host: "::", Port: "9100"}:                           {"[::]:9100"},
+		{Host: "fe80::1%eth0", Port: "9100"}:                 {"[fe80::1%eth0]:9100"},
+		{Host: "node-17", Port: "9100", Name: true}:          {"node-17:9100"},
+		{Host: "node_17.hpc.local.", Port: "9", Name: true}:  {"node_17.hpc.local.:9"},
+		{Host: "1st.example.org", Port: "65535", Name: true}: {"1st.example.org:65535"},
 	} {
-		got, err := ParseAddress(text)
-		if err != nil || got != want {
-			t.Errorf("ParseAddress(%q) = %+v, %v; want %+v, nil", text, got, err, want)
+		for _, text := range texts {
+			if got, err := ParseAddress(text); err != nil || got != want {
+				t.Errorf("ParseAddress(%q) = %+v, %v; want %+v, nil", text, got, err, want)
+			}
 		}
 	}
 }
@@ -59,14 +54,8 @@ func TestURL_HasPortOfListener(t *testing.T) {
 		"localhost:0": "http://127.0.0.1:PORT/",
 		"0.0.0.0:0":   "http://node-17:PORT/",
 	} {
-		a, err := ParseAddress(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := a.Listen(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := value(ParseAddress(text))(t)
+		l := value(a.Listen(t.Context()))(t)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		if got := URL(l, a, "node-17"); got != strings.Replace(want, "PORT", port, 1) || port == "0" {
 			t.Errorf("URL for %s: %s, want %s with the port %s", text, got, want, port)
@@ -77,10 +66,7 @@ func TestURL_HasPortOfListener(t *testing.T) {
 
 // An error of Listen is the operating system's text. It lacks the address, which the caller adds.
 func TestAddress_ListenErrorLacksAddress(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	for address, word := range map[Address]string{

@@ -42,6 +42,15 @@ func listenFeed(interval time.Duration) *feed {
 	return f
 }
 
+// sampledFeed returns a feed after n samples.
+func sampledFeed(interval time.Duration, n int) *feed {
+	f := listenFeed(interval)
+	for range n {
+		f.sample()
+	}
+	return f
+}
+
 // sample takes the next sample, without the columns in lacks.
 func (f *feed) sample(lacks ...collector.Column) {
 	s := sampleOf(f.rec.Samples + 1)
@@ -89,10 +98,7 @@ func ask(h http.Handler, method, path string, header ...string) *httptest.Respon
 // listenServe serves an Exporter on a real address until the test ends.
 func listenServe(t testing.TB, e *Exporter) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan error, 1)
 	go func() { done <- e.Serve(l, "") }()
 	t.Cleanup(func() {
@@ -113,6 +119,32 @@ var (
 // belongs reports whether a line is part of a metric of the given kind.
 func belongs(line, metric, kind string) bool {
 	return line == metric || kind == summary && (line == metric+"_sum" || line == metric+"_count")
+}
+
+// values returns the current values of all series.
+func (f *feed) values(t testing.TB) map[string]float64 {
+	t.Helper()
+	return parsed(t, string(f.metrics()))
+}
+
+// wantValues checks the values of some series.
+func wantValues(t *testing.T, got, want map[string]float64) {
+	t.Helper()
+	for name, want := range want {
+		if v, there := got[name]; !there || math.Abs(v-want) > 1e-9*min(1, math.Abs(want)) {
+			t.Errorf("%s is %v (present: %v), want %v", name, v, there, want)
+		}
+	}
+}
+
+// wantNoLines checks that no series has one of the names.
+func wantNoLines(t *testing.T, got map[string]float64, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if v, there := got[name]; there {
+			t.Errorf("%s is %v, want no line", name, v)
+		}
+	}
 }
 
 // parsed reads the text format strictly: HELP, TYPE, then the series of a metric, each once, and nothing else. Series
@@ -148,4 +180,21 @@ func parsed(t testing.TB, text string) map[string]float64 {
 		}
 	}
 	return out
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
 }

@@ -1,8 +1,8 @@
 package exporter
 
 import (
+	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,27 +14,14 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/collectortest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
 )
-
-// wantGolden compares got with a file in testdata. With -update it rewrites the file.
-func wantGolden(t *testing.T, file, got string) {
-	t.Helper()
-	file = "testdata/" + file
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 func TestMetrics_HaveValuesOfSample(t *testing.T) {
 	f := wideFeed(time.Second)
@@ -42,59 +29,46 @@ func TestMetrics_HaveValuesOfSample(t *testing.T) {
 	f.rec.MissedTicks = 2
 	f.sample()
 	text := string(f.metrics())
-	wantGolden(t, "metrics.txt", text)
-	got := parsed(t, text)
-	s := sampleOf(2)
-	for name, want := range map[string]float64{ // spelled out independently of the implementation
-		"perfagent_build_info{version=v1.2.3}":    1,
-		"perfagent_start_time_seconds":            1_767_225_600,
-		"perfagent_last_sample_timestamp_seconds": 1_767_225_602,
-		"perfagent_samples_total":                 2,
-		"perfagent_missed_ticks_total":            2,
-		"perfagent_interval_seconds":              1,
-		"perfagent_agent_cpu_seconds_total":       0.0125,
-		"perfagent_agent_max_rss_bytes":           14.5 * (1 << 20),
-		"perfagent_cpus":                          4,
-		"perfagent_cpu_seconds_total{mode=user}":  2.25,
-		"perfagent_cpu_seconds_total{mode=steal}": 16.25,
-		"perfagent_cpu_busy_ratio":                s.Values[collector.CPUAvg] / 100,
-		"perfagent_memory_used_ratio":             s.Values[collector.MemUsed] / 8000,
-		"perfagent_memory_total_bytes":            8000 * (1 << 20),
-		"perfagent_disk_read_bytes_total":         s.Values[collector.DiskRead] * (1 << 20),
-		"perfagent_disk_written_bytes_total":      s.Values[collector.DiskWrite] * (1 << 20),
-		"perfagent_network_receive_bytes_total":   s.Values[collector.NetExtRecv] * (1 << 20),
-		"perfagent_network_transmit_bytes_total":  s.Values[collector.NetExtSent] * (1 << 20),
-		"perfagent_loopback_receive_bytes_total":  s.Values[collector.NetLoRecv] * (1 << 20),
-		"perfagent_loopback_transmit_bytes_total": s.Values[collector.NetLoSent] * (1 << 20),
-		"perfagent_filesystem_available_bytes":    s.Values[collector.DiskFree] * (1 << 20),
-		"perfagent_filesystem_used_ratio":         s.Values[collector.DiskUsed] / (s.Values[collector.DiskUsed] + s.Values[collector.DiskFree]),
-		"perfagent_cpu_most_busy_ratio":           s.Values[collector.CPUMax] / 100,
-		"perfagent_cpu_least_busy_ratio":          s.Values[collector.CPUMin] / 100,
-
+	reportertest.CompareGolden(t, "testdata/metrics.txt", []byte(text), *update)
+	got, s := parsed(t, text), sampleOf(2)
+	mib := func(c collector.Column) float64 { return s.Values[c] * (1 << 20) }
+	wantValues(t, got, map[string]float64{ // spelled out independently of the implementation
+		"perfagent_build_info{version=v1.2.3}": 1, "perfagent_start_time_seconds": 1_767_225_600,
+		"perfagent_last_sample_timestamp_seconds": 1_767_225_602, "perfagent_samples_total": 2,
+		"perfagent_missed_ticks_total": 2, "perfagent_interval_seconds": 1, "perfagent_agent_cpu_seconds_total": 0.0125,
+		"perfagent_agent_max_rss_bytes": 14.5 * (1 << 20), "perfagent_cpus": 4,
+		"perfagent_cpu_seconds_total{mode=user}": 2.25, "perfagent_cpu_seconds_total{mode=steal}": 16.25,
+		"perfagent_cpu_busy_ratio":     s.Values[collector.CPUAvg] / 100,
+		"perfagent_memory_used_ratio":  s.Values[collector.MemUsed] / 8000,
+		"perfagent_memory_total_bytes": 8000 * (1 << 20), "perfagent_disk_read_bytes_total": mib(collector.DiskRead),
+		"perfagent_disk_written_bytes_total":                   mib(collector.DiskWrite),
+		"perfagent_network_receive_bytes_total":                mib(collector.NetExtRecv),
+		"perfagent_network_transmit_bytes_total":               mib(collector.NetExtSent),
+		"perfagent_loopback_receive_bytes_total":               mib(collector.NetLoRecv),
+		"perfagent_loopback_transmit_bytes_total":              mib(collector.NetLoSent),
+		"perfagent_filesystem_available_bytes":                 mib(collector.DiskFree),
+		"perfagent_filesystem_used_ratio":                      s.Values[collector.DiskUsed] / (s.Values[collector.DiskUsed] + s.Values[collector.DiskFree]),
+		"perfagent_cpu_most_busy_ratio":                        s.Values[collector.CPUMax] / 100,
+		"perfagent_cpu_least_busy_ratio":                       s.Values[collector.CPUMin] / 100,
 		"perfagent_job_info{source=cgroup,memory_kind=cgroup}": 1, "perfagent_job_cpu_seconds_total": 12.5,
-		"perfagent_job_memory_bytes":     s.Values[collector.JobMemory] * (1 << 20),
+		"perfagent_job_memory_bytes":     mib(collector.JobMemory),
 		"perfagent_job_processes":        s.Values[collector.JobProcesses],
-		"perfagent_job_read_bytes_total": s.Values[collector.JobRead] * (1 << 20),
+		"perfagent_job_read_bytes_total": mib(collector.JobRead),
 		"perfagent_job_cpu_limit_cpus":   1.5, "perfagent_job_memory_limit_bytes": 256 << 20,
-		"perfagent_job_memory_limit_used_bytes": s.Values[collector.LimitMemory] * (1 << 20),
+		"perfagent_job_memory_limit_used_bytes": mib(collector.LimitMemory),
 		"perfagent_job_cpu_periods_total":       100, "perfagent_job_cpu_throttled_periods_total": 25, "perfagent_job_cpu_throttled_seconds_total": 7.5,
 		"perfagent_job_oom_kills_total": 1, "perfagent_oom_kills_total": 2,
 		"perfagent_job_pressure_waiting_seconds_total{resource=cpu}":    1,
 		"perfagent_job_pressure_stalled_seconds_total{resource=memory}": 4,
 		"perfagent_pressure_waiting_seconds_total{resource=io}":         50,
 		"perfagent_pressure_stalled_seconds_total{resource=io}":         60,
-		"perfagent_swap_in_bytes_total":                                 s.Values[collector.SwapIn] * (1 << 20),
-		"perfagent_load1":                                               s.Values[collector.Load1],
-		"perfagent_gpu_of_job{gpu=0,uuid=GPU-a,name=A\\\\B}":            1, "perfagent_gpu_of_job{gpu=1,uuid=GPU-b,name=}": 0,
+		"perfagent_swap_in_bytes_total":                                 mib(collector.SwapIn), "perfagent_load1": s.Values[collector.Load1],
+		"perfagent_gpu_of_job{gpu=0,uuid=GPU-a,name=A\\\\B}": 1, "perfagent_gpu_of_job{gpu=1,uuid=GPU-b,name=}": 0,
 		"perfagent_gpu_utilization_ratio{gpu=1,uuid=GPU-b,name=}":         s.Values[collector.GPUColumn(1, collector.GPUUtilization)] / 100,
-		"perfagent_gpu_memory_used_bytes{gpu=1,uuid=GPU-b,name=}":         s.Values[collector.GPUColumn(1, collector.GPUMemoryUsed)] * (1 << 20),
+		"perfagent_gpu_memory_used_bytes{gpu=1,uuid=GPU-b,name=}":         mib(collector.GPUColumn(1, collector.GPUMemoryUsed)),
 		"perfagent_gpu_memory_total_bytes{gpu=0,uuid=GPU-a,name=A\\\\B}":  1024 << 20,
 		"perfagent_gpu_energy_joules_total{gpu=0,uuid=GPU-a,name=A\\\\B}": 5000,
-	} {
-		if v, there := got[name]; !there || math.Abs(v-want) > 1e-9 {
-			t.Errorf("%s is %v (present: %v), want %v", name, v, there, want)
-		}
-	}
+	})
 	for _, absent := range []string{"gpu_memory_total_bytes{gpu=1,", "gpu_energy_joules_total{gpu=1,", "pressure_stalled_seconds_total{resource=cpu"} {
 		for name := range got {
 			if strings.HasPrefix(name, "perfagent_"+absent) {
@@ -116,9 +90,7 @@ func TestMetrics_UnknownValuesHaveNoLine(t *testing.T) {
 	f.options.Agent = func() reporter.Agent { return reporter.Agent{Version: "v"} }
 	want := map[string]float64{"perfagent_build_info{version=v1.2.3}": 1, "perfagent_interval_seconds": 1,
 		"perfagent_samples_total": 0, "perfagent_missed_ticks_total": 0}
-	if diff := cmp.Diff(want, parsed(t, string(f.metrics()))); diff != "" {
-		t.Errorf("metrics before any sample (-want +got):\n%s", diff)
-	}
+	collectortest.Same(t, "metrics before any sample", f.values(t), want)
 }
 
 // Counters that the baseline has begin at 0 with the run, so that their growth up to the first sample is visible to
@@ -127,7 +99,6 @@ func TestMetrics_CountersBeginAtZeroWithTheRun(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.rec.BootMB[0], f.rec.BootMB[1] = math.NaN(), math.NaN() // the disks could not be read
 	f.Begin(f.rec)
-	got := parsed(t, string(f.metrics()))
 	want := map[string]float64{"perfagent_build_info{version=v1.2.3}": 1, "perfagent_interval_seconds": 3600,
 		"perfagent_samples_total": 0, "perfagent_missed_ticks_total": 0, "perfagent_start_time_seconds": 1_767_225_600,
 		"perfagent_agent_cpu_seconds_total": 0.0125, "perfagent_agent_max_rss_bytes": 14.5 * (1 << 20), "perfagent_cpus": 4,
@@ -137,91 +108,69 @@ func TestMetrics_CountersBeginAtZeroWithTheRun(t *testing.T) {
 	for m := range host.NumCPUModes {
 		want["perfagent_cpu_seconds_total{mode="+m.String()+"}"] = 0
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("metrics at the baseline (-want +got):\n%s", diff)
-	}
+	collectortest.Same(t, "metrics at the baseline", f.values(t), want)
 	f.sample()
-	if got = parsed(t, string(f.metrics())); got["perfagent_cpu_seconds_total{mode=user}"] != 1.25 || got["perfagent_disk_read_bytes_total"] == 0 {
+	if got := f.values(t); got["perfagent_cpu_seconds_total{mode=user}"] != 1.25 || got["perfagent_disk_read_bytes_total"] == 0 {
 		t.Errorf("after a sample: %v, want 1.25 s in user mode and bytes read", got)
 	}
 
 	f = listenFeed(time.Hour)
 	f.rec.Host.CPUs = 0 // the number could not be read
 	f.Begin(f.rec)
-	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
-		t.Errorf("CPU time that has never been read is %v, want no line", v)
-	}
+	wantNoLines(t, f.values(t), "perfagent_cpu_seconds_total{mode=idle}")
 	f = listenFeed(time.Hour)
 	f.Begin(f.rec)
 	f.rec.End.Mono += time.Hour
 	s := sampleOf(1)
 	f.Observe(&s, f.rec) // the CPUs, which are in the baseline, can no longer be read
-	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
-		t.Errorf("CPU time of a source that fails is %v, want no line", v)
-	}
+	wantNoLines(t, f.values(t), "perfagent_cpu_seconds_total{mode=idle}")
 }
 
 // Ratios come from exact bytes, not from rounded percentages.
 func TestMetrics_RatiosComeFromBytes(t *testing.T) {
-	f := listenFeed(time.Second)
-	s := sampleOf(1)
+	f, s := listenFeed(time.Second), sampleOf(1)
 	s.Values[collector.MemPercent], s.Values[collector.MemUsed] = 3, 239.44
 	s.Values[collector.DiskPercent], s.Values[collector.DiskUsed], s.Values[collector.DiskFree] = 26.2, 262.5, 737.5
 	f.Observe(&s, f.rec)
-	got := parsed(t, string(f.metrics()))
-	if m, d := got["perfagent_memory_used_ratio"], got["perfagent_filesystem_used_ratio"]; m != 0.02993 || d != 0.2625 {
-		t.Errorf("memory ratio %v, file system ratio %v; want 0.02993, 0.2625", m, d)
-	}
-	f.rec.Host.MemoryMB = 0
-	f.Observe(&s, f.rec)
-	if m := parsed(t, string(f.metrics()))["perfagent_memory_used_ratio"]; m != 0.03 {
-		t.Errorf("memory ratio of a host with unknown memory: %v, want 0.03", m)
-	}
+	wantValues(t, f.values(t), map[string]float64{"perfagent_memory_used_ratio": 0.02993,
+		"perfagent_filesystem_used_ratio": 0.2625})
+	f.rec.Host.MemoryMB = 0                                           // unknown
 	s.Values[collector.DiskUsed], s.Values[collector.DiskFree] = 0, 0 // a file system of size 0
 	f.Observe(&s, f.rec)
-	if d := parsed(t, string(f.metrics()))["perfagent_filesystem_used_ratio"]; d != 0 {
-		t.Errorf("ratio of a file system of size 0: %v, want 0", d)
-	}
+	wantValues(t, f.values(t), map[string]float64{"perfagent_memory_used_ratio": 0.03, "perfagent_filesystem_used_ratio": 0})
 }
 
 func TestMetrics_ValuesOfFailedSourceDisappear(t *testing.T) {
-	f := listenFeed(time.Second)
-	f.sample()
-	all := parsed(t, string(f.metrics()))
+	f := sampledFeed(time.Second, 1)
+	all := f.values(t)
 	fails := []collector.Column{collector.MemPercent, collector.MemUsed, collector.DiskRead}
 	f.sample(fails...)
 	f.sample(fails...) // the newest values of these columns are 2 s old
-	got := parsed(t, string(f.metrics()))
+	got := f.values(t)
 	if len(got) != len(all) || got["perfagent_memory_used_ratio"] != all["perfagent_memory_used_ratio"] {
 		t.Errorf("values 2 s after the source failed: %v, want all %d as before", got, len(all))
 	}
 	f.sample(fails...)
-	got = parsed(t, string(f.metrics()))
-	for _, name := range []string{"perfagent_memory_used_ratio", "perfagent_memory_used_bytes", "perfagent_disk_read_bytes_total"} {
-		if v, there := got[name]; there {
-			t.Errorf("%s is %v, 3 s after it was last measured, want no line", name, v)
-		}
-	}
+	got = f.values(t)
+	wantNoLines(t, got, "perfagent_memory_used_ratio", "perfagent_memory_used_bytes", "perfagent_disk_read_bytes_total")
 	if len(got) != len(all)-3 {
 		t.Errorf("%d series, want %d", len(got), len(all)-3)
 	}
 	f.sample()
-	if got = parsed(t, string(f.metrics())); len(got) != len(all) {
+	if got = f.values(t); len(got) != len(all) {
 		t.Errorf("%d series after the source recovered, want %d: %v", len(got), len(all), got)
 	}
 }
 
 // If the CPUs can no longer be read, their CPU seconds stop growing, and soon disappear.
 func TestMetrics_StaleCPUTimeDisappears(t *testing.T) {
-	f := listenFeed(time.Second)
-	f.sample()
-	s := sampleOf(1)
+	f, s := sampledFeed(time.Second, 1), sampleOf(1)
 	const idle = "perfagent_cpu_seconds_total{mode=idle}"
 	for n := range 4 {
 		f.rec.Add(&s)
 		f.rec.End.Mono += time.Second
 		f.Observe(&s, f.rec)
-		if _, there := parsed(t, string(f.metrics()))[idle]; there != (n < 2) {
+		if _, there := f.values(t)[idle]; there != (n < 2) {
 			t.Errorf("%d s after the last reading of the CPUs: CPU time exported = %v, want %v", n+1, there, n < 2)
 		}
 	}
@@ -229,18 +178,15 @@ func TestMetrics_StaleCPUTimeDisappears(t *testing.T) {
 
 // At an interval of 10 ms, most samples lack a CPU percentage. The newest measured percentage is served.
 func TestMetrics_ShortIntervalKeepsNewestValue(t *testing.T) {
-	f := listenFeed(10 * time.Millisecond)
-	f.sample()
+	f := sampledFeed(10*time.Millisecond, 1)
 	for range 100 {
 		f.sample(collector.CPUAvg)
-		if v := parsed(t, string(f.metrics()))["perfagent_cpu_busy_ratio"]; v != 0.1 {
+		if v := f.values(t)["perfagent_cpu_busy_ratio"]; v != 0.1 {
 			t.Fatalf("after %d samples: busy ratio %v, want the first sample's 0.1", f.rec.Samples, v)
 		}
 	}
 	f.sample(collector.CPUAvg)
-	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_busy_ratio"]; there {
-		t.Errorf("busy ratio is still %v more than a second later, want no line", v)
-	}
+	wantNoLines(t, f.values(t), "perfagent_cpu_busy_ratio") // more than a second later
 }
 
 func TestMetrics_EscapeLabels(t *testing.T) {
@@ -271,8 +217,7 @@ func TestMetrics_NamesFollowConventions(t *testing.T) {
 				"job_cpu_limit_cpus", "job_cpu_periods", "job_cpu_throttled_periods", "job_oom_kills", "oom_kills", "load1", "procs_running", "cpu_throttle_events", "major_page_faults", "job_read_calls", "job_write_calls",
 				"gpu_of_job", "operation_errors", "job_value", "transfer_failures", "intake_events", "intake_dropped", "store_errors"}, strings.TrimPrefix(base, "perfagent_"))
 		if seen[m.Name] || !known || (m.Type == counter) != (base != m.Name) || !strings.HasPrefix(m.Name, "perfagent_") || strings.ContainsAny(m.Help, "\n\\|") {
-			t.Errorf("%+v: want one metric of this name, with a known unit, _total for counters only, help in one line",
-				m)
+			t.Errorf("%+v: want one metric of this name, with a known unit, _total for counters only, help in one line", m)
 		}
 		seen[m.Name] = true
 	}
@@ -301,7 +246,7 @@ func wideFeed(interval time.Duration) *feed {
 func TestMetrics_UnknownJobValuesHaveNoLine(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Begin(f.rec)
-	for name := range parsed(t, string(f.metrics())) {
+	for name := range f.values(t) {
 		if strings.HasPrefix(name, "perfagent_job_") || strings.HasPrefix(name, "perfagent_gpu_") {
 			t.Errorf("%s has a line, want none without a job and GPUs", name)
 		}
@@ -309,18 +254,10 @@ func TestMetrics_UnknownJobValuesHaveNoLine(t *testing.T) {
 	f = listenFeed(time.Second)
 	f.rec.Account.Source = host.JobFromTree
 	f.Begin(f.rec)
-	got := parsed(t, string(f.metrics()))
-	if v, there := got["perfagent_job_cpu_seconds_total"]; !there || v != 0 {
-		t.Errorf("the job's CPU time begins with %v (present: %v), want 0", v, there)
-	}
-	if v, there := got["perfagent_job_info{source=tree,memory_kind=}"]; !there || v != 1 {
-		t.Errorf("no perfagent_job_info with source=tree and the value 1: %v", got)
-	}
-	for _, name := range []string{"perfagent_job_memory_bytes", "perfagent_job_oom_kills_total", "perfagent_job_memory_limit_bytes"} {
-		if v, there := got[name]; there {
-			t.Errorf("%s is %v, want no line before the first reading", name, v)
-		}
-	}
+	got := f.values(t)
+	wantValues(t, got, map[string]float64{"perfagent_job_cpu_seconds_total": 0,
+		"perfagent_job_info{source=tree,memory_kind=}": 1})
+	wantNoLines(t, got, "perfagent_job_memory_bytes", "perfagent_job_oom_kills_total", "perfagent_job_memory_limit_bytes")
 }
 
 // A GPU that is found during the run has metrics from that time on.
@@ -366,4 +303,136 @@ func TestExporter_ScrapesDoNotRaceWithSampling(t *testing.T) {
 	}
 	close(stop)
 	scrapers.Wait()
+}
+
+// aggregatorOf returns the aggregator of a job that sent the given lines.
+func aggregatorOf(lines ...string) *aggregate.Aggregator {
+	at := time.Unix(1_767_225_600, 0)
+	b := aggregate.New(aggregate.Options{}, at)
+	var e wire.Event
+	taken := int64(0)
+	for _, line := range lines {
+		if r := e.Parse([]byte(line), wire.StatsD); r != wire.Accepted {
+			b.Drop(r, []byte(line))
+		} else if b.Add(&e, at) {
+			taken++
+		}
+	}
+	b.AddReceived(b.AddSource("statsd", "127.0.0.1:43121"), int64(len(lines)), taken, at)
+	b.AddSource("dogstatsd", "127.0.0.1:43122")
+	b.AddScrape(b.AddSource("scrape", "http://127.0.0.1:1/metrics"), 9, "", at)
+	b.AddScrape(b.AddSource("scrape", "http://127.0.0.1:2/metrics"), 8, "", at)
+	b.DropDatagrams(3, 0)
+	return b
+}
+
+// operationLines are lines of a job with all kinds of names.
+var operationLines = []string{
+	`{"op":"get","ms":10}`, `{"op":"get","ms":20}`, `{"op":"get","ms":30}`, `{"op":"get","ok":false}`, `{"op":"put","ok":false}`,
+	`{"op":"GET","us":0.5,"tags":{"path":"/a\\b\"c\nd</script>"}}`,
+	`{"proxystore":"1.1.0","id":"w","metrics":{"times":{"handed":{"count":4,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3}}}}`,
+	"rows:-5|c", "rate:1e-12|g", "queue:7|g", "queue:-3|g", "users:joe|s", "size:5|h", "nonsense",
+	`{"transfer":"nixl","xfer_us":0.5,"bytes":1048576}`, `{"transfer":"nixl","xfer_us":0.25,"bytes":1}`,
+	`{"transfer":"nixl","failed":"kv_expired"}`, `{"transfer":"nixl","failed":"transfer"}`,
+}
+
+func TestMetrics_HaveOperations(t *testing.T) {
+	f := listenFeed(time.Second)
+	f.options.Operations = func() *aggregate.Aggregator { return aggregatorOf(operationLines...) }
+	text := string(f.metrics())
+	text = text[strings.Index(text, "# HELP perfagent_operation_seconds"):]
+	reportertest.CompareGolden(t, "testdata/work.txt", []byte(text), *update)
+
+	got := parsed(t, text)
+	wantValues(t, got, map[string]float64{
+		"perfagent_operation_seconds_sum{operation=get}":   0.06,
+		"perfagent_operation_seconds_count{operation=get}": 3, "perfagent_operation_seconds_count{operation=put}": 0,
+		"perfagent_operation_seconds_sum{operation=handed}": 0.008, "perfagent_operation_seconds_count{operation=handed}": 4,
+		"perfagent_operation_errors_total{operation=get}": 1, "perfagent_operation_errors_total{operation=put}": 1,
+		"perfagent_job_value{kind=counter,series=rows}": -5, "perfagent_job_value{kind=gauge,series=queue}": 4,
+		"perfagent_job_value{kind=gauge,series=rate}":                      1e-12,
+		"perfagent_transfer_seconds_sum{transfer=nixl}":                    0.75e-6, // the reduced averages have 3 decimals of a millisecond
+		"perfagent_transfer_seconds_count{transfer=nixl}":                  2,
+		"perfagent_transfer_bytes_total{transfer=nixl}":                    1048577,
+		"perfagent_transfer_failures_total{transfer=nixl,kind=kv_expired}": 1,
+		"perfagent_intake_events_total{source=statsd}":                     17,
+		"perfagent_intake_events_total{source=dogstatsd}":                  0,
+		"perfagent_intake_events_total{source=scrape}":                     17,
+		"perfagent_intake_dropped_total{reason=kernel}":                    3,
+		"perfagent_intake_dropped_total{reason=malformed}":                 1,
+		"perfagent_intake_dropped_total{reason=rate}":                      0,
+	})
+	if v := got["perfagent_operation_seconds{operation=get,quantile=0.5}"]; math.Abs(v-0.02) > 0.0002 {
+		t.Errorf("the median of get is %v s, want 0.02 within 1 %%", v)
+	}
+	for name := range got {
+		if strings.Contains(name, "operation=handed,quantile") || strings.Contains(name, "operation=put,quantile") {
+			t.Errorf("%s has a line, want none for an unknown quantile", name)
+		}
+	}
+	for _, m := range operationMetrics() {
+		if !strings.Contains(text, "\n# TYPE "+m.Name+" "+m.Type+"\n") || m.Help == "" {
+			t.Errorf("no TYPE line with %s for %s, or no help (%q)", m.Type, m.Name, m.Help)
+		}
+	}
+}
+
+// Recorded operations change no other metric, and a run without them has no operation metrics.
+func TestMetrics_OperationsChangeNoOtherMetric(t *testing.T) {
+	f := wideFeed(time.Second)
+	f.sample()
+	before := string(f.metrics())
+	f.options.Operations = func() *aggregate.Aggregator { return aggregatorOf() }
+	if after := string(f.metrics()); !strings.HasPrefix(after, before) || strings.Contains(before, "_intake_") {
+		t.Errorf("operations changed other metrics, or exist without (-without +with):\n%s", cmp.Diff(before, after))
+	}
+}
+
+// The aggregator is copied once, regardless of the number of clients.
+func TestOperationsCache_IsCopiedOnce(t *testing.T) {
+	var n operationsCache
+	copies := 0
+	ask := func() *aggregate.Aggregator { copies++; return aggregatorOf("rows:5|c") }
+	var clients sync.WaitGroup
+	for range 20 {
+		clients.Go(func() {
+			if w := n.get(ask); w.Counters["rows"] != 5 {
+				t.Errorf("copy %+v, want 5 rows", w)
+			}
+		})
+	}
+	clients.Wait()
+	if copies != 1 {
+		t.Errorf("%d copies for 20 clients, want 1", copies)
+	}
+	n.made = n.made.Add(-maxOperationsAge)
+	if n.get(ask); copies != 2 {
+		t.Errorf("%d copies after the first copy expired, want 2", copies)
+	}
+}
+
+// perfagent's operations on a store have times and failures. Without a store, there are no such metrics.
+func TestMetrics_StoreOperationsAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	s := value(store.Open(dir, store.Options{Metrics: true}))(t)
+	for i := range 3 {
+		must(t, s.Put(t.Context(), fmt.Sprintf("job/node-%d", i), []byte("x")))
+	}
+	if err := s.Put(t.Context(), "no name", nil); err == nil {
+		t.Fatal("Put with an invalid name returned nil, want an error")
+	}
+
+	f := listenFeed(time.Second)
+	if text := string(f.metrics()); strings.Contains(text, "perfagent_store") {
+		t.Errorf("store metrics of a run without a store: %s, want none", text)
+	}
+	f.options.Store = s.Metrics
+	got := f.values(t)
+	wantValues(t, got, map[string]float64{
+		"perfagent_store_seconds_count{operation=put}": 3, "perfagent_store_seconds_count{operation=put.connector}": 3,
+		"perfagent_store_errors_total{operation=put}": 1,
+	})
+	if sum := got["perfagent_store_seconds_sum{operation=put}"]; sum <= 0 || sum > 60 {
+		t.Errorf("the puts took %v s, want 0 to 60", sum)
+	}
 }

@@ -27,10 +27,7 @@ import (
 // listenDial connects to address. The connection is closed when the test ends.
 func listenDial(t testing.TB, address string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := value(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
 	return c
@@ -41,10 +38,7 @@ func prompt(t testing.TB, address string) time.Duration {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
 	begin := time.Now()
-	answer, err := client.Get("http://" + address + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := value(client.Get("http://" + address + "/healthz"))(t)
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "ok\n" {
 		t.Fatalf("GET /healthz: body %q, error %v; want \"ok\\n\"", body, err)
@@ -66,9 +60,7 @@ func hungUp(c net.Conn, within time.Duration) bool {
 // immediately, and the others at headerTimeout.
 func TestServer_SlowSendersBlockNoOthers(t *testing.T) {
 	t.Parallel()
-	f := listenFeed(time.Hour)
-	f.sample()
-	limit := headerTimeout
+	f, limit := sampledFeed(time.Hour, 1), headerTimeout
 	if f.server.ReadHeaderTimeout != limit {
 		t.Errorf("ReadHeaderTimeout %v, want %v", f.server.ReadHeaderTimeout, limit)
 	}
@@ -116,9 +108,7 @@ func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 	t.Helper()
 	for range 100 {
 		c := listenDial(t, address)
-		if _, err := io.WriteString(c, "G"); err != nil {
-			t.Fatal(err)
-		}
+		value(io.WriteString(c, "G"))(t)
 		slow = append(slow, c)
 	}
 	go func() {
@@ -167,8 +157,7 @@ func TestConnLimit_ClosesLeastRecentlyActiveConnection(t *testing.T) {
 
 func TestServer_RefusesHugeHeaders(t *testing.T) {
 	t.Parallel()
-	f := listenFeed(time.Hour)
-	f.sample()
+	f := sampledFeed(time.Hour, 1)
 	address := listenServe(t, f.Exporter)
 	for name, head := range map[string]string{
 		"long line":  "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
@@ -188,10 +177,7 @@ func TestServer_RefusesHugeHeaders(t *testing.T) {
 	for size, want := range map[int]int{8 << 10: 200, headerBytes + 4096: 431} {
 		request, _ := http.NewRequest("GET", "http://"+address+"/healthz", nil)
 		request.Header.Set("Cookie", strings.Repeat("x", size))
-		answer, err := http.DefaultTransport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := value(http.DefaultTransport.RoundTrip(request))(t)
 		answer.Body.Close()
 		if answer.StatusCode != want {
 			t.Errorf("%d bytes of header: status %s, want %d", size, answer.Status, want)
@@ -202,8 +188,7 @@ func TestServer_RefusesHugeHeaders(t *testing.T) {
 // A malformed request gets a response or a closed connection. It never hangs, and is not logged.
 func TestServer_MalformedRequestsNeverHang(t *testing.T) {
 	t.Parallel()
-	f := listenFeed(time.Hour)
-	f.sample()
+	f := sampledFeed(time.Hour, 1)
 	address := listenServe(t, f.Exporter)
 	for _, text := range []string{"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1", "\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -226,10 +211,7 @@ func TestServer_MalformedRequestsNeverHang(t *testing.T) {
 // does not wait.
 func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 	t.Parallel()
-	f := listenFeed(time.Hour)
-	for range 1000 { // a report too large for the kernel's buffers
-		f.sample()
-	}
+	f := sampledFeed(time.Hour, 1000) // a report too large for the kernel's buffers
 	address := listenServe(t, f.Exporter)
 	var clients []net.Conn
 	for range 2 * connections {
@@ -265,10 +247,7 @@ func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 func TestExporter_ClosedBeforeServeServesNothing(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := f.Serve(l, ""); err != http.ErrServerClosed {
 		t.Errorf("Serve after Close: %v, want %v", err, http.ErrServerClosed)
 	}
@@ -282,27 +261,22 @@ func TestExporter_ServesOnlyKnownPaths(t *testing.T) {
 	f := listenFeed(time.Hour) // every sample has a view
 	f.sample()
 	const text = "text/plain; charset=utf-8"
-	for path, want := range map[string]struct {
+	type answer struct {
 		code              int
 		contentType, body string
-	}{
-		"/":                 {200, "text/html; charset=utf-8", "<"},
-		"/?x=/metrics":      {200, "text/html; charset=utf-8", "<"},
-		"/metrics":          {200, "text/plain; version=0.0.4; charset=utf-8", "# HELP perfagent_"},
-		"/report.json":      {200, "application/json", "{\n"},
-		"/healthz":          {200, text, "ok\n"},
-		"/metrics/":         {404, text, "not found: this server has"},
-		"/Metrics":          {404, text, "not found: this server has"},
-		"//":                {404, text, "not found: this server has"},
-		"/../etc/passwd":    {404, text, "not found: this server has"},
-		"/index.html":       {404, text, "not found: this server has"},
-		"/healthz/%2e%2e":   {404, text, "not found: this server has"},
-		"/favicon.ico":      {404, text, "not found: this server has"},
-		"/node-0.json":      {404, text, "not found: this server has"},
-		"/<script>":         {404, text, "not found: this server has"},
-		"/metrics%00":       {404, text, "not found: this server has"},
-		"/debug/pprof/heap": {404, text, "not found: this server has"},
-	} {
+	}
+	answers := map[string]answer{
+		"/":            {200, "text/html; charset=utf-8", "<"},
+		"/?x=/metrics": {200, "text/html; charset=utf-8", "<"},
+		"/metrics":     {200, "text/plain; version=0.0.4; charset=utf-8", "# HELP perfagent_"},
+		"/report.json": {200, "application/json", "{\n"},
+		"/healthz":     {200, text, "ok\n"},
+	}
+	for _, path := range []string{"/metrics/", "/Metrics", "//", "/../etc/passwd", "/index.html", "/healthz/%2e%2e",
+		"/favicon.ico", "/node-0.json", "/<script>", "/metrics%00", "/debug/pprof/heap"} {
+		answers[path] = answer{404, text, "not found: this server has"}
+	}
+	for path, want := range answers {
 		w := f.get(path)
 		h := w.Header()
 		if w.Code != want.code || h.Get("Content-Type") != want.contentType || !strings.HasPrefix(w.Body.String(), want.body) {
@@ -321,34 +295,29 @@ func TestExporter_ServesOnlyKnownPaths(t *testing.T) {
 		}
 		for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"} {
 			if w := ask(f.Exporter, method, path); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
-				t.Errorf("%s %s: status %d, Allow %q; want 405, \"GET, HEAD\"",
-					method, path, w.Code, w.Header().Get("Allow"))
+				t.Errorf("%s %s: status %d, Allow %q; want 405, \"GET, HEAD\"", method, path, w.Code, w.Header().Get("Allow"))
 			}
 		}
 	}
 }
 
 func TestExporter_CompressesIfClientAcceptsGzip(t *testing.T) {
-	f := listenFeed(time.Hour)
-	f.sample()
+	f := sampledFeed(time.Hour, 1)
 	plain := f.get("/report.json")
-	for value, zipped := range map[string]bool{"gzip": true, "deflate, gzip, br": true, "GZIP;q=0.5": true, "gzip; q=1.0": true,
+	for accepted, zipped := range map[string]bool{"gzip": true, "deflate, gzip, br": true, "GZIP;q=0.5": true, "gzip; q=1.0": true,
 		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "identity": false, "xgzip": false, ",;,=": false} {
-		w := f.get("/report.json", "Accept-Encoding: "+value)
+		w := f.get("/report.json", "Accept-Encoding: "+accepted)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != zipped || w.Header().Get("Vary") != "Accept-Encoding" {
 			t.Errorf("Accept-Encoding %q: compressed %v, want %v; Vary %q, want Accept-Encoding",
-				value, got, zipped, w.Header().Get("Vary"))
+				accepted, got, zipped, w.Header().Get("Vary"))
 		}
 		if !zipped {
 			continue
 		}
-		z, err := gzip.NewReader(w.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		z := value(gzip.NewReader(w.Body))(t)
 		if text, err := io.ReadAll(z); err != nil || string(text) != plain.Body.String() {
 			t.Errorf("Accept-Encoding %q: error %v, %d bytes; want the %d bytes of the plain report",
-				value, err, len(text), plain.Body.Len())
+				accepted, err, len(text), plain.Body.Len())
 		}
 	}
 	if w := f.get("/metrics", "Accept-Encoding: gzip"); w.Header().Get("Content-Encoding") != "" {
@@ -358,8 +327,7 @@ func TestExporter_CompressesIfClientAcceptsGzip(t *testing.T) {
 
 // On a loopback address, the Host header may be the name of an attacker's page, which resolves to this address.
 func TestExporter_RefusesForeignHostOnLoopback(t *testing.T) {
-	f := listenFeed(time.Hour)
-	f.sample()
+	f := sampledFeed(time.Hour, 1)
 	f.local = "Node-17"
 	for host, allowed := range map[string]bool{"127.0.0.1": true, "127.0.0.1:9100": true, "[::1]:9100": true, "[::1]": true, "10.1.2.3:80": true,
 		"localhost": true, "LOCALHOST:9100": true, "localhost.:9100": true, "": true, "node-17:9100": true, "node-17": true,
@@ -382,18 +350,15 @@ func TestExporter_RefusesForeignHostOnLoopback(t *testing.T) {
 
 func TestExporter_Responds503BeforeFirstSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := listenFeed(time.Second)
-		begin := time.Now()
+		f, begin := listenFeed(time.Second), time.Now()
 		for path, code := range map[string]int{"/": 503, "/report.json": 503, "/metrics": 200, "/healthz": 200} {
 			w := f.get(path)
 			page := w.Header().Get("Content-Type") == "text/html; charset=utf-8" && strings.Contains(w.Body.String(), `<meta http-equiv="refresh" content="2">`)
 			if page != (path == "/") || code == 503 && !strings.Contains(w.Body.String(), "no sample has been taken yet") {
-				t.Errorf("%s: %q, want a page that reloads for / only, and \"no sample has been taken yet\" with 503",
-					path, w.Body)
+				t.Errorf("%s: %q, want a page that reloads for / only, and \"no sample has been taken yet\" with 503", path, w.Body)
 			}
 			if w.Code != code || (w.Header().Get("Retry-After") == "2") != (code == 503) {
-				t.Errorf("%s: status %d, headers %v; want %d, Retry-After 2 with 503 only",
-					path, w.Code, w.Header(), code)
+				t.Errorf("%s: status %d, headers %v; want %d, Retry-After 2 with 503 only", path, w.Code, w.Header(), code)
 			}
 		}
 		if waited := time.Since(begin); waited != 3*maxAge { // /healthz does not wait
@@ -425,9 +390,7 @@ func TestExporter_LongIntervalServesEmptyRunImmediately(t *testing.T) {
 			t.Errorf("the requests waited for %v, want no wait", waited)
 		}
 		f.sample()
-		if n := samplesOf(t, f.get("/report.json")); n != 1 {
-			t.Errorf("%d samples in the report, want 1", n)
-		}
+		f.wantSamples(t, 1)
 	})
 }
 
@@ -446,9 +409,7 @@ func TestExporter_DropsUnrequestedPages(t *testing.T) {
 			second()
 		}
 		go second()
-		if n := samplesOf(t, f.get("/report.json")); n != 14 {
-			t.Errorf("%d samples in the report, want 14", n)
-		}
+		f.wantSamples(t, 14)
 		for range 12 {
 			second()
 		}
@@ -492,6 +453,14 @@ func samplesOf(t *testing.T, w *httptest.ResponseRecorder) int64 {
 	return r.Nodes["3"].Sampling.Samples
 }
 
+// wantSamples checks the number of samples in the current report.
+func (f *feed) wantSamples(t *testing.T, want int64) {
+	t.Helper()
+	if n := samplesOf(t, f.get("/report.json")); n != want {
+		t.Errorf("%d samples in the report, want %d", n, want)
+	}
+}
+
 // A page is never older than 2 s plus one interval, and is made at most every 2 s. Nothing is copied without requests.
 func TestExporter_PagesAreFreshAndMadeAtMostEvery2s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -530,23 +499,16 @@ func TestExporter_PagesAreFreshAndMadeAtMostEvery2s(t *testing.T) {
 // With an interval of an hour, requests do not wait for the next sample.
 func TestExporter_LongIntervalServesLastSampleImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := listenFeed(time.Hour)
-		f.sample()
-		begin := time.Now()
+		f, begin := sampledFeed(time.Hour, 1), time.Now()
 		for range 3 {
-			if n := samplesOf(t, f.get("/report.json")); n != 1 {
-				t.Errorf("%d samples in the report, want 1", n)
-			}
+			f.wantSamples(t, 1)
 			time.Sleep(10 * time.Minute)
 		}
 		if f.reports != 1 || time.Since(begin) != 30*time.Minute {
-			t.Errorf("%d reports built in %v, want 1 in 30m (requests must not wait for a sample)",
-				f.reports, time.Since(begin))
+			t.Errorf("%d reports built in %v, want 1 in 30m (requests must not wait for a sample)", f.reports, time.Since(begin))
 		}
 		f.sample()
-		if n := samplesOf(t, f.get("/report.json")); n != 2 {
-			t.Errorf("%d samples in the report, want 2", n)
-		}
+		f.wantSamples(t, 2)
 	})
 }
 
@@ -555,9 +517,7 @@ func TestExporter_ServesTheNewestPageWhenSamplingHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		go func() { time.Sleep(time.Second); f.sample() }()
-		if n := samplesOf(t, f.get("/report.json")); n != 1 {
-			t.Fatalf("%d samples in the report, want 1", n)
-		}
+		f.wantSamples(t, 1)
 		f.sample() // not copied, because there is no request
 		time.Sleep(time.Hour)
 		begin := time.Now()

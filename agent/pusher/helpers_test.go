@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,19 @@ func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *fakeHost {
 	start := host.Instant{Wall: wall, Mono: time.Hour, Boot: 2 * time.Hour}
 	return &fakeHost{rnd: rnd, every: every, lost: make(map[string]bool),
 		rec: collector.NewRecording(start, every, maxLength)}
+}
+
+// hostAfter returns a host after n samples, one per second.
+func hostAfter(n int) *fakeHost {
+	return newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000).after(n)
+}
+
+// after takes n samples.
+func (h *fakeHost) after(n int) *fakeHost {
+	for range n {
+		h.tick()
+	}
+	return h
 }
 
 // tick takes one sample.
@@ -113,10 +127,7 @@ func serve(t testing.TB) (*mlflowtest.Fake, *mlflowtest.Listener, *mlflow.Client
 
 func connect(t testing.TB, uri string) *mlflow.Client {
 	t.Helper()
-	c, err := mlflow.New(mlflow.Config{URI: uri})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := value(mlflow.New(mlflow.Config{URI: uri}))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -124,11 +135,7 @@ func connect(t testing.TB, uri string) *mlflow.Client {
 // newRun creates a run, as a job does.
 func newRun(t testing.TB, c *mlflow.Client, start time.Time, tags ...mlflow.Tag) *mlflow.Run {
 	t.Helper()
-	run, err := c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: "0", StartTime: start, Tags: tags})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
+	return value(c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: "0", StartTime: start, Tags: tags}))(t)
 }
 
 // stepsOf returns the steps of a history.
@@ -139,13 +146,43 @@ func stepsOf(points []mlflowtest.Point) (out []int64) {
 	return out
 }
 
-// keysOf returns the sorted names of a window's points.
-func keysOf(w window) (out []string) {
-	for _, p := range w.points {
+// keysOf returns the sorted names of points.
+func keysOf(points []mlflow.Metric) (out []string) {
+	for _, p := range points {
 		out = append(out, p.Key)
 	}
 	slices.Sort(out)
 	return out
+}
+
+// onlyRun returns the only run of a server.
+func onlyRun(t testing.TB, fake *mlflowtest.Fake) mlflowtest.RunData {
+	t.Helper()
+	runs := fake.Runs()
+	if len(runs) != 1 {
+		t.Fatalf("%d runs, want 1", len(runs))
+	}
+	return runs[0]
+}
+
+// asked returns the number of requests with all parts in their paths.
+func asked(fake *mlflowtest.Fake, parts ...string) (n int) {
+	for _, q := range fake.Requests() {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(q.Path, part) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// wantRising checks that steps and times rise from point to point.
+func wantRising(t testing.TB, key string, points []mlflowtest.Point) {
+	t.Helper()
+	for i := 1; i < len(points); i++ {
+		if points[i].Step <= points[i-1].Step || points[i].Timestamp <= points[i-1].Timestamp {
+			t.Fatalf("%s: point %+v after %+v, want a higher step and a later time", key, points[i], points[i-1])
+		}
+	}
 }
 
 // trials returns the number of attempts in a test: n, or a tenth of it under -short.
@@ -157,4 +194,21 @@ func shortStride(n int) int {
 		return n
 	}
 	return 1
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
 }

@@ -64,7 +64,7 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+		h := hostAfter(0)
 		s := &stage{fakeHost: h, fake: fake, l: l, work: work}
 		s.live = NewLive(h.head(node), d, connecting(l.URL))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -74,6 +74,17 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 		cancel()
 		<-done
 	})
+}
+
+// staged returns a stage whose Live has pushed for the given number of seconds. prepare is called at the start.
+func staged(t *testing.T, seconds int, prepare func(s *stage)) (s *stage) {
+	t.Helper()
+	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
+		s = in
+		prepare(s)
+		s.seconds(seconds, nil)
+	})
+	return s
 }
 
 // seconds advances the clock with a sample per second. After each sample, it calls each with the second and the number
@@ -148,19 +159,11 @@ func TestLive_UsesTheJobsRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(15, nil)
-		done := make(chan string)
-		go func() {
-			c, err := mlflow.New(mlflow.Config{URI: s.l.URL})
-			if err != nil {
-				t.Error(err)
-			}
-			defer c.Close()
-			done <- newRun(t, c, s.rec.Start.Wall, mlflow.Tag{Key: TagInvocation, Value: "i"}).ID
-		}()
-		id := <-done
+		c := value(mlflow.New(mlflow.Config{URI: s.l.URL}))(t)
+		defer c.Close()
+		id := newRun(t, c, s.rec.Start.Wall, mlflow.Tag{Key: TagInvocation, Value: "i"}).ID
 		s.seconds(40, nil)
-		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 ||
-			s.live.run.ID != id {
+		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 || s.live.run.ID != id {
 			t.Errorf("windows %v of %d runs, want 0 to 4 of 1; Live's run is %s, want %s", got, len(s.fake.Runs()), s.live.RunID(), id)
 		}
 	})
@@ -241,17 +244,12 @@ func TestLive_SendsEachPointOnceAfterAnOutage(t *testing.T) {
 			want := make(map[string][]mlflowtest.Point)
 			for _, m := range wholeWindows(s.rec, 0) {
 				for _, p := range m.points {
-					want[p.Key] = append(want[p.Key],
-						mlflowtest.Point{Timestamp: p.Timestamp, Step: p.Step, Value: p.Value})
+					want[p.Key] = append(want[p.Key], mlflowtest.Point{Timestamp: p.Timestamp, Step: p.Step, Value: p.Value})
 				}
 			}
-			runs := s.fake.Runs()
-			if len(runs) != 1 {
-				t.Fatalf("%d runs, want 1", len(runs))
-			}
-			if !reflect.DeepEqual(want, runs[0].Metrics) { // faster than cmp
+			if got := onlyRun(t, s.fake).Metrics; !reflect.DeepEqual(want, got) { // faster than cmp
 				t.Errorf("lost response %v: points on the server differ from the ring's (-want +got):\n%s", applied,
-					cmp.Diff(want, runs[0].Metrics))
+					cmp.Diff(want, got))
 			}
 		})
 	}
@@ -269,11 +267,7 @@ func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 			if len(points) < 5 || s.rec.Ring.Stride() == 1 {
 				t.Fatalf("capacity %d: %d points, stride %d; want at least 5 points, and a stride other than 1", capacity, len(points), s.rec.Ring.Stride())
 			}
-			for i := 1; i < len(points); i++ {
-				if points[i].Step <= points[i-1].Step {
-					t.Fatalf("capacity %d: point %+v after %+v, want a higher step", capacity, points[i], points[i-1])
-				}
-			}
+			wantRising(t, fmt.Sprint("capacity ", capacity), points)
 		})
 	}
 }
@@ -328,11 +322,7 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 		if n := len(points); n < len(all)-1 || n > len(all) {
 			t.Errorf("%d points, want %d or one fewer", n, len(all))
 		}
-		for i := 1; i < len(points); i++ {
-			if points[i].Step <= points[i-1].Step || points[i].Timestamp <= points[i-1].Timestamp {
-				t.Fatalf("point %+v after %+v, want a higher step and a later time", points[i], points[i-1])
-			}
-		}
+		wantRising(t, "memory", points)
 	})
 }
 
@@ -355,9 +345,7 @@ func TestLive_SurvivesRefusedConnections(t *testing.T) {
 func TestLive_LimitsItsBatches(t *testing.T) {
 	const n = 5 * maxLiveBuckets
 	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, n)
-	for range n {
-		h.tick()
-	}
+	h.after(n)
 	live := NewLive(h.head(0), Destination{}, nil)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -381,7 +369,7 @@ func TestLive_EndsWithItsContext(t *testing.T) {
 		came <- struct{}{}
 		return hang(w, r)
 	})
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	h := hostAfter(0)
 	live := NewLive(h.head(0), Destination{}, connecting(l.URL))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -410,10 +398,7 @@ func BenchmarkLive_Window(b *testing.B) { benchmarkLive(b, false) }
 func BenchmarkLive_Outage(b *testing.B) { benchmarkLive(b, true) }
 
 func benchmarkLive(b *testing.B, outage bool) {
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-	for range 999 {
-		h.tick()
-	}
+	h := hostAfter(999)
 	live := NewLive(h.head(0), Destination{}, nil)
 	if !outage {
 		live.sent.Store(bucketEnd(h.rec, h.rec.Ring.Len()-15))
@@ -429,7 +414,7 @@ func benchmarkLive(b *testing.B, outage bool) {
 
 // BenchmarkLive_Samples measures the cost of most samples, after which Live hands over nothing.
 func BenchmarkLive_Samples(b *testing.B) {
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	h := hostAfter(0)
 	h.tick()
 	live := NewLive(h.head(0), Destination{}, nil)
 	b.ReportAllocs()

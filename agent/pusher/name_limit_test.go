@@ -3,7 +3,6 @@ package pusher
 import (
 	"encoding/json"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -68,24 +67,11 @@ func full(n int) func(names map[string]bool) bool {
 
 // reportOf returns the report of a host after the given number of seconds.
 func reportOf(seconds int) *reporter.Report {
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-	for range seconds {
-		h.tick()
-	}
+	h := hostAfter(seconds)
 	r := h.report()
 	r.Run.Start = reporter.Time{Time: h.rec.Start.Wall}
 	r.Run.End = reporter.Time{Time: h.rec.Start.Wall.Add(time.Duration(seconds) * time.Second)}
 	return r
-}
-
-// countBatches returns the number of batches sent to the server.
-func countBatches(fake *mlflowtest.Fake) (n int) {
-	for _, r := range fake.Requests() {
-		if strings.HasSuffix(r.Path, "/runs/log-batch") {
-			n++
-		}
-	}
-	return n
 }
 
 // A run with room for few names gets perf.py's metrics and the job's metrics first. A second push adds nothing and
@@ -97,12 +83,8 @@ func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 		fake, _, c := serve(t)
 		fake.SetBefore(refusing(full(room)))
 		o := Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
-		plan, err := push(t, c, r, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := fake.Runs()[0]
-		if n := countBatches(fake); len(got.Metrics) != room || n > 30 {
+		plan, got := value(push(t, c, r, o))(t), fake.Runs()[0]
+		if n := asked(fake, "/runs/log-batch"); len(got.Metrics) != room || n > 30 {
 			t.Errorf("room for %d: %d names after %d requests, want the room used up after at most 30 requests", room, len(got.Metrics), n)
 		}
 		note := strings.Join(plan.Notes, "; ")
@@ -136,10 +118,7 @@ func TestSend_LeavesOutOnlyTheRefusedMetric(t *testing.T) {
 	fake, _, c := serve(t)
 	fake.SetBefore(refusing(func(names map[string]bool) bool { return names["max_t_mem_percent"] }))
 	r := reportOf(12)
-	plan, err := push(t, c, r, Options{Destination: Destination{Invocation: "i"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := value(push(t, c, r, Options{Destination: Destination{Invocation: "i"}}))(t)
 	got := fake.Runs()[0].Metrics
 	if _, there := got["max_t_mem_percent"]; there || len(got) < maxRunNames || !strings.HasSuffix(plan.Notes[0], ": max_t_mem_percent") {
 		t.Errorf("%d names, notes %q; want at least %d, only max_t_mem_percent left out", len(got), plan.Notes, maxRunNames)
@@ -157,20 +136,14 @@ func TestLive_LeavesRoomForFinalMetrics(t *testing.T) {
 	t.Parallel()
 	fake, l, c := serve(t)
 	fake.SetBefore(refusing(full(maxRunNames)))
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	h := hostAfter(0)
 	run := newRun(t, c, h.rec.Start.Wall)
-	if err := c.LogBatch(t.Context(), run.ID, mlflow.Batch{Metrics: []mlflow.Metric{{Key: "loss"}, {Key: "accuracy"}}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.LogBatch(t.Context(), run.ID, mlflow.Batch{Metrics: []mlflow.Metric{{Key: "loss"}, {Key: "accuracy"}}}))
 	live := NewLive(h.head(0), Destination{RunID: run.ID, Given: true, LimitsNames: true}, connecting(l.URL))
-	for range 35 {
-		h.tick()
-	}
+	h.after(35)
 	windows := newLiveSeries(h.rec, "0", 0).windows()
 	for _, w := range windows {
-		if err := live.push(t.Context(), liveBatch{windows: []window{w}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, live.push(t.Context(), liveBatch{windows: []window{w}}))
 	}
 	got := fake.Runs()[0].Metrics
 	if len(windows) != 3 || len(got) != maxRunNames-endNames || len(got["system/0/job_cpu_cores"]) != 3 {
@@ -178,9 +151,7 @@ func TestLive_LeavesRoomForFinalMetrics(t *testing.T) {
 	}
 
 	r := h.report()
-	if _, err := push(t, c, r, Options{Destination: Destination{RunID: run.ID, Given: true}, Live: live}); err != nil {
-		t.Fatal(err)
-	}
+	value(push(t, c, r, Options{Destination: Destination{RunID: run.ID, Given: true}, Live: live}))(t)
 	got = fake.Runs()[0].Metrics
 	for _, m := range reporter.Metrics() {
 		_, measured := r.Nodes["0"].Metrics[m.Name]
@@ -221,9 +192,7 @@ func TestSend_CommandComesFromTheNodeThatCreatesTheRun(t *testing.T) {
 			r := reportOf(3)
 			r.Nodes = map[string]*reporter.Node{node: r.Nodes["0"]}
 			r.Run.Command = []string{"work", "--rank", node}
-			if _, err := push(t, c, r, Options{Destination: Destination{Invocation: "i" + node}}); err != nil {
-				t.Fatal(err)
-			}
+			value(push(t, c, r, Options{Destination: Destination{Invocation: "i" + node}}))(t)
 			first := slices.Index(order, node) == 0
 			if got := fake.Runs()[0].Tags[tagCommand]; first && got != "work --rank "+node {
 				t.Errorf("command %q after the push of node %s alone, want work --rank %s", got, node, node)

@@ -17,6 +17,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -74,7 +75,7 @@ func TestMetrics_HaveOperationsAndTransfers(t *testing.T) {
 		t.Errorf("%d values were dropped, want none", dropped)
 	}
 	own := slices.DeleteFunc(list, func(m mlflow.Metric) bool { return m.Step != 1 })
-	if diff := cmp.Diff(map[string]float64{
+	collectortest.Same(t, "metrics of operations and transfers", valuesUnder(own, "op/", "transfer/"), map[string]float64{
 		"op/store.get/count": 1234, "op/store.get/avg_time_ms": 1.24, "op/store.get/p90_time_ms": 2.2, "op/store.get/max_time_ms": 12,
 		"op/GET /_script_alert_1__/script__code__200__/count":       10,
 		"op/GET /_script_alert_1__/script__code__200__/avg_time_ms": 900,
@@ -85,9 +86,7 @@ func TestMetrics_HaveOperationsAndTransfers(t *testing.T) {
 		"transfer/nixl/num_successful_transfers": 120, "transfer/nixl/avg_xfer_time_ms": 9.9, "transfer/nixl/p90_xfer_time_ms": 15,
 		"transfer/nixl/avg_post_time_ms": 1.2, "transfer/nixl/p90_post_time_ms": 2.5, "transfer/nixl/avg_mb_per_transfer": 70,
 		"transfer/nixl/throughput_mb_per_second": 7070.707, "transfer/nixl/avg_number_of_descriptors": 56, "transfer/nixl/failed": 2,
-	}, valuesUnder(own, "op/", "transfer/")); diff != "" {
-		t.Errorf("metrics of operations and transfers differ (-want +got):\n%s", diff)
-	}
+	})
 }
 
 // Every server accepts the keys of a job's series, and the keys do not depend on which series are pushed.
@@ -98,11 +97,7 @@ func TestMetrics_KeysOfHostileNamesAreValidAndStable(t *testing.T) {
 		n.Transfers[name] = aggregate.Transfer{}
 	}
 	list := operationMetrics(n)
-	var keys []string
-	for _, m := range list {
-		keys = append(keys, m.Key)
-	}
-	wantKeys(t, keys)
+	wantKeys(t, keysOf(list))
 	if got, want := len(list), maxOperations*pushed(reporter.OpKind)+len(hostileNames())*pushed(reporter.TransferKind); got != want {
 		t.Errorf("%d values, want %d", got, want)
 	}
@@ -206,11 +201,7 @@ func TestNewLiveSeries_OperationPointsMatchTheReport(t *testing.T) {
 		if !reflect.DeepEqual(all[:len(live)], live) {
 			t.Fatalf("seed %d: windows differ (-report +live):\n%s", seed, cmp.Diff(all[:len(live)], live, cmp.AllowUnexported(window{})))
 		}
-		var keys []string
-		for _, p := range all[len(all)-2].points {
-			keys = append(keys, p.Key)
-		}
-		wantKeys(t, keys)
+		wantKeys(t, keysOf(all[len(all)-2].points))
 		if len(valuesUnder(all[len(all)-2].points, "system/0/op/", "system/0/gauge/", "system/0/transfer/")) == 0 {
 			t.Fatalf("seed %d: the second-to-last window has no points of the job", seed)
 		}
@@ -238,15 +229,14 @@ func TestWindows_WeighTimesByOperations(t *testing.T) {
 	band("op::time_ms", 1, 1, 1, 1)
 	band("op:get:unknown", 1, 1, 1, 1)
 
-	points := make(map[string]float64)
+	var all []mlflow.Metric
 	for _, w := range newNodeSeries("3", n).windows() {
-		maps.Copy(points, valuesUnder(w.points, "system/3/op/", "system/3/gauge/", "system/3/transfer/"))
+		all = append(all, w.points...)
 	}
-	if diff := cmp.Diff(map[string]float64{
+	points := valuesUnder(all, "system/3/op/", "system/3/gauge/", "system/3/transfer/")
+	collectortest.Same(t, "points of op/get", valuesUnder(all, "system/3/op/get/"), map[string]float64{
 		"system/3/op/get/time_ms": 1.098901, "system/3/op/get/per_second": 333.666667,
-	}, valuesOf(points, "system/3/op/get/time_ms", "system/3/op/get/per_second")); diff != "" {
-		t.Errorf("points of op/get differ (-want +got):\n%s", diff)
-	}
+	})
 	if got := points["system/3/gauge/rate"]; got < 1e-7 || got > 4e-7 {
 		t.Errorf("the small gauge is %v, want 1e-7 to 4e-7", got)
 	}
@@ -257,29 +247,52 @@ func TestWindows_WeighTimesByOperations(t *testing.T) {
 	}
 }
 
-func valuesOf(points map[string]float64, keys ...string) map[string]float64 {
-	out := make(map[string]float64)
-	for _, key := range keys {
-		if v, ok := points[key]; ok {
-			out[key] = v
-		}
-	}
-	return out
-}
-
 // However many timelines a report has, no window is too large for a request.
 func TestWindows_ManyTimelinesFitABatch(t *testing.T) {
-	h := newHost(rand.New(rand.NewPCG(1, 2)), time.Second, 100)
-	for range 25 {
-		h.tick()
-	}
-	n := h.report().Nodes["0"]
+	n := hostAfter(25).report().Nodes["0"]
 	for i := range 2000 {
 		n.Envelope["gauge:g"+strconv.Itoa(i)] = n.Envelope[collector.MemPercent.Key()]
 	}
-	for _, b := range pack(nil, nil, newNodeSeries("0", n).windows()) {
+	wantFitting(t, newNodeSeries("0", n).windows())
+}
+
+// wantFitting checks that no batch of windows has too many points.
+func wantFitting(t *testing.T, windows []window) {
+	t.Helper()
+	for _, b := range pack(nil, nil, windows) {
 		if len(b.Metrics) > maxItems {
 			t.Errorf("a batch has %d points, want at most %d", len(b.Metrics), maxItems)
+		}
+	}
+}
+
+// Every server accepts the keys of phases, and each key is used once.
+func TestMetrics_KeysOfPhasesAreValidAndUnique(t *testing.T) {
+	r := reportertest.AddMarks(reportertest.ThreeNodes())
+	n := r.Nodes["1"]
+	for _, name := range []string{"a/b", "a:b", "a_b", "..", "/", "a//b", "ünï 1", strings.Repeat("x", 200)} {
+		n.Phases = append(n.Phases, reporter.Phase{Name: name, Seconds: 3, Count: 1})
+	}
+
+	list, dropped := metrics(r)
+	if dropped != 0 {
+		t.Errorf("%d values were dropped, want none", dropped)
+	}
+	list = slices.DeleteFunc(list, func(m mlflow.Metric) bool { return !strings.HasPrefix(m.Key, "phase/") || m.Step != 1 })
+	wantKeys(t, keysOf(list))
+	for _, m := range list {
+		if m.Timestamp != n.Job.End.UnixMilli() {
+			t.Errorf("%s has the timestamp %d, want %d, the node's end", m.Key, m.Timestamp, n.Job.End.UnixMilli())
+		}
+	}
+	values := valuesUnder(list, "phase/")
+	for key, want := range map[string]float64{
+		"phase/load/seconds": 10, "phase/load/job_avg_cpu_cores": 0.25, "phase/load/job_peak_memory_mb": 100,
+		"phase/train _b____31m/seconds": 40, "phase/save/seconds": 5, "phase/a/b/seconds": 3, "phase/a_b/seconds": 3,
+		"phase/a_b_2/seconds": 3, "phase/__/seconds": 3, "phase/_/seconds": 3, "phase/a__b/seconds": 3,
+	} {
+		if got, ok := values[key]; !ok || got != want {
+			t.Errorf("%s is %v, want %v; keys %q", key, got, want, slices.Sorted(maps.Keys(values)))
 		}
 	}
 }

@@ -99,26 +99,29 @@ func file(name, text string) []Artifact {
 // No matter which request of a push fails, the next push completes it in the same run.
 func TestSend_CompletesAPushThatFailedAtAnyRequest(t *testing.T) {
 	t.Parallel()
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
-	for range 700 {
-		h.tick()
+	r := reportOf(700)
+	prepare := func() (*mlflowtest.Fake, *mlflow.Client, Options) {
+		fake, _, c := serve(t)
+		d := Destination{Invocation: "i", ExperimentName: "new"}
+		return fake, c, Options{Destination: d, Artifacts: file("node-0.json", "{}")}
 	}
-	r := h.report()
-	r.Run.Start = reporter.Time{Time: h.rec.Start.Wall}
-	r.Run.End = reporter.Time{Time: h.rec.Start.Wall.Add(700 * time.Second)}
-	o := Options{Destination: Destination{Invocation: "i", ExperimentName: "new"},
-		Artifacts: file("node-0.json", "{}")}
-	fake, _, c := serve(t)
-	if _, err := push(t, c, r, o); err != nil {
-		t.Fatal(err)
-	}
-	want, requests := fake.Runs()[0], len(fake.Requests())
-	if requests > 16 {
+	fake, c, o := prepare()
+	value(push(t, c, r, o))(t)
+	if requests := len(fake.Requests()); requests > 16 {
 		t.Errorf("%d requests for 12 minutes, want at most 16", requests)
 	}
+	wantCompleted(t, r, fake, prepare)
+}
+
+// wantCompleted checks that the push of a report after one that fails at any request gives the same run as the only
+// push to fake.
+func wantCompleted(t *testing.T, r *reporter.Report, fake *mlflowtest.Fake,
+	prepare func() (*mlflowtest.Fake, *mlflow.Client, Options)) {
+	t.Helper()
+	want, requests := onlyRun(t, fake), len(fake.Requests())
 	for n := 0; n < requests; n += shortStride(5) {
 		for _, applied := range []bool{false, true} {
-			fake, _, c := serve(t)
+			fake, c, o := prepare()
 			hook := mlflowtest.Drop()
 			if applied {
 				hook = fake.Applied(hook)
@@ -126,14 +129,8 @@ func TestSend_CompletesAPushThatFailedAtAnyRequest(t *testing.T) {
 			fake.SetBefore(only(n, hook))
 			_, _ = push(t, c, r, o) // only the creation of the run is retried
 			fake.SetBefore(nil)
-			if _, err := push(t, c, r, o); err != nil {
-				t.Fatal(err)
-			}
-			got := fake.Runs()
-			if len(got) != 1 {
-				t.Fatalf("failure at request %d, applied %v: %d runs, want 1", n, applied, len(got))
-			}
-			wantSame(t, fmt.Sprintf("request %d, applied %v", n, applied), want, got[0])
+			value(push(t, c, r, o))(t)
+			wantSame(t, fmt.Sprintf("request %d, applied %v", n, applied), want, onlyRun(t, fake))
 		}
 	}
 }
@@ -163,11 +160,7 @@ func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
 // Two pushes, one after the other or at the same time, have the same result as one push.
 func TestSend_RepeatedOrSimultaneousPushesGiveTheSameRun(t *testing.T) {
 	t.Parallel()
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
-	for range 500 {
-		h.tick()
-	}
-	r, o := h.report(), Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
+	r, o := hostAfter(500).report(), Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
 	fake, l, c := serve(t)
 	newRun(t, c, time.Now(), mlflow.Tag{Key: TagInvocation, Value: "i"})
 	var all sync.WaitGroup
@@ -180,22 +173,15 @@ func TestSend_RepeatedOrSimultaneousPushesGiveTheSameRun(t *testing.T) {
 		})
 	}
 	all.Wait()
-	before := len(fake.Requests())
-	p, err := push(t, c, r, o)
-	if err != nil || p.Metrics != 0 || p.Points != 0 || p.AlreadyStored == 0 || p.Own() {
+	before := asked(fake, "log-batch")
+	if p, err := push(t, c, r, o); err != nil || p.Metrics != 0 || p.Points != 0 || p.AlreadyStored == 0 || p.Own() {
 		t.Errorf("plan of a second push: %+v, %v, want nothing to send", p, err)
 	}
-	for _, q := range fake.Requests()[before:] {
-		if strings.Contains(q.Path, "log-batch") {
-			t.Errorf("a second push sent a batch: %s", q.Body)
-		}
+	if n := asked(fake, "log-batch"); n != before {
+		t.Errorf("a second push sent %d batches, want none", n-before)
 	}
-	for key, points := range fake.Runs()[0].Metrics {
-		for i := 1; i < len(points); i++ {
-			if points[i].Step <= points[i-1].Step {
-				t.Errorf("%s: step %d after step %d, want a higher one", key, points[i].Step, points[i-1].Step)
-			}
-		}
+	for key, points := range onlyRun(t, fake).Metrics {
+		wantRising(t, key, points)
 	}
 }
 
@@ -204,11 +190,7 @@ func TestSend_NodesShareARun(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	for node, code := range []int{0, 3, 0} {
-		h := newHost(rand.New(rand.NewPCG(uint64(node), 1)), time.Second, 1000)
-		for range 30 {
-			h.tick()
-		}
-		r := h.report()
+		r := newHost(rand.New(rand.NewPCG(uint64(node), 1)), time.Second, 1000).after(30).report()
 		n := r.Nodes["0"]
 		n.Host = &reporter.Host{Hostname: fmt.Sprint("host", node)}
 		r.Nodes = map[string]*reporter.Node{fmt.Sprint(node): n}
@@ -217,26 +199,19 @@ func TestSend_NodesShareARun(t *testing.T) {
 		r.Run.End, r.Run.ExitCode = reporter.Time{Time: start.Add(30 * time.Second)}, &code
 		o := Options{Destination: Destination{Invocation: fmt.Sprint("i", node)},
 			Artifacts: file(fmt.Sprintf("node-%d.json", node), "{}")}
-		if _, err := push(t, c, r, o); err != nil {
-			t.Fatal(err)
-		}
+		value(push(t, c, r, o))(t)
 	}
-	runs := fake.Runs()
-	if len(runs) != 1 {
-		t.Fatalf("%d runs, want 1", len(runs))
-	}
-	got := runs[0]
+	got := onlyRun(t, fake)
 	if got.Info.Status != "FAILED" || got.Info.EndTime-got.Info.StartTime < 31_000 || len(got.Artifacts) != 3 {
 		t.Errorf("run %+v, want FAILED, 31 s or longer, with 3 artifacts", got)
 	}
 	for node := range 3 {
-		if steps := stepsOf(got.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage",
-			node)]); len(steps) < 3 {
+		if steps := stepsOf(got.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)]); len(steps) < 3 {
 			t.Errorf("node %d has the windows %v, want at least 3", node, steps)
 		}
 	}
-	if steps := stepsOf(got.Metrics["max_t_mem_percent"]); !slices.Equal(slices.Sorted(slices.Values(steps)),
-		[]int64{0, 1, 2}) {
+	steps := stepsOf(got.Metrics["max_t_mem_percent"])
+	if slices.Sort(steps); !slices.Equal(steps, []int64{0, 1, 2}) {
 		t.Errorf("max_t_mem_percent has the steps %v, want 0, 1 and 2", steps)
 	}
 }
@@ -246,24 +221,18 @@ func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	given := newRun(t, c, time.Now())
-	want := 0
 	for k := range 3 {
 		h := newHost(rand.New(rand.NewPCG(uint64(k), 1)), time.Second, 1000)
 		h.rec.Start.Wall = h.rec.Start.Wall.Add(time.Duration((k*2)%3) * time.Hour) // the second is the latest
-		for range 95 + k {
-			h.tick()
-		}
-		want += 10
+		h.after(95 + k)
 		o := Options{Destination: Destination{RunID: given.ID, Given: true, Invocation: fmt.Sprint("i", k)},
 			Artifacts: file("node-0.json", fmt.Sprint(k))}
 		for range 2 {
-			if _, err := push(t, c, h.report(), o); err != nil {
-				t.Fatal(err)
-			}
+			value(push(t, c, h.report(), o))(t)
 		}
 		got := fake.Runs()[0]
-		if n := len(got.Metrics["system/0/system_memory_usage_percentage"]); n != want ||
-			len(got.Artifacts) != k+1 || got.Info.Status != "RUNNING" {
+		n, want := len(got.Metrics["system/0/system_memory_usage_percentage"]), 10*(k+1)
+		if n != want || len(got.Artifacts) != k+1 || got.Info.Status != "RUNNING" {
 			t.Errorf("after recording %d: %d points, artifacts %v, status %s; want %d, one per recording, RUNNING",
 				k, n, got.Artifacts, got.Info.Status, want)
 		}
@@ -274,10 +243,7 @@ func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 func TestDestination_FindsTheExperiment(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)
-	e, err := c.EnsureExperiment(t.Context(), "there")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := value(c.EnsureExperiment(t.Context(), "there"))(t)
 	for _, tt := range []struct {
 		d    Destination
 		id   string
@@ -301,20 +267,12 @@ func TestSend_DoesNotRetryAPermanentFailureToCreateARun(t *testing.T) {
 	fake, _, c := serve(t)
 	fake.SetBefore(mlflowtest.On("runs/create", mlflowtest.Status(http.StatusBadRequest, "application/json",
 		`{"error_code": "INVALID_PARAMETER_VALUE", "message": "no"}`)))
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 100)
-	h.tick()
-	_, err := push(t, c, h.report(), Options{Destination: Destination{Invocation: "i"}})
+	_, err := push(t, c, hostAfter(1).report(), Options{Destination: Destination{Invocation: "i"}})
 	var e *mlflow.Error
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), "create a run") {
 		t.Errorf("push: %v, want the server's error with \"create a run\"", err)
 	}
-	n := 0
-	for _, q := range fake.Requests() {
-		if strings.Contains(q.Path, "runs/create") {
-			n++
-		}
-	}
-	if n != 1 {
+	if n := asked(fake, "runs/create"); n != 1 {
 		t.Errorf("%d requests to create a run, want 1", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -23,9 +27,7 @@ func anyHost(rnd *rand.Rand) *fakeHost {
 		time.Minute}[rnd.IntN(5)]
 	h := newHost(rnd, every, 2+rnd.IntN(200))
 	h.odd = rnd.IntN(4) > 0
-	for range rnd.IntN(600) {
-		h.tick()
-	}
+	h.after(rnd.IntN(600))
 	return h
 }
 
@@ -125,8 +127,7 @@ func TestWindows_MatchTheReferenceImplementation(t *testing.T) {
 				continue
 			}
 			if k >= len(got) || got[k].step != w.step || got[k].end != w.end {
-				t.Fatalf("seed %d: window %d: %v, want step %d at %d", seed, k, got[min(k, len(got)-1)], w.step,
-					w.end)
+				t.Fatalf("seed %d: window %d: %v, want step %d at %d", seed, k, got[min(k, len(got)-1)], w.step, w.end)
 			}
 			wantWindow(t, fmt.Sprint("seed ", seed, ", window ", k), got[k], want)
 			k++
@@ -141,7 +142,7 @@ func TestWindows_MatchTheReferenceImplementation(t *testing.T) {
 func wantWindow(t *testing.T, where string, w window, want map[string]float64) {
 	t.Helper()
 	if len(w.points) != len(want) {
-		t.Fatalf("%s: points %v, want %v", where, keysOf(w), want)
+		t.Fatalf("%s: points %v, want %v", where, keysOf(w.points), want)
 	}
 	for _, p := range w.points {
 		v, ok := want[p.Key]
@@ -171,11 +172,8 @@ func TestWindows_SplitShortRunsInTwo(t *testing.T) {
 		101: {0, 1}, 205: {0, 1, 2}} {
 		h := newHost(rand.New(rand.NewPCG(1, 1)), 100*time.Millisecond, 1000)
 		h.rec.Start.Wall = h.rec.Start.Wall.Truncate(time.Second)
-		for range n {
-			h.tick()
-		}
 		var got []int64
-		for _, m := range h.series().windows() {
+		for _, m := range h.after(n).series().windows() {
 			got = append(got, m.step)
 		}
 		if d := cmp.Diff(want, got); d != "" {
@@ -189,16 +187,10 @@ func TestWindows_AreTheSameFromAFile(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(40)) {
 		h := anyHost(rand.New(rand.NewPCG(seed, 8)))
-		data, err := reporter.Encode(h.report())
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := value(reporter.Encode(h.report()))(t)
 		var read reporter.Report
-		if err := json.Unmarshal(data, &read); err != nil {
-			t.Fatal(err)
-		}
-		want, got := h.series().windows(), newNodeSeries("0", read.Nodes["0"]).windows()
-		if !reflect.DeepEqual(want, got) {
+		must(t, json.Unmarshal(data, &read))
+		if want, got := h.series().windows(), newNodeSeries("0", read.Nodes["0"]).windows(); !reflect.DeepEqual(want, got) {
 			d := cmp.Diff(want, got, cmp.AllowUnexported(window{}))
 			t.Fatalf("seed %d: windows from a file differ (-memory +file):\n%s", seed, d)
 		}
@@ -221,9 +213,7 @@ func TestWindows_OddFilesGiveValidPoints(t *testing.T) {
 		"beyond int64": `[{"timestamp":99999999999999999999,"mem_percent":1}]`,
 	} {
 		var s reporter.Samples
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(text), &s))
 		at := int64(math.MinInt64)
 		for _, m := range newNodeSeries("0", &reporter.Node{Samples: s}).windows() {
 			if m.end < at || m.end <= 0 || m.step < 0 {
@@ -250,13 +240,11 @@ func TestNewLiveSeries_GivesTheFinalWindows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(80)) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
-		every := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second,
-			7 * time.Second}[rnd.IntN(4)]
+		every := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second}[rnd.IntN(4)]
 		h := newHost(rnd, every, []int{2, 10, 50, 1000, 5000}[rnd.IntN(5)])
 		h.odd = seed%3 > 0
 		var sent []window
-		until := int64(0)
-		step := int64(0)
+		until, step := int64(0), int64(0)
 		for range rnd.IntN(1500) {
 			h.tick()
 			now := int64((h.rec.End.Boot - h.rec.Start.Boot) / windowLength)
@@ -321,19 +309,107 @@ func TestAllSeries_HaveValidNames(t *testing.T) {
 		"network_receive_megabytes", "gpu_0_memory_usage_megabytes"} {
 		all = append(all, "system/"+name, "system/host/"+name)
 	}
-	seen := make(map[string]bool)
-	for _, a := range all {
-		if seen[a] {
-			t.Errorf("duplicate name %s", a)
+	wantKeys(t, all)
+}
+
+// wideHost returns a host with two GPUs, which are found after the given number of samples. More samples follow.
+func wideHost(before, after int) *fakeHost {
+	h := newHost(rand.New(rand.NewPCG(7, 7)), time.Second, 2000).after(before)
+	unknown := series.Unknown()
+	known := gpu.Device{MemoryMB: 80 << 10, PowerLimitWatts: 400}
+	other := gpu.Device{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown}
+	h.rec.GPUs = []collector.GPU{
+		{Device: known, EnergyJoules: unknown, ClockMHz: unknown},
+		{Device: other, EnergyJoules: unknown, ClockMHz: unknown},
+	}
+	h.rec.EnsureGPUColumns(2)
+	return h.after(after)
+}
+
+// widePoints returns the values of a window's points, keyed by the last part of their names.
+func widePoints(w window) map[string]float64 {
+	out := make(map[string]float64)
+	for _, p := range w.points {
+		out[p.Key[strings.LastIndex(p.Key, "/")+1:]] = p.Value
+	}
+	return out
+}
+
+// The series of a GPU begin when the GPU is found, and have MLflow's names and units. Percentages of unknown totals are
+// left out.
+func TestWindows_GPUSeriesBeginWhenGPUIsFound(t *testing.T) {
+	h := wideHost(30, 60)
+	got := h.series().windows()
+	for i, m := range got {
+		p := widePoints(m)
+		if _, there := p["gpu_0_utilization_percentage"]; there != (m.end > got[2].end) {
+			t.Errorf("window %d: has points of GPU 0: %v, want them only from the fourth window on", i, there)
 		}
-		seen[a] = true
-		if err := mlflow.CheckKey(a); err != nil {
-			t.Errorf("name %s: %v", a, err)
+	}
+	p := widePoints(got[len(got)-1])
+	var names []string
+	for i, name := range []string{"utilization_percentage", "memory_usage_megabytes", "memory_usage_percentage",
+		"power_usage_watts", "power_usage_percentage", "temperature_celsius"} {
+		for _, device := range []string{"gpu_0_", "gpu_1_"} {
+			share := i == 2 || i == 4
+			if _, there := p[device+name]; there == (share && device == "gpu_1_") {
+				t.Errorf("%s%s: has points: %v, want %v: a percentage needs a known total", device, name, there, !there)
+			}
 		}
-		for _, b := range all {
-			if strings.HasPrefix(b, a+"/") {
-				t.Errorf("name %s is a folder of %s", a, b)
+		names = append(names, "gpu_{i}_"+name)
+	}
+	var listed []string
+	for _, s := range gpuTable() {
+		listed = append(listed, s.Name)
+	}
+	collectortest.Same(t, "names of the GPUs' series", listed, names)
+	const memory, power = "gpu_0_memory_usage_", "gpu_0_power_usage_"
+	if mb, pct := p[memory+"megabytes"], p[memory+"percentage"]; math.Abs(pct-100*mb*1e6/(80<<30)) > 1e-4 || !(mb > 0) {
+		t.Errorf("%v MB are %v %%, want a share of 80 GiB", mb, pct)
+	}
+	if watts, pct := p[power+"watts"], p[power+"percentage"]; math.Abs(pct-watts/4) > 1e-4 || !(watts > 0) {
+		t.Errorf("%v W are %v %%, want a share of 400 W", watts, pct)
+	}
+}
+
+// Live points are exactly equal to the report's, even if the GPUs are found during the run.
+func TestNewLiveSeries_GPUPointsMatchTheReport(t *testing.T) {
+	h, whole := wideHost(25, 100), make(map[int64][]mlflow.Metric)
+	for _, m := range h.series().windows() {
+		whole[m.end] = m.points
+	}
+	for _, n := range []int{12, 25, 26, 31, 45, 99} {
+		early := wideHost(min(n, 25), max(0, n-25))
+		if n < 25 {
+			early = newHost(rand.New(rand.NewPCG(7, 7)), time.Second, 2000).after(n)
+		}
+		live := newLiveSeries(early.rec, "0", 0).windows()
+		if len(live) != n/10 && len(live) != n/10-1 {
+			t.Errorf("%d windows of %d s, want %d or one less", len(live), n, n/10)
+		}
+		for _, m := range live {
+			if d := cmp.Diff(whole[m.end], m.points); d != "" {
+				t.Errorf("after %d s, the window that ends at %d differs (-report +live):\n%s", n, m.end, d)
 			}
 		}
 	}
+}
+
+// With the maximum number of GPUs, names are valid and no window is too large for a batch.
+func TestWindows_ManyGPUsFitABatch(t *testing.T) {
+	h := wideHost(0, 0)
+	for len(h.rec.GPUs) < collector.MaxGPUs+4 {
+		h.rec.GPUs = append(h.rec.GPUs, h.rec.GPUs[0])
+	}
+	h.rec.EnsureGPUColumns(len(h.rec.GPUs))
+	got := h.after(25).series().windows()
+	wantFitting(t, got)
+	keys := keysOf(got[0].points)
+	if !slices.Contains(keys, "system/0/gpu_15_power_usage_watts") || slices.Contains(keys, "system/0/gpu_16_power_usage_watts") {
+		t.Errorf("of %d series, want one of GPU 15 and none of GPU 16", len(keys))
+	}
+	for _, m := range reporter.GPUMetrics() {
+		keys = append(keys, strings.Replace(m.Name, "{i}", "0", 1))
+	}
+	wantKeys(t, keys)
 }

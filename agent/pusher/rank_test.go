@@ -8,16 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // oneSample returns a host with one sample.
 func oneSample() *fakeHost {
-	h := newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 2)
-	h.tick()
-	return h
+	return newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 2).after(1)
 }
 
 // withRanks turns the only node of a report into one of two nodes without an index. The node has the given ranks, out
@@ -40,14 +37,12 @@ func TestMetrics_HaveRanksAndExitCode(t *testing.T) {
 	r := oneSample().report()
 	withRanks(r, 9, 10, 4)
 	list, _ := metrics(r)
-	if diff := cmp.Diff(map[string]float64{
+	collectortest.Same(t, "metrics of ranks", valuesUnder(list, "rank/", "node_exit_code"), map[string]float64{
 		"rank/4/job_cpu_seconds": 1.5, "rank/4/job_peak_memory_mb": 100, "rank/4/exit_code": 0,
 		"rank/9/job_cpu_seconds": 1.5, "rank/9/job_peak_memory_mb": 100, "rank/9/exit_code": 1,
 		"rank/10/job_cpu_seconds": 1.5, "rank/10/job_peak_memory_mb": 100, "rank/10/exit_code": 0,
 		"node_exit_code": 0,
-	}, valuesUnder(list, "rank/", "node_exit_code")); diff != "" {
-		t.Errorf("metrics of ranks differ (-want +got):\n%s", diff)
-	}
+	})
 	for _, m := range list {
 		if m.Step != 4 {
 			t.Errorf("%s has step %d, want 4", m.Key, m.Step)
@@ -74,14 +69,11 @@ func TestMetrics_HaveTheLowestOfManyRanks(t *testing.T) {
 // ranks, and are sent only at the end.
 func TestSend_RankFillsGapsOfOtherRanks(t *testing.T) {
 	t.Parallel()
-	var s *stage
-	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
-		s = in
+	s := staged(t, 65, func(s *stage) {
 		s.live.SetHostOnly()
 		s.rec.Host.Hostname = "gpu7"
 		rank := 0
 		s.live.about.Identity = &reporter.Identity{NodeFrom: "none", Rank: &rank, WorldSize: 2}
-		s.seconds(65, nil)
 	})
 	live := s.fake.Runs()[0]
 	for key := range live.Metrics {
@@ -98,19 +90,12 @@ func TestSend_RankFillsGapsOfOtherRanks(t *testing.T) {
 	n.Identity.WorldSize = 2
 	all := newNodeSeries("gpu7", n)
 	all.filter = hostOnly
-	windows := all.windows()
-	c := connect(t, s.l.URL)
+	windows, c := all.windows(), connect(t, s.l.URL)
 	send(t, c, live.Info.RunID, shifted(windows[9:10], -300)) // a rank that began a little earlier
 
 	for range 2 {
 		o := Options{Destination: Destination{Invocation: "i", RunID: live.Info.RunID}}
-		plan, err := Prepare(t.Context(), c, r, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := plan.Send(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		value(push(t, c, r, o))(t)
 	}
 	got := s.fake.Runs()[0]
 	for _, key := range []string{"system_memory_usage_percentage", "job_cpu_cores"} {
@@ -136,16 +121,9 @@ func TestSend_ExitCodeIsFromTheFirstFailedHost(t *testing.T) {
 		n := withRanks(r, 2*i, 2*i+1)
 		n.Host.Hostname = fmt.Sprintf("host%d", i)
 		n.Job.ExitCode, r.Run.ExitCode = &code, &code
-		plan, err := Prepare(t.Context(), c, r, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := plan.Send(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		value(push(t, c, r, Options{}))(t)
 	}
-	runs := fake.Runs()
-	if len(runs) != 1 || runs[0].Info.Status != "FAILED" || runs[0].Tags[TagExitCode] != "7" {
+	if runs := fake.Runs(); len(runs) != 1 || runs[0].Info.Status != "FAILED" || runs[0].Tags[TagExitCode] != "7" {
 		t.Errorf("runs %+v, want one, FAILED with the exit code 7", runs)
 	}
 }

@@ -1,10 +1,8 @@
 package pusher
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +19,7 @@ func TestAnchors_AreInEveryWindow(t *testing.T) {
 		keys := anchors(all)
 		for _, m := range all {
 			if !slices.ContainsFunc(keys, m.has) {
-				t.Fatalf("seed %d: no anchor %v has a point in the window %v", seed, keys, keysOf(m))
+				t.Fatalf("seed %d: no anchor %v has a point in the window %v", seed, keys, keysOf(m.points))
 			}
 		}
 		if len(keys) > 6 || len(all) == 0 != (len(keys) == 0) {
@@ -43,8 +41,7 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 		if len(all) == 0 {
 			continue
 		}
-		run := newRun(t, c, h.rec.Start.Wall)
-		n := rnd.IntN(len(all) + 1)
+		run, n := newRun(t, c, h.rec.Start.Wall), rnd.IntN(len(all)+1)
 		send(t, c, run.ID, all[:n])
 		find := func(exclusive bool) {
 			t.Helper()
@@ -52,20 +49,16 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 			if n > 0 {
 				want = all[n-1].end
 			}
-			run, err := c.Run(t.Context(), run.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			run := value(c.Run(t.Context(), run.ID))(t)
 			there := newRemoteState(c, run, all[0].end, all[len(all)-1].end)
 			there.exclusive = exclusive
 			if got, err := there.lastPoint(t.Context(), tr, all); err != nil || got != want {
-				t.Errorf("seed %d: the last point of %d of %d windows is at %d (%v), want %d", seed, n, len(all), got,
-					err, want)
+				t.Errorf("seed %d: the last point of %d of %d windows is at %d (%v), want %d", seed, n, len(all), got, err, want)
 			}
 		}
-		before := asked(fake, "")
-		if find(false); asked(fake, "")-before > 6 {
-			t.Errorf("seed %d: %d histories requested, want at most 6", seed, asked(fake, "")-before)
+		before := asked(fake, "get-history")
+		if find(false); asked(fake, "get-history")-before > 6 {
+			t.Errorf("seed %d: %d histories requested, want at most 6", seed, asked(fake, "get-history")-before)
 		}
 		alone := true
 		for _, shift := range []int64{-40_000_000, 50_000_000_000} { // another recording's, before and after
@@ -114,9 +107,7 @@ func shifted(all []window, by int64) (out []window) {
 func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 	t.Helper()
 	for _, b := range pack(nil, nil, windows) {
-		if err := logBatch(t.Context(), c, runID, b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, logBatch(t.Context(), c, runID, b))
 	}
 }
 
@@ -125,12 +116,7 @@ func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 func TestSend_ContinuesLivePushNextToAnotherRecording(t *testing.T) {
 	t.Parallel()
 	const key = "system/0/system_memory_usage_percentage"
-	var s *stage
-	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
-		s = in
-		s.rec.Ring = series.NewRing(40, int(s.rec.NumColumns()))
-		s.seconds(75, nil)
-	})
+	s := staged(t, 75, func(s *stage) { s.rec.Ring = series.NewRing(40, int(s.rec.NumColumns())) })
 	if s.rec.Ring.Stride() == 1 {
 		t.Fatal("the ring has the stride 1, want it thinned")
 	}
@@ -146,9 +132,7 @@ func TestSend_ContinuesLivePushNextToAnotherRecording(t *testing.T) {
 	send(t, c, s.live.run.ID, shifted(all, -1)) // a recording that began a millisecond earlier
 	had := len(s.fake.Runs()[0].Metrics[key])
 	o := Options{Destination: Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}, Live: s.live}
-	if _, err := push(t, c, s.report(), o); err != nil {
-		t.Fatal(err)
-	}
+	value(push(t, c, s.report(), o))(t)
 	if got := len(s.fake.Runs()[0].Metrics[key]); !sure || late == 0 || got != had+late {
 		t.Errorf("%d points, want the %d points from before plus %d more (at least 1); Live certain %v, want true", got, had, late, sure)
 	}
@@ -158,67 +142,29 @@ func TestSend_ContinuesLivePushNextToAnotherRecording(t *testing.T) {
 // same values, and the server refuses large requests with points that it already has.
 func TestSend_CompletesAFailedPushNextToASimilarRecording(t *testing.T) {
 	t.Parallel()
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-	for range 250 {
-		h.tick()
-	}
+	h := hostAfter(250)
 	r, all := h.report(), h.series().windows()
 	twin := nearly(rand.New(rand.NewPCG(2, 2)), all)
 	prepare := func() (*mlflowtest.Fake, *mlflow.Client, Options) {
 		fake, _, c := serve(t)
-		run := newRun(t, c, time.Now())
+		run := newRun(t, c, h.rec.Start.Wall)
 		send(t, c, run.ID, twin)
 		return fake, c, Options{Destination: Destination{RunID: run.ID, Given: true, Invocation: "i"}}
 	}
 	fake, c, o := prepare()
-	if _, err := push(t, c, r, o); err != nil {
-		t.Fatal(err)
-	}
-	want, requests := fake.Runs()[0], len(fake.Requests())
-	for key, points := range want.Metrics {
-		if has := slices.ContainsFunc(all, func(w window) bool { return w.has(key) }); has &&
-			len(points) < len(all) {
+	value(push(t, c, r, o))(t)
+	for key, points := range onlyRun(t, fake).Metrics {
+		if has := slices.ContainsFunc(all, func(w window) bool { return w.has(key) }); has && len(points) < len(all) {
 			t.Fatalf("%s has %d points, want at least %d", key, len(points), len(all))
 		}
 	}
-	for n := 0; n < requests; n += shortStride(5) {
-		for _, applied := range []bool{false, true} {
-			fake, c, o := prepare()
-			hook := mlflowtest.Drop()
-			if applied {
-				hook = fake.Applied(hook)
-			}
-			fake.SetBefore(only(n, hook))
-			_, _ = push(t, c, r, o)
-			fake.SetBefore(nil)
-			if _, err := push(t, c, r, o); err != nil {
-				t.Fatal(err)
-			}
-			got := fake.Runs()[0]
-			got.Info.StartTime = want.Info.StartTime
-			wantSame(t, fmt.Sprintf("request %d, applied %v", n, applied), want, got)
-		}
-	}
-}
-
-// asked returns the number of requests for the history of a metric with part in its name.
-func asked(fake *mlflowtest.Fake, part string) (n int) {
-	for _, q := range fake.Requests() {
-		if strings.Contains(q.Path, "get-history") && strings.Contains(q.Path, part) {
-			n++
-		}
-	}
-	return n
+	wantCompleted(t, r, fake, prepare)
 }
 
 // A push at the end sends few queries, even if the run has a longer recording.
 func TestPrepare_RequestsFewHistories(t *testing.T) {
 	t.Parallel()
-	var s *stage
-	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
-		s = in
-		s.seconds(99, nil)
-	})
+	s := staged(t, 99, func(*stage) {})
 	c, all := connect(t, s.l.URL), s.series().windows()
 	longer := shifted(all, -10_000_000)
 	for i := range longer {
@@ -228,20 +174,15 @@ func TestPrepare_RequestsFewHistories(t *testing.T) {
 	}
 	send(t, c, s.live.run.ID, longer)
 	d := Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}
-	p, err := push(t, c, s.report(), Options{Destination: d, Live: s.live})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := asked(s.fake, "system"); n > 1 || p.Points == 0 || p.AlreadyStored == 0 {
+	p := value(push(t, c, s.report(), Options{Destination: d, Live: s.live}))(t)
+	if n := asked(s.fake, "get-history", "system"); n > 1 || p.Points == 0 || p.AlreadyStored == 0 {
 		t.Errorf("%d histories requested, %d points sent, %d stored already; want at most 1 history, and some points of each kind", n, p.Points, p.AlreadyStored)
 	}
 	fake, _, c := serve(t)
 	for range 2 {
-		if _, err := push(t, c, s.report(), Options{Destination: Destination{Invocation: "j"}}); err != nil {
-			t.Fatal(err)
-		}
+		value(push(t, c, s.report(), Options{Destination: Destination{Invocation: "j"}}))(t)
 	}
-	if n := asked(fake, ""); n > 0 {
+	if n := asked(fake, "get-history"); n > 0 {
 		t.Errorf("%d histories requested to repeat a complete push, want none", n)
 	}
 }
@@ -249,16 +190,10 @@ func TestPrepare_RequestsFewHistories(t *testing.T) {
 // Live has a last point only for the run to which it has sent points. In all other cases, the server is asked.
 func TestPrepare_AsksTheServerIfLiveHasNoLastPoint(t *testing.T) {
 	t.Parallel()
-	var s *stage
-	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
-		s = in
-		s.rec.Ring = series.NewRing(40, int(s.rec.NumColumns()))
-		s.seconds(75, nil)
-	})
+	s := staged(t, 75, func(s *stage) { s.rec.Ring = series.NewRing(40, int(s.rec.NumColumns())) })
 	c := connect(t, s.l.URL)
 	for name, live := range map[string]*Live{"Live of another run": s.live, "Live without points": {}, "no Live": nil} {
-		run := newRun(t, c, time.Now())
-		all := s.series().windows()
+		run, all := newRun(t, c, time.Now()), s.series().windows()
 		send(t, c, run.ID, all[:2]) // another process pushed the journal
 		d := Destination{Invocation: "i", RunID: run.ID, Given: true}
 		p, err := push(t, c, s.report(), Options{Destination: d, Live: live})

@@ -5,7 +5,6 @@ import (
 	"math"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -76,8 +75,7 @@ func TestClip_CutsBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	check := func(raw []byte, n uint8) bool {
 		s, most := string(raw), int(n)+3
-		got := clip(s, most)
-		valid := strings.ToValidUTF8(s, "\uFFFD")
+		got, valid := clip(s, most), strings.ToValidUTF8(s, "\uFFFD")
 		if len(valid) <= most {
 			return got == valid
 		}
@@ -111,8 +109,7 @@ func TestTags_LeavesOutInvalidTags(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("日", 4000)
 	got, notes := tags(tagged(map[string]string{"branch": "main", "long": long, "a:b": "1", "": "2", "../x": "3",
-		"a//b": "4", strings.Repeat("k", 251): "5",
-		"odd": "\xff", "perfagent.run_id": "forged"}), 2)
+		"a//b": "4", strings.Repeat("k", 251): "5", "odd": "\xff", "perfagent.run_id": "forged"}), 2)
 	for key, value := range got {
 		if err := mlflow.CheckKey(key); err != nil || len(value) > 5000 || !utf8.ValidString(value) {
 			t.Errorf("tag %q of %d bytes: %v; want a valid key, and at most 5000 bytes of UTF-8", key, len(value), err)
@@ -176,15 +173,10 @@ func TestStatusOf_IsTheOutcomeOfTheJob(t *testing.T) {
 func TestRunName_IsTheCommand(t *testing.T) {
 	t.Parallel()
 	for want, command := range map[string][]string{"train.sh --lr '0 1'": {"/home/me/train.sh", "--lr", "0 1"},
-		"perfagent r": nil,
-		"x " + strings.Repeat("y", maxRunName-5) + "…": {"x", strings.Repeat("y", 1000)}} {
+		"perfagent r": nil, "x " + strings.Repeat("y", maxRunName-5) + "…": {"x", strings.Repeat("y", 1000)}} {
 		if got := runName(&reporter.Report{Run: reporter.Run{ID: "r", Command: command}}); got != want {
 			t.Errorf("runName of %.200q = %q, want %q", strings.Join(command, " "), got, want)
 		}
-	}
-	r := &reporter.Report{Run: reporter.Run{ID: strconv.Itoa(1 << 40)}}
-	if got := runName(r); got != "perfagent 1099511627776" {
-		t.Errorf("runName without a command = %s, want perfagent 1099511627776", got)
 	}
 }
 
@@ -219,6 +211,24 @@ func TestAmend_DescribesOnlyOwnRuns(t *testing.T) {
 		p := &Plan{Run: &mlflow.Run{Tags: c.run}, report: r}
 		if p.amend(all); all[tagNote] != c.want {
 			t.Errorf("%s: description %q, want %q", name, all[tagNote], c.want)
+		}
+	}
+}
+
+// A node keeps its invocation. A node without an invocation gets none.
+func TestGroup_EachNodeKeepsItsInvocation(t *testing.T) {
+	t.Parallel()
+	of := func(invocation string) *reporter.Node {
+		return &reporter.Node{Push: &reporter.Push{MLflow: reporter.PushState{Invocation: invocation}}}
+	}
+	g := Group{report: &reporter.Report{}, state: reporter.PushState{Invocation: "a.0"}}
+	g.report.Nodes = map[string]*reporter.Node{"0": of("a.0"), "1": of(""), "2": {}, "3": of("d.3")}
+	want := map[string]string{"0": "a.0", "1": "", "2": "", "3": "d.3"}
+	for range 20 { // the order of the map varies
+		for node, state := range g.each(reporter.PushState{State: reporter.PushDone}) {
+			if state.Invocation != want[node] {
+				t.Errorf("node %s has the invocation %q, want %q", node, state.Invocation, want[node])
+			}
 		}
 	}
 }

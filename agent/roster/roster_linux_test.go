@@ -29,18 +29,23 @@ func enterAs(t *testing.T, dir string, k Key, rank int) *Roster {
 		own = &rank
 	}
 	r, err := Join([]string{dir}, k, own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
 // isEmpty fails the test unless the directory is empty.
 func isEmpty(t *testing.T, dir string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 0 {
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("files in %s: %v, %v; want none", dir, entries, err)
+	}
+}
+
+// wantParts checks which parts an agent gets when it leaves.
+func wantParts(t *testing.T, r *Roster, piece string, announced int, want ...string) {
+	t.Helper()
+	if got := r.Leave(piece, announced); !slices.Equal(got, want) || (got == nil) != (want == nil) {
+		t.Errorf("the agent with the part %q of %d ranks got %q, want %q", piece, announced, got, want)
 	}
 }
 
@@ -82,20 +87,12 @@ func TestLeave_EachCommandOfTheRanksHasOneReport(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
 	a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
-	if got := a.Leave("/a", 2); got != nil {
-		t.Errorf("an agent that is not the last to leave got %q, want no parts", got)
-	}
+	wantParts(t, a, "/a", 2)
 	second := enterAs(t, dir, k, 0)
-	if got := b.Leave("/b", 2); !slices.Equal(got, []string{"/a", "/b"}) {
-		t.Errorf("the last agent of the first commands got %q, want /a and /b", got)
-	}
+	wantParts(t, b, "/b", 2, "/a", "/b")
 	last := enterAs(t, dir, k, 1)
-	if got := last.Leave("/last", 2); got != nil {
-		t.Errorf("an agent that is not the last to leave got %q, want no parts", got)
-	}
-	if got := second.Leave("/second", 2); !slices.Equal(got, []string{"/last", "/second"}) {
-		t.Errorf("the last agent of the second commands got %q, want /last and /second", got)
-	}
+	wantParts(t, last, "/last", 2)
+	wantParts(t, second, "/second", 2, "/last", "/second")
 	isEmpty(t, dir)
 }
 
@@ -112,15 +109,9 @@ func TestLeave_LastUncountedAgentGetsAllParts(t *testing.T) {
 		t.Errorf("HasOthers: first %v, second %v; want true for both", a.HasOthers(), b.HasOthers())
 	}
 
-	if got := b.Leave("/b", 0); got != nil {
-		t.Errorf("the first agent to leave got %q, want no parts", got)
-	}
-	if got := a.Leave("/a", 0); got != nil {
-		t.Errorf("the second agent to leave got %q, want no parts", got)
-	}
-	if got := c.Leave("/c", 0); !slices.Equal(got, []string{"/b", "/a", "/c"}) {
-		t.Errorf("the last agent to leave got %q, want /b, /a, /c", got)
-	}
+	wantParts(t, b, "/b", 0)
+	wantParts(t, a, "/a", 0)
+	wantParts(t, c, "/c", 0, "/b", "/a", "/c")
 	isEmpty(t, dir)
 }
 
@@ -161,9 +152,7 @@ func TestLeave_SingleAgentLeavesNoFile(t *testing.T) {
 		if r.HasOthers() || !r.TakeHost() {
 			t.Errorf("HasOthers %v, TakeHost %v; want false, true", r.HasOthers(), r.TakeHost())
 		}
-		if got := r.Leave("/a", announced); !slices.Equal(got, []string{"/a"}) {
-			t.Errorf("announced %d: the only agent got %q, want its own part /a", announced, got)
-		}
+		wantParts(t, r, "/a", announced, "/a")
 		isEmpty(t, dir)
 	}
 }
@@ -173,9 +162,7 @@ func TestLeave_RankWithoutReportGivesNoParts(t *testing.T) {
 	dir := t.TempDir()
 	a, b := enterAs(t, dir, key(t), 0), enterAs(t, dir, key(t), 1)
 	a.Leave("", 2)
-	if got := b.Leave("/b", 2); got != nil {
-		t.Errorf("the last rank got %q although the other rank wrote no part, want no parts", got)
-	}
+	wantParts(t, b, "/b", 2)
 }
 
 // Only one agent at a time measures the host. Another agent takes over when that agent releases the host or dies.
@@ -249,24 +236,18 @@ func TestLeave_RemovesAbandonedRosters(t *testing.T) {
 func TestJoin_LateRankBelongsToNode(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
-	if got := enterAs(t, dir, k, 0).Leave("/0", 2); got != nil {
-		t.Errorf("an agent that is not the last to leave got %q, want no parts", got)
-	}
-	if got := enterAs(t, dir, k, 1).Leave("/1", 2); !slices.Equal(got, []string{"/0", "/1"}) {
-		t.Errorf("the late rank got %q, want /0 and /1", got)
-	}
+	wantParts(t, enterAs(t, dir, k, 0), "/0", 2)
+	wantParts(t, enterAs(t, dir, k, 1), "/1", 2, "/0", "/1")
 }
 
 // If a rank was killed, no agent gets the parts to combine.
-func TestLeave_KilledRankGivesNoParts(t *testing.T) {
+func TestLeave_ReturnsNoPartsIfARankWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []int{2, 0} {
 		dir, k := t.TempDir(), key(t)
 		a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
 		a.file.Close()
-		if got := b.Leave("/b", announced); got != nil {
-			t.Errorf("announced %d: got %q, want no parts after another agent was killed", announced, got)
-		}
+		wantParts(t, b, "/b", announced)
 	}
 }
 
@@ -307,9 +288,7 @@ func TestJoin_SkipsForeignFiles(t *testing.T) {
 	for name, make := range bad {
 		dir, next := t.TempDir(), t.TempDir()
 		path := k.path(dir)
-		if err := make(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, make(path))
 		if _, err := Join([]string{dir}, k, nil); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s instead of the roster: error %v, want an error with the path %s", name, err, path)
 		}
@@ -355,7 +334,7 @@ func TestJoin_RefusesNestedAgent(t *testing.T) {
 	k := Key{RunID: "TestJoin_RefusesNestedAgent", NodeName: "node1"}
 	if dir := os.Getenv(within); dir != "" {
 		_, err := Join([]string{dir}, k, nil)
-		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), procfile.DescendsFrom(os.Getppid()))
+		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), procfile.IsAncestor(os.Getppid()))
 		return
 	}
 
@@ -365,11 +344,18 @@ func TestJoin_RefusesNestedAgent(t *testing.T) {
 
 	cmd := exec.Command(os.Args[0], "-test.run=^TestJoin_RefusesNestedAgent$", "-test.v")
 	cmd.Env = append(os.Environ(), within+"="+dir)
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "nested: true, descends: true") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "nested: true, descends: true") {
 		t.Errorf("nested test: %v, want \"nested: true, descends: true\": %s", err, out)
 	}
 	if outer.HasOthers() {
 		t.Error("HasOthers is true, want false: a nested agent is not counted")
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -53,8 +53,7 @@ with statsd.pipeline() as p:
 `
 
 func TestClients_StatsDIsReceived(t *testing.T) {
-	in := opened(t, "on")
-	in.Start(time.Now())
+	in := started(t, "on")
 	job(t, in, python(t), "-c", statsdJob)
 	ops := closed(t, in)
 	d := ops.Times["request.duration"]
@@ -88,8 +87,7 @@ statsd.wait_for_pending()
 func TestClients_DogStatsDIsReceived(t *testing.T) {
 	for _, unbuffered := range []string{"True", "False"} {
 		t.Run("unbuffered "+unbuffered, func(t *testing.T) {
-			in := opened(t, "on")
-			in.Start(time.Now())
+			in := started(t, "on")
 			job(t, in, python(t), "-c", fmt.Sprintf(datadogJob, unbuffered))
 			ops := closed(t, in)
 			d := ops.Dropped
@@ -107,8 +105,7 @@ func TestClients_DogStatsDIsReceived(t *testing.T) {
 }
 
 func TestClients_DogStatsDOverUnixSocketIsReceived(t *testing.T) {
-	in := opened(t, "unix:"+t.TempDir()+"/s")
-	in.Start(time.Now())
+	in := started(t, "unix:"+t.TempDir()+"/s")
 	job(t, in, python(t), "-c", "from datadog import statsd\nstatsd.disable_buffering = True\nfor i in range(5): statsd.increment('a'); import time; time.sleep(0.02)\n")
 	if ops := closed(t, in); ops.Counters["a"] != 5 {
 		t.Errorf("received %+v, want counter a 5", ops)
@@ -117,8 +114,7 @@ func TestClients_DogStatsDOverUnixSocketIsReceived(t *testing.T) {
 
 func TestClients_BashIsReceived(t *testing.T) {
 	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
-	in := opened(t, "on")
-	in.Start(time.Now())
+	in := started(t, "on")
 	job(t, in, bash, "-c", `for i in 1 2 3; do echo "built:1|c" > /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT; done
 printf '{"op":"link","s":0.25,"ok":true}\n{"attribute":"model","value":"m7"}' > /dev/udp/${PERFAGENT_OPS_ADDR/:/\/}`)
 	ops := closed(t, in)
@@ -148,8 +144,7 @@ sys.stdin.read()
 `
 
 func TestClients_PrometheusIsScraped(t *testing.T) {
-	interpreter := python(t)
-	free := opened(t, "on")
+	interpreter, free := python(t), opened(t, "on")
 	port := fmt.Sprint(portOf(free.sockets[0]))
 	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
 	in.Start(time.Now())
@@ -157,17 +152,9 @@ func TestClients_PrometheusIsScraped(t *testing.T) {
 
 	cmd := exec.Command(interpreter, "-c", prometheusJob, port)
 	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	input := value(cmd.StdinPipe())(t)
+	output := value(cmd.StdoutPipe())(t)
+	must(t, cmd.Start())
 	defer cmd.Wait()
 	defer input.Close()
 	if line, err := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {

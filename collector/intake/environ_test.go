@@ -22,9 +22,9 @@ func TestParseAddress_RefusesInvalidValues(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]string{
-		"yes": `"yes" is not a port`, "-1": "is not a port", "65535": "is not a port with another port after it",
+		"yes": `"yes" is not a port`, "-1": "is not a port", "65535": "is not a port from 0 to 65534",
 		"65536": "is not a port", "host:8125": "is not an IP address", "127.0.0.1": "is not a port", "127.0.0.1:": "is not a port",
-		":8125": "is not an IP address", "unix:": "unix: has no path", "unix:/" + strings.Repeat("x", 103): "of a socket at most 103",
+		":8125": "is not an IP address", "unix:": "unix: has no path", "unix:/" + strings.Repeat("x", 103): "of a socket has at most 103",
 		"8125/udp": "is not a port",
 	} {
 		if got, err := ParseAddress(value); err == nil || !strings.Contains(err.Error(), want) {

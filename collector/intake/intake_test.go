@@ -19,16 +19,8 @@ import (
 // mustOpen returns an Intake that receives at the given value of --ops.
 func mustOpen(t testing.TB, address string) *Intake {
 	t.Helper()
-	a, err := ParseAddress(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := Open(Options{Address: a})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return in
+	a := value(ParseAddress(address))(t)
+	return value(Open(Options{Address: a}))(t)
 }
 
 // opened is like mustOpen, but closes the Intake at the end of the test.
@@ -40,6 +32,14 @@ func opened(t testing.TB, address string) *Intake {
 	return in
 }
 
+// started is like opened, but also starts the Intake.
+func started(t testing.TB, address string) *Intake {
+	t.Helper()
+	in := opened(t, address)
+	in.Start(time.Now())
+	return in
+}
+
 // sender returns a connection to a socket of an Intake. socket is 0 for StatsD and 1 for DogStatsD.
 func sender(t testing.TB, in *Intake, socket int) net.Conn {
 	t.Helper()
@@ -47,10 +47,7 @@ func sender(t testing.TB, in *Intake, socket int) net.Conn {
 	if in.sockets[socket].path != "" {
 		network = "unixgram"
 	}
-	conn, err := net.Dial(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := value(net.Dial(network, address))(t)
 	t.Cleanup(func() { conn.Close() })
 
 	return conn
@@ -62,9 +59,7 @@ func portOf(s *socket) uint16 { return netip.MustParseAddrPort(s.address).Port()
 func send(t testing.TB, conn net.Conn, datagrams ...string) {
 	t.Helper()
 	for _, d := range datagrams {
-		if _, err := conn.Write([]byte(d)); err != nil {
-			t.Fatal(err)
-		}
+		value(conn.Write([]byte(d)))(t)
 	}
 }
 
@@ -75,8 +70,7 @@ func closed(t testing.TB, in *Intake) aggregate.Operations {
 }
 
 func TestIntake_ReceivesTwoDialectsOnTwoPorts(t *testing.T) {
-	in := opened(t, "on")
-	in.Start(time.Now())
+	in := started(t, "on")
 	send(t, sender(t, in, 0), "g:5|g", "g:-3|g\nc:1|c\r\nc:2|c\n\n", `{"op":"a","ms":5}`)
 	send(t, sender(t, in, 1), "h:5|g", "h:-3|g\nc:3|c", `{"counter":"d","add":2}`)
 	ops := closed(t, in)
@@ -127,17 +121,11 @@ func TestIntake_CloseWithoutStartReadsSockets(t *testing.T) {
 }
 
 func TestOpen_ReturnsErrorIfPortIsInUse(t *testing.T) {
-	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	port := taken.LocalAddr().(*net.UDPAddr).Port
 	for _, first := range []int{port, port - 1} { // the port in use may be the first or the second one
-		a, err := ParseAddress(fmt.Sprint(first))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := value(ParseAddress(fmt.Sprint(first)))(t)
 		in, err := Open(Options{Address: a})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d: address already in use (--ops on takes any free ports)", port)) {
 			t.Errorf("Open at port %d while port %d is in use: error %v, want \"address already in use\" with a hint", first, port, err)
@@ -153,10 +141,7 @@ func TestIntake_OpensGivenPortAndNextPort(t *testing.T) {
 	free := opened(t, "on") // the port after its first one may be free once it is closed
 	port := portOf(free.sockets[0])
 	closed(t, free)
-	a, err := ParseAddress(fmt.Sprint(port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := value(ParseAddress(fmt.Sprint(port)))(t)
 	in, err := Open(Options{Address: a})
 	if err != nil {
 		t.Skipf("needs two neighbouring free ports: %v", err)
@@ -196,20 +181,13 @@ func TestIntake_UnixSocketIsPrivateAndRemoved(t *testing.T) {
 // Open replaces the socket of a killed perfagent, but not a regular file.
 func TestIntake_ReplacesStaleSocketButNotFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
-	old, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := value(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	old.Close() // keeps the path
-	if _, err := os.Lstat(path); err != nil {
-		t.Fatal(err)
-	}
+	value(os.Lstat(path))(t)
 	in := opened(t, "unix:"+path)
 	in.Close()
 
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("mine"), 0o600))
 	if _, err := Open(Options{Address: Address{Path: path}}); err == nil {
 		t.Error("Open returned no error for the path of a file")
 	}
@@ -222,12 +200,8 @@ func TestIntake_ReplacesStaleSocketButNotFile(t *testing.T) {
 func TestIntake_CloseKeepsFileThatReplacedSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	in := opened(t, "unix:"+path)
-	if err := os.Rename(path, path+".old"); err != nil { // so that its inode is not reused
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path, path+".old")) // so that its inode is not reused
+	must(t, os.WriteFile(path, []byte("mine"), 0o600))
 	in.Close()
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
 		t.Errorf("content of the file after Close = %q, error %v; want \"mine\"", data, err)
@@ -235,23 +209,19 @@ func TestIntake_CloseKeepsFileThatReplacedSocket(t *testing.T) {
 }
 
 func TestIntake_DropsDatagramBeyondMaxDatagram(t *testing.T) {
-	in := opened(t, "unix:"+filepath.Join(t.TempDir(), "s"))
-	in.Start(time.Now())
+	in := started(t, "unix:"+filepath.Join(t.TempDir(), "s"))
 	conn := sender(t, in, 0)
 	send(t, conn, "a:1|c\n"+strings.Repeat("b:1|c\n", 10917)) // 65,508 bytes
 	send(t, conn, strings.Repeat("c:1|c\n", 10917))           // 65,502
-	ops := closed(t, in)
-	if ops.Dropped.TooLong != 1 || ops.Counters["a"] != 0 || ops.Counters["c"] != 10917 {
+	if ops := closed(t, in); ops.Dropped.TooLong != 1 || ops.Counters["a"] != 0 || ops.Counters["c"] != 10917 {
 		t.Errorf("counters %v, dropped %+v; want only c 10917, and one datagram dropped as too long", ops.Counters, ops.Dropped)
 	}
 }
 
 func TestIntake_ReturnsMarksOnce(t *testing.T) {
-	in := opened(t, "on")
-	in.Start(time.Now())
+	in := started(t, "on")
 	send(t, sender(t, in, 0), "_e{5,4}:epoch|text|d:1795357692\n_e{3,0}:two|", "a:1|c")
-	ops := closed(t, in)
-	got := in.Marks()
+	ops, got := closed(t, in), in.Marks()
 	now := marks.UnixSeconds(time.Now())
 	if len(got.Lines) != 2 || got.Dropped.Marks != 0 || got.Lines[0] != marks.NewMarkLine("epoch", 1795357692) ||
 		got.Lines[1].At < now-60 || ops.Sources[0].Events != 3 {
@@ -264,8 +234,7 @@ func TestIntake_ReturnsMarksOnce(t *testing.T) {
 
 // Marks beyond the limit per sample are counted.
 func TestIntake_CountsMarksBeyondLimit(t *testing.T) {
-	in := opened(t, "on")
-	in.Start(time.Now())
+	in := started(t, "on")
 	const n = 300
 	send(t, sender(t, in, 0), strings.Repeat("_e{5,1}:epoch|x\n", maxMarks), strings.Repeat("_e{5,1}:later|x\n", n))
 	ops := closed(t, in)
@@ -276,8 +245,7 @@ func TestIntake_CountsMarksBeyondLimit(t *testing.T) {
 
 // A copy for the journal does not change when further samples are collected.
 func TestIntake_CopyDoesNotChange(t *testing.T) {
-	in := opened(t, "on")
-	in.Start(time.Now())
+	in := started(t, "on")
 	conn := sender(t, in, 0)
 	send(t, conn, "a:4|c")
 	var early *aggregate.Aggregator
@@ -298,8 +266,7 @@ func TestIntake_CopyDoesNotChange(t *testing.T) {
 
 // Calls from other goroutines are safe even while the caller of Close uses the returned Aggregator.
 func TestIntake_CopyDuringCloseIsSafe(t *testing.T) {
-	in := opened(t, "on")
-	in.Start(time.Now())
+	in := started(t, "on")
 	send(t, sender(t, in, 0), "queue:7|g")
 	var askers sync.WaitGroup
 	stop := make(chan struct{})
@@ -327,5 +294,39 @@ func TestIntake_CopyDuringCloseIsSafe(t *testing.T) {
 	askers.Wait()
 	if got := in.CopyAggregator().Operations(time.Now()).Gauges["queue"].Last; got != 7 {
 		t.Errorf("gauge queue in a copy after Close = %v, want 7", got)
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func TestBudget_PausesUntilNextTenthWhenUsedUp(t *testing.T) {
+	const ms = time.Millisecond
+	b := budget{most: maxUse}
+	for _, tt := range []struct{ at, spend, pause time.Duration }{
+		{10 * ms, 60 * ms, 0}, {110 * ms, 60 * ms, 0}, {210 * ms, 60 * ms, 0}, {310 * ms, 60 * ms, 0}, // not used up
+		{350 * ms, 10 * ms, 50 * ms}, {360 * ms, 0, 40 * ms}, {950 * ms, 0, 50 * ms},
+		{1000 * ms, 0, 0}, // the first tenth is more than a second ago
+		{1010 * ms, 60 * ms, 90 * ms}, {1020 * ms, 0, 80 * ms},
+		{time.Hour + 20*ms, 0, 0}, {time.Hour + 30*ms, time.Second, 70 * ms},
+	} {
+		b.spend(tt.at, tt.spend)
+		if p := b.pause(tt.at); p != tt.pause {
+			t.Errorf("pause at %v after another %v of CPU time = %v, want %v", tt.at, tt.spend, p, tt.pause)
+		}
 	}
 }

@@ -26,16 +26,10 @@ func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake
 	t.Helper()
 	o := Options{ScrapeInterval: interval}
 	for _, e := range endpoints {
-		u, err := ParseEndpoint(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := value(ParseEndpoint(e))(t)
 		o.Endpoints = append(o.Endpoints, u)
 	}
-	in, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := value(Open(o))(t)
 	t.Cleanup(func() { in.Close() })
 
 	return in
@@ -87,10 +81,7 @@ func TestScraper_RequestsTextAndHidesCredentials(t *testing.T) {
 
 // The counters of a server that starts after the job count from 0. ScrapeNow scrapes without waiting for the interval.
 func TestScraper_CountsNewServerFromZero(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := listener.Addr().String()
 	listener.Close()
 
@@ -101,7 +92,8 @@ func TestScraper_CountsNewServerFromZero(t *testing.T) {
 		t.Errorf("source %+v, want one failure with \"connection refused\" and without the URL", s)
 	}
 
-	if listener, err = net.Listen("tcp", address); err != nil {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
 		t.Skipf("needs a port that was free a moment ago: %v", err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 5\n") })}
@@ -156,8 +148,7 @@ func TestScraper_RecordsReasonOfFailure(t *testing.T) {
 		"connection closed early": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "a 1\n")
-		},
-			"unexpected EOF"},
+		}, "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(tt.answer)
@@ -221,8 +212,7 @@ func TestScraper_SlowServerCountsFromFirstScrape(t *testing.T) {
 	defer server.Close()
 	in := scraping(t, 100*time.Millisecond, server.URL)
 	in.Start(time.Now())
-	ops := wait(t, in, "second scrape", scrapes(2))
-	if ops.Sources[0].Failures != 1 || ops.Counters["a"] != 0 {
+	if ops := wait(t, in, "second scrape", scrapes(2)); ops.Sources[0].Failures != 1 || ops.Counters["a"] != 0 {
 		t.Errorf("operations of a slow server = %+v, want one failure and counter a 0", ops)
 	}
 }
@@ -263,8 +253,7 @@ func TestScraper_CloseDoesNotWaitForResponse(t *testing.T) {
 	in := scraping(t, time.Hour, server.URL)
 	in.Start(time.Now())
 	<-asked
-	began := time.Now()
-	ops := closed(t, in)
+	began, ops := time.Now(), closed(t, in)
 	if took := time.Since(began); took > maxScrape*4/5 || *ops.Sources[0].Scrapes != 0 { // a scrape that was not ended would take all of maxScrape
 		t.Errorf("Close took %v with %d scrapes, want at most %v and no scrapes", took, *ops.Sources[0].Scrapes, maxScrape*4/5)
 	}
@@ -372,10 +361,7 @@ func TestScraper_SlowBodyDoesNotDelayOthers(t *testing.T) {
 // The budget is 3 ms of CPU time for a scrape of a vLLM server; the benchmark also measures the server itself. The
 // large body shows the cost per byte.
 func BenchmarkScraper(b *testing.B) {
-	vllm, err := os.ReadFile("wire/testdata/vllm.txt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	vllm := value(os.ReadFile("wire/testdata/vllm.txt"))(b)
 	for name, body := range map[string][]byte{"vLLM": vllm, "4 MB": largeBody()} {
 		b.Run(name, func(b *testing.B) {
 			s := serving(b, body)

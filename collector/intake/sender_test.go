@@ -26,11 +26,7 @@ func around(t *testing.T, in *Intake) {
 
 func mustDial(t *testing.T) func([]byte) error {
 	t.Helper()
-	send, err := Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return send
+	return value(Dial())(t)
 }
 
 func TestSender_ReachesIntakeOfEnvironment(t *testing.T) {
@@ -40,13 +36,10 @@ func TestSender_ReachesIntakeOfEnvironment(t *testing.T) {
 			around(t, in)
 			send := mustDial(t)
 			for _, line := range []string{"rows:5|c", `{"op":"get","ms":2}`, `{"op":"get","ms":4}`} {
-				if err := send([]byte(line)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, send([]byte(line)))
 			}
 
-			ops := closed(t, in)
-			if ops.Counters["rows"] != 5 || ops.Times["get"].Count != 2 || *ops.Sources[0].Datagrams != 3 {
+			if ops := closed(t, in); ops.Counters["rows"] != 5 || ops.Times["get"].Count != 2 || *ops.Sources[0].Datagrams != 3 {
 				t.Errorf("received %+v, want counter rows 5, 2 times of get, and 3 datagrams", ops)
 			}
 		})
@@ -77,15 +70,13 @@ func TestDial_ReturnsErrorForBadAddress(t *testing.T) {
 // If nothing reads a Unix socket, a sender waits at most maxSend.
 func TestSender_GivesUpOnUnreadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
-	conn, err := net.ListenPacket("unixgram", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := value(net.ListenPacket("unixgram", path))(t)
 	defer conn.Close()
 	t.Setenv(addrVar, "")
 	t.Setenv(socketVar, path)
 
 	send, start := mustDial(t), time.Now()
+	var err error
 	for n := 0; err == nil; n++ {
 		if n > 10_000 {
 			t.Fatal("an unread socket accepted 10,000 datagrams, want an error earlier")

@@ -8,15 +8,12 @@ import (
 func TestDelta_DetectsWrapsAndResets(t *testing.T) {
 	const net, disk = 1, 512
 	tests := map[string]struct{ prev, cur, unit, want uint64 }{
-		"forward":                         {100, 1100, net, 1000},
-		"unchanged":                       {100, 100, net, 0},
-		"net wraps at 32 bits":            {4294967000, 704, net, 1000},
-		"net wraps at 64 bits":            {math.MaxUint64 - 295, 704, net, 1000},
-		"net wraps to 0":                  {math.MaxUint32, 0, net, 1},
-		"disk wraps at 32 bits":           {4294967290, 6, disk, 12},
-		"disk wraps at 64 bits":           {math.MaxUint64 - 5, 6, disk, 12},
-		"reset":                           {5000, 10, net, 0},
-		"reset from far above 32 bits":    {1 << 40, 10, net, 0},
+		"forward": {100, 1100, net, 1000}, "unchanged": {100, 100, net, 0},
+		"net wraps at 32 bits": {4294967000, 704, net, 1000},
+		"net wraps at 64 bits": {math.MaxUint64 - 295, 704, net, 1000},
+		"net wraps to 0":       {math.MaxUint32, 0, net, 1}, "disk wraps at 32 bits": {4294967290, 6, disk, 12},
+		"disk wraps at 64 bits": {math.MaxUint64 - 5, 6, disk, 12},
+		"reset":                 {5000, 10, net, 0}, "reset from far above 32 bits": {1 << 40, 10, net, 0},
 		"reset far from the end of range": {math.MaxUint32 - wrapReach, 10, net, 0},
 		"small fall":                      {math.MaxUint32, math.MaxUint32 - 1, net, 0},
 		"disk reset far from the end":     {math.MaxUint32 - wrapReach/disk, 10, disk, 0},
@@ -39,14 +36,11 @@ func TestDelta_DetectsWrapsAndResets(t *testing.T) {
 func TestResetDelta_TreatsEachFallAsReset(t *testing.T) {
 	const unit = 4
 	tests := map[string]struct{ prev, cur, want uint64 }{
-		"forward":                 {100, 1100, 1000},
-		"unchanged":               {100, 100, 0},
-		"up to the 32-bit limit":  {4000000000, math.MaxUint32, 294967295},
-		"reset":                   {5000, 10, 10},
-		"reset to 0 near 32 bits": {4100000000, 0, 0},
-		"reset near 32 bits":      {4100000000, 200000000, 200000000},
-		"reset at 32-bit limit":   {math.MaxUint32, 7, 7},
-		"reset near 64 bits":      {math.MaxUint64 - 5, 6, 6},
+		"forward": {100, 1100, 1000}, "unchanged": {100, 100, 0},
+		"up to the 32-bit limit": {4000000000, math.MaxUint32, 294967295},
+		"reset":                  {5000, 10, 10}, "reset to 0 near 32 bits": {4100000000, 0, 0},
+		"reset near 32 bits":    {4100000000, 200000000, 200000000},
+		"reset at 32-bit limit": {math.MaxUint32, 7, 7}, "reset near 64 bits": {math.MaxUint64 - 5, 6, 6},
 		"jump of more than 1 PiB": {5, 5 + maxDelta/unit + 1, 0},
 		"fall to a huge value":    {math.MaxUint64, math.MaxUint64 - 1, 0},
 	}
@@ -70,12 +64,10 @@ func TestSumCounter_IgnoresRecoveryFromDip(t *testing.T) {
 		in   []float64
 		want float64
 	}{
-		{"grows", []float64{0, 1, 2, 3}, 3},
-		{"starts above 0", []float64{5, 6}, 1},
+		{"grows", []float64{0, 1, 2, 3}, 3}, {"starts above 0", []float64{5, 6}, 1},
 		{"falls for a moment", []float64{0, 10, 4, 11}, 11},
 		{"falls permanently", []float64{0, 10, 0.1, 1.1, 2.1}, 12},
-		{"falls twice", []float64{0, 10, 0, 1, 0, 1}, 11},
-		{"has unknown readings", []float64{0, nan, 2, nan}, 2},
+		{"falls twice", []float64{0, 10, 0, 1, 0, 1}, 11}, {"has unknown readings", []float64{0, nan, 2, nan}, 2},
 	} {
 		var c SumCounter
 		for _, v := range tt.in {
@@ -100,8 +92,7 @@ func TestCounter_IncreaseIsSinceFirstKnownReading(t *testing.T) {
 	} {
 		var c Counter
 		for i, v := range tt.in {
-			got, want := c.Increase(v), Optional(tt.want[i])
-			if got != want && (got.Known() || want.Known()) {
+			if got, want := c.Increase(v), Optional(tt.want[i]); got != want && (got.Known() || want.Known()) {
 				t.Errorf("%s: increase after readings %v = %v, want %v", name, tt.in[:i+1], got, want)
 			}
 		}
@@ -130,13 +121,9 @@ func TestCounter_RebaseKeepsIncrease(t *testing.T) {
 func TestCorrectedDelta_IgnoresCorrections(t *testing.T) {
 	const slack, most = 3, 10
 	for name, tt := range map[string]struct{ reached, cur, delta, now float64 }{
-		"rise":                   {5, 7, 2, 7},
-		"unchanged":              {5, 5, 0, 5},
-		"largest rise":           {5, 15, 10, 15},
-		"rise that is too large": {5, 15.5, 0, 15.5},
-		"correction":             {5, 4, 0, 5},
-		"largest correction":     {5, 2, 0, 5},
-		"reset":                  {5, 1.5, 0, 1.5},
+		"rise": {5, 7, 2, 7}, "unchanged": {5, 5, 0, 5}, "largest rise": {5, 15, 10, 15},
+		"rise that is too large": {5, 15.5, 0, 15.5}, "correction": {5, 4, 0, 5}, "largest correction": {5, 2, 0, 5},
+		"reset": {5, 1.5, 0, 1.5},
 	} {
 		if delta, now := CorrectedDelta(tt.reached, tt.cur, slack, most); delta != tt.delta || now != tt.now {
 			t.Errorf("%s: delta = %v, reached = %v; want %v, %v", name, delta, now, tt.delta, tt.now)
@@ -154,6 +141,16 @@ func TestRangeDelta_WrapsAtSpan(t *testing.T) {
 	} {
 		if got := RangeDelta(c.prev, c.cur, c.span, c.most); got != c.want {
 			t.Errorf("RangeDelta(%d, %d, %d, %d) = %d, want %d", c.prev, c.cur, c.span, c.most, got, c.want)
+		}
+	}
+}
+
+// The expected values are from Python: [round(x, 1) for x in …]
+func TestRound1_EqualsPython(t *testing.T) {
+	for x, want := range map[float64]float64{0.05: 0.1, 0.15: 0.1, 0.25: 0.2, 0.35: 0.3, 1.25: 1.2, 33.349999999999994: 33.3,
+		99.95: 100, 99.94999999999999: 99.9, 0: 0, 100: 100} {
+		if got := Round1(x); got != want {
+			t.Errorf("Round1(%v) = %v, want %v", x, got, want)
 		}
 	}
 }

@@ -37,9 +37,7 @@ func FuzzRing(f *testing.F) {
 // reopened returns the ring rebuilt from its state.
 func reopened(t *testing.T, r *Ring) *Ring {
 	t.Helper()
-	back, err := RestoreRing(r.Capacity(), r.Width(), r.Stride(), r.Count(), saved(r))
-	must(t, err)
-	return back
+	return value(RestoreRing(r.Capacity(), r.Width(), r.Stride(), r.Count(), saved(r)))(t)
 }
 
 // FuzzSummaryJSON reads arbitrary input. An accepted Summary must have numbers in range, must not change when it is
@@ -47,11 +45,8 @@ func reopened(t *testing.T, r *Ring) *Ring {
 func FuzzSummaryJSON(f *testing.F) {
 	percent := NewPercentSummary(20, 40, 80, 99.95)
 	for _, s := range []*Summary{NewSummary(), NewSummary(1), percent} {
-		for _, v := range golden {
-			s.Add(v, 1.0001)
-		}
-		data, err := json.Marshal(s)
-		must(f, err)
+		addAll(s, 1.0001, golden...)
+		data := value(json.Marshal(s))(f)
 		f.Add(data)
 	}
 
@@ -77,16 +72,16 @@ func FuzzSummaryJSON(f *testing.F) {
 	})
 }
 
-// checkReopens compares a Summary with its copy read from JSON.
-func checkReopens(t *testing.T, s *Summary) {
+// checkReopens compares a Summary with its copy read from JSON, and returns the copy.
+func checkReopens(t *testing.T, s *Summary) *Summary {
 	t.Helper()
-	data, err := json.Marshal(s)
-	must(t, err)
+	data := value(json.Marshal(s))(t)
 	var back Summary
 	must(t, json.Unmarshal(data, &back))
 	if !sameSummary(s, &back) {
 		t.Fatalf("read %s as %+v, want %+v", data, back, s)
 	}
+	return &back
 }
 
 // checkSane checks the guarantees that hold for every Summary.

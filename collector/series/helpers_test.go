@@ -13,8 +13,7 @@ type sample struct{ values, weights []float64 }
 // samples returns n reproducible rows. About missing of a hundred values are NaN, and some weights are unusual: 0, NaN,
 // or an hour.
 func samples(seed uint64, n, width, missing int) []sample {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	rows := make([]sample, n)
+	rng, rows := rand.New(rand.NewPCG(seed, 7)), make([]sample, n)
 	for i := range rows {
 		row := sample{make([]float64, width), make([]float64, width)}
 		for c := range width {
@@ -77,8 +76,7 @@ func near(got, want Stat) error {
 	size := math.Max(math.Abs(want.Min), math.Abs(want.Max)) * want.divisor()
 	switch {
 	case got.Count != want.Count || got.Min != want.Min || got.Max != want.Max,
-		math.Abs(got.Weight-want.Weight) > 1e-9*want.Weight,
-		math.Abs(got.Sum-want.Sum) > 1e-9*size:
+		math.Abs(got.Weight-want.Weight) > 1e-9*want.Weight, math.Abs(got.Sum-want.Sum) > 1e-9*size:
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	case got.Mean() < got.Min || got.Mean() > got.Max:
 		return fmt.Errorf("mean %v is outside %v..%v", got.Mean(), got.Min, got.Max)
@@ -146,14 +144,10 @@ func identical(a, b *Ring) error {
 	return nil
 }
 
+// identicalBuckets returns an error unless two buckets are equal bit for bit. Different numbers have different texts.
 func identicalBuckets(a, b Bucket) error {
-	if len(a.Values) != len(b.Values) || len(a.Stats) != len(b.Stats) {
-		return fmt.Errorf("%d values and %d stats, want %d and %d", len(a.Values), len(a.Stats), len(b.Values), len(b.Stats))
-	}
-	for c := range a.Values {
-		if !sameFloat(a.Values[c], b.Values[c]) || !sameStat(a.Stats[c], b.Stats[c]) {
-			return fmt.Errorf("column %d: value %v, stat %+v; want %v, %+v", c, a.Values[c], a.Stats[c], b.Values[c], b.Stats[c])
-		}
+	if got, want := fmt.Sprint(a), fmt.Sprint(b); got != want {
+		return fmt.Errorf("got %s, want %s", got, want)
 	}
 	return nil
 }
@@ -163,29 +157,25 @@ func sameFloat(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }
 
-func sameStat(a, b Stat) bool {
-	return a.Count == b.Count && sameFloat(a.Min, b.Min) && sameFloat(a.Max, b.Max) &&
-		sameFloat(a.Sum, b.Sum) && sameFloat(a.Weight, b.Weight)
-}
-
 // sameSummary reports whether two Summaries are equal bit for bit.
 func sameSummary(a, b *Summary) bool {
-	same := sameStat(a.all, b.all) && len(a.thresholds) == len(b.thresholds) && len(a.above) == len(b.above) &&
-		(a.bins == nil) == (b.bins == nil)
-	if !same {
-		return false
-	}
+	return fmt.Sprint(a.all, a.thresholds, a.above, a.bins) == fmt.Sprint(b.all, b.thresholds, b.above, b.bins)
+}
 
-	for i := range a.thresholds {
-		same = same && sameFloat(a.thresholds[i], b.thresholds[i]) && sameFloat(a.above[i], b.above[i])
-	}
-
-	if a.bins != nil {
-		for i := range a.bins {
-			same = same && sameFloat(a.bins[i], b.bins[i])
+// fill adds rows to rings.
+func fill(rows []sample, rings ...*Ring) {
+	for _, s := range rows {
+		for _, r := range rings {
+			r.Add(s.values, s.weights)
 		}
 	}
-	return same
+}
+
+// addAll adds values of the same weight to a Summary.
+func addAll(s *Summary, weight float64, values ...float64) {
+	for _, v := range values {
+		s.Add(v, weight)
+	}
 }
 
 // saved returns copies of a ring's buckets, as a file would have them.
@@ -219,5 +209,14 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

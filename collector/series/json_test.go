@@ -2,6 +2,7 @@ package series
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 )
@@ -12,13 +13,7 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 			for _, r := range samples(seed, int(seed*seed), 1, 10) {
 				s.Add(r.values[0], r.weights[0])
 			}
-			data, err := json.Marshal(s)
-			must(t, err)
-			var back Summary
-			must(t, json.Unmarshal(data, &back))
-			if !sameSummary(s, &back) {
-				t.Fatalf("read %s as %+v, want %+v", data, back, *s)
-			}
+			data, back := value(json.Marshal(s))(t), checkReopens(t, s)
 			var fields summaryJSON
 			must(t, json.Unmarshal(data, &fields))
 			if plain, err := json.Marshal(fields); err != nil || string(plain) != string(data) {
@@ -28,8 +23,8 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 				s.Add(r.values[0], r.weights[0])
 				back.Add(r.values[0], r.weights[0])
 			}
-			if !sameSummary(s, &back) {
-				t.Fatalf("restored Summary after more samples = %+v, want %+v", back, *s)
+			if !sameSummary(s, back) {
+				t.Fatalf("restored Summary after more samples = %+v, want %+v", *back, *s)
 			}
 		}
 	}
@@ -38,9 +33,7 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 func TestSummary_JSONHasDocumentedForm(t *testing.T) {
 	empty, percent := NewSummary(), NewPercentSummary(20, 99.95)
 	nothing := NewPercentSummary(50)
-	for _, v := range golden {
-		percent.Add(v, 1)
-	}
+	addAll(percent, 1, golden...)
 	percent.Add(40.04, 0.5)
 	for want, s := range map[string]*Summary{
 		`{"count":0,"weight":0,"sum":0}`:                                              empty,
@@ -48,9 +41,7 @@ func TestSummary_JSONHasDocumentedForm(t *testing.T) {
 		`{"count":6,"weight":5.5,"sum":269.92,"min":10,"max":100,"thresholds":[20,99.95],"above":[4.5,1],` +
 			`"histogram":[[100,1],[200,1],[400,1.5],[799,1],[1000,1]]}`: percent,
 	} {
-		got, err := json.Marshal(s)
-		must(t, err)
-		if string(got) != want {
+		if got := value(json.Marshal(s))(t); string(got) != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -107,4 +98,31 @@ func TestSummary_JSONRefusesImpossibleSummary(t *testing.T) {
 	s := NewSummary()
 	must(t, json.Unmarshal([]byte(`{"count":0,"from":"a newer version"}`), s))
 	must(t, json.Unmarshal([]byte(`null`), s))
+}
+
+func TestOptional_JSONIsNullIfUnknown(t *testing.T) {
+	for _, tt := range []struct {
+		value Optional
+		text  string
+	}{
+		{0, "0"}, {-1.5, "-1.5"}, {1e21, "1e+21"}, {Unknown(), "null"},
+		{Optional(math.Inf(1)), "null"}, {Optional(math.Inf(-1)), "null"},
+	} {
+		data, err := json.Marshal(tt.value)
+		if err != nil || string(data) != tt.text {
+			t.Errorf("Marshal(%v) = %s, error %v; want %s", float64(tt.value), data, err, tt.text)
+		}
+		read := Optional(7)
+		if err := json.Unmarshal(data, &read); err != nil {
+			t.Errorf("Unmarshal(%s): error %v, want nil", data, err)
+		}
+		if known := tt.text != "null"; read.Known() != known || known && read != tt.value {
+			t.Errorf("Unmarshal(%s) = %v, want %v, or unknown for null", data, float64(read), float64(tt.value))
+		}
+	}
+
+	read := Optional(7)
+	if err := json.Unmarshal([]byte(`"many"`), &read); err == nil || read.Known() {
+		t.Errorf("Unmarshal of a string = %v, error %v; want an unknown number and an error", float64(read), err)
+	}
 }

@@ -2,6 +2,7 @@ package series
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -26,48 +27,6 @@ func TestRing_MatchesContractAfterEverySample(t *testing.T) {
 	}
 }
 
-// The expected sample numbers were computed by hand.
-func TestRing_KeepsFirstSampleOfEachBucket(t *testing.T) {
-	for _, c := range []struct {
-		capacity, n int
-		stride      int64
-		kept        []float64
-	}{
-		{4, 0, 1, nil},
-		{4, 1, 1, []float64{0}},
-		{4, 4, 1, []float64{0, 1, 2, 3}},
-		{4, 5, 2, []float64{0, 2, 4}},
-		{4, 6, 2, []float64{0, 2, 4}},
-		{4, 7, 2, []float64{0, 2, 4, 6}},
-		{4, 8, 2, []float64{0, 2, 4, 6}},
-		{4, 9, 4, []float64{0, 4, 8}},
-		{4, 16, 4, []float64{0, 4, 8, 12}},
-		{4, 17, 8, []float64{0, 8, 16}},
-		{3, 5, 2, []float64{0, 2, 4}}, // 3 is rounded up to 4
-		{1, 3, 2, []float64{0, 2}},    // 1 is raised to 2
-		{-7, 5, 4, []float64{0, 4}},   // so is a negative capacity
-		{6, 13, 4, []float64{0, 4, 8, 12}},
-	} {
-		r := NewRing(c.capacity, 1)
-		for i := range c.n {
-			r.Add([]float64{float64(i)}, []float64{1})
-		}
-		var kept []float64
-		for i := range r.Len() {
-			kept = append(kept, r.Bucket(i).Values[0])
-		}
-		if r.Stride() != c.stride || len(kept) != len(c.kept) {
-			t.Errorf("capacity %d, %d samples: stride %d, kept %v; want %d, %v", c.capacity, c.n, r.Stride(), kept, c.stride, c.kept)
-			continue
-		}
-		for i := range kept {
-			if kept[i] != c.kept[i] {
-				t.Errorf("capacity %d, %d samples: kept %v, want %v", c.capacity, c.n, kept, c.kept)
-			}
-		}
-	}
-}
-
 func TestRing_CapacityIsEven(t *testing.T) {
 	for given, want := range map[int]int{
 		math.MinInt: 2, -1: 2, 0: 2, 1: 2, 2: 2, 3: 4, 7: 8, 10: 10, 999: 1000, 1000: 1000,
@@ -84,13 +43,9 @@ func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 	const week, peak = 604800, 301234
 	r := NewRing(1000, 1)
 	quiet, burst := row(1, 30), row(1, 100)
-	for n := range week {
-		s := quiet
-		if n == peak {
-			s = burst
-		}
-		r.Add(s.values, s.weights)
-	}
+	fill(slices.Repeat([]sample{quiet}, peak), r)
+	fill([]sample{burst}, r)
+	fill(slices.Repeat([]sample{quiet}, week-peak-1), r)
 
 	if r.Stride() != 1024 || r.Len() != 591 {
 		t.Fatalf("stride = %d, len = %d; want 1024, 591", r.Stride(), r.Len())
@@ -112,9 +67,7 @@ func TestRing_MergedBucketsEqualSummaries(t *testing.T) {
 	rows := samples(3, 30000, 4, 10)
 	for _, capacity := range []int{2, 10, 1000, 40000} {
 		r := NewRing(capacity, 4)
-		for _, s := range rows {
-			r.Add(s.values, s.weights)
-		}
+		fill(rows, r)
 		for c := range 4 {
 			sum := NewPercentSummary(20, 80)
 			for _, s := range rows {
@@ -158,35 +111,14 @@ func TestRing_RestoredContinuesBitForBit(t *testing.T) {
 	for _, capacity := range []int{2, 6, 10, 64, 500} {
 		for at := 0; at <= len(rows); at += 7 {
 			r := NewRing(capacity, 3)
-			for _, s := range rows[:at] {
-				r.Add(s.values, s.weights)
-			}
-			restored, err := RestoreRing(r.Capacity(), 3, r.Stride(), r.Count(), saved(r))
-			must(t, err)
+			fill(rows[:at], r)
+			restored := value(RestoreRing(r.Capacity(), 3, r.Stride(), r.Count(), saved(r)))(t)
 			clone := r.Clone()
 			must(t, identical(r, restored))
-			for _, s := range rows[at:] {
-				r.Add(s.values, s.weights)
-				restored.Add(s.values, s.weights)
-				clone.Add(s.values, s.weights)
-			}
+			fill(rows[at:], r, restored, clone)
 			must(t, identical(r, restored))
 			must(t, identical(r, clone))
 		}
-	}
-}
-
-func TestRing_CloneIsIndependent(t *testing.T) {
-	r, s := NewRing(4, 2), row(2, 1)
-	r.Add(s.values, s.weights)
-	c := r.Clone()
-	s = row(2, 9)
-	for range 9 {
-		r.Add(s.values, s.weights)
-	}
-	if c.Count() != 1 || c.Bucket(0).Values[0] != 1 || c.Bucket(0).Stats[0].Max != 1 {
-		t.Errorf("clone after a change of the original: count %d, bucket 0 %+v; want count 1, value and max 1", c.Count(),
-			c.Bucket(0))
 	}
 }
 
@@ -257,12 +189,9 @@ func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 		}
 	}
 
-	_, err := RestoreRing(4, 1, 2, 5, good())
-	must(t, err)
+	value(RestoreRing(4, 1, 2, 5, good()))(t)
 	zero := []Bucket{{Values: []float64{math.NaN()}, Stats: make([]Stat, 1)}}
-	r, err := RestoreRing(4, 1, 1, 1, zero)
-	must(t, err)
-	if !math.IsNaN(r.Bucket(0).Stats[0].Max) {
+	if r := value(RestoreRing(4, 1, 1, 1, zero))(t); !math.IsNaN(r.Bucket(0).Stats[0].Max) {
 		t.Errorf("Max of a restored zero Stat = %v, want NaN", r.Bucket(0).Stats[0].Max)
 	}
 }
@@ -270,23 +199,20 @@ func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 // A huge capacity from a file does not cause a huge allocation, and a large ring grows as it fills.
 func TestRing_GrowsAsItFills(t *testing.T) {
 	const width = 1000
-	r, err := RestoreRing(MaxCapacity, width, 1, 0, nil)
-	must(t, err)
+	r := value(RestoreRing(MaxCapacity, width, 1, 0, nil))(t)
 	if len(r.values) > firstCells {
 		t.Fatalf("empty ring has %d cells, want at most %d", len(r.values), firstCells)
 	}
 	var rows []sample
 	for i := range 200 {
-		s := row(width, float64(i))
-		rows = append(rows, s)
-		r.Add(s.values, s.weights)
+		rows = append(rows, row(width, float64(i)))
 	}
+	fill(rows, r)
 	must(t, newOracle(rows).check(r, len(rows)))
 }
 
 func TestRing_PanicsOnMisuse(t *testing.T) {
-	r := NewRing(4, 2)
-	s := row(2, 1)
+	r, s := NewRing(4, 2), row(2, 1)
 	r.Add(s.values, s.weights)
 	for name, f := range map[string]func(){
 		"no columns":       func() { NewRing(4, 0) },
@@ -304,15 +230,6 @@ func TestRing_PanicsOnMisuse(t *testing.T) {
 	if r.Count() != 1 {
 		t.Errorf("Count() after misuse = %d, want 1", r.Count())
 	}
-}
-
-func TestRing_FitsItsMemoryBudget(t *testing.T) {
-	r := NewRing(1000, 18)
-	size := cap(r.values)*int(unsafe.Sizeof(r.values[0])) + cap(r.stats)*int(unsafe.Sizeof(r.stats[0]))
-	if size > 1_500_000 {
-		t.Errorf("size of 1000×18 cells = %d bytes, want at most 1,500,000", size)
-	}
-	t.Logf("1000×18 cells: %d bytes", size)
 }
 
 func TestRing_HalvedEqualsRingOfHalfCapacity(t *testing.T) {
@@ -337,5 +254,119 @@ func TestRing_HalvedEqualsRingOfHalfCapacity(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// widthOf returns the number of columns in rows, or 3 if there are no rows.
+func widthOf(rows []sample) int {
+	if len(rows) == 0 {
+		return 3
+	}
+	return len(rows[0].values)
+}
+
+// wideRow returns s with additional columns that have the given value; NaN means not measured.
+func wideRow(s sample, more int, value float64) sample {
+	out := sample{append([]float64{}, s.values...), append([]float64{}, s.weights...)}
+	for range more {
+		out.values, out.weights = append(out.values, value), append(out.weights, 1)
+	}
+	return out
+}
+
+// wideRing returns a ring of rows that was widened before row at.
+func wideRing(capacity int, rows []sample, at, more int) *Ring {
+	r := NewRing(capacity, widthOf(rows))
+	for i, s := range rows {
+		if i == at {
+			r.Widen(r.Width() + more)
+		}
+		if i >= at {
+			s = wideRow(s, more, float64(i))
+		}
+		r.Add(s.values, s.weights)
+	}
+	r.Widen(widthOf(rows) + more) // changes nothing if the ring has been widened already
+	return r
+}
+
+// wideFromStart returns a ring that had the additional columns from the start, without values before row at.
+func wideFromStart(capacity int, rows []sample, at, more int) *Ring {
+	r := NewRing(capacity, widthOf(rows)+more)
+	for i, s := range rows {
+		v := float64(i)
+		if i < at {
+			v = math.NaN()
+		}
+		s = wideRow(s, more, v)
+		r.Add(s.values, s.weights)
+	}
+	return r
+}
+
+// A widened ring equals, bit for bit, a ring that had the columns from the start without values. This holds wherever
+// the ring is widened, saved and restored.
+func TestRing_WidenedEqualsRingThatWasAlwaysWide(t *testing.T) {
+	for _, capacity := range []int{2, 4, 10, 1000} {
+		for _, n := range []int{0, 1, 2, 3, 9, 10, 11, 40, 321, 2500} {
+			rows := samples(uint64(n), n, 3, 10)
+			for _, at := range []int{0, 1, 2, n / 3, n / 2, n - 1, n} {
+				if at < 0 || at > n {
+					continue
+				}
+				got, want := wideRing(capacity, rows, at, 4), wideFromStart(capacity, rows, at, 4)
+				if err := identical(got, want); err != nil {
+					t.Fatalf("capacity %d, %d rows, widened before %d: %v", capacity, n, at, err)
+				}
+				back := value(RestoreRing(got.Capacity(), got.Width(), got.Stride(), got.Count(), saved(got)))(t)
+				fill([]sample{wideRow(samples(1, 1, 3, 0)[0], 4, 5)}, back, want)
+				must(t, identical(back, want))
+			}
+		}
+	}
+}
+
+// Widen leaves earlier clones unchanged, and does nothing unless the new width is greater.
+func TestRing_WidenDoesNotChangeClones(t *testing.T) {
+	rows, r := samples(3, 30, 3, 10), NewRing(10, 3)
+	fill(rows, r)
+	clone, want := r.Clone(), saved(r)
+	for _, width := range []int{-1, 0, 2, 3} {
+		if r.Widen(width); r.Width() != 3 {
+			t.Errorf("width after Widen(%d) = %d, want 3 as before", width, r.Width())
+		}
+	}
+
+	r.Widen(5)
+	r.Add(make([]float64, 5), make([]float64, 5))
+	if clone.Width() != 3 || clone.Count() != 30 {
+		t.Errorf("clone after a change of the original: %d columns, %d samples; want 3, 30", clone.Width(), clone.Count())
+	}
+	for i, b := range want {
+		must(t, identicalBuckets(clone.Bucket(i), b))
+	}
+	if r.Widen(MaxWidth + 1); r.Width() != MaxWidth {
+		t.Errorf("width after Widen(MaxWidth+1) = %d, want %d", r.Width(), MaxWidth)
+	}
+}
+
+// A ring of ordinary capacity takes 48 bytes per cell. It allocates the cells for the columns of a host and its job at
+// the start, and exactly the additional cells when GPUs are found.
+func TestRing_WidenedFitsItsMemoryBudget(t *testing.T) {
+	const host, gpus = 52, 52 + 16*4
+	r := NewRing(1000, host)
+	if cells, size := len(r.values), unsafe.Sizeof(r.values[0])+unsafe.Sizeof(r.stats[0]); cells != 1000*host || size != 48 {
+		t.Errorf("new ring has %d cells of %d bytes, want %d of 48", cells, size, 1000*host)
+	}
+	for range 1500 {
+		r.Add(make([]float64, host), make([]float64, host))
+	}
+	r.Widen(gpus)
+	if cells := len(r.stats); cells != 1000*gpus {
+		t.Errorf("widened ring has %d cells, want %d", cells, 1000*gpus)
+	}
+	row := make([]float64, gpus)
+	if n := testing.AllocsPerRun(5000, func() { r.Add(row, row) }); n != 0 {
+		t.Errorf("Add made %v allocations, want 0", n)
 	}
 }

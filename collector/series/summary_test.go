@@ -12,11 +12,8 @@ var golden = []float64{10, 20, 40, 79.9, 100}
 
 func TestSummary_EqualsPerfPy(t *testing.T) {
 	s := NewPercentSummary(99.95, 80, 40, 20)
-	for _, v := range golden {
-		s.Add(v, 1)
-	}
-	mean, _ := s.Mean()
-	if math.Abs(mean-49.98) > 1e-9 {
+	addAll(s, 1, golden...)
+	if mean, _ := s.Mean(); math.Abs(mean-49.98) > 1e-9 {
 		t.Errorf("mean = %v, want 49.98", mean)
 	}
 
@@ -124,8 +121,7 @@ func TestSummary_WeightZeroCountsOnlyWithoutPositiveWeights(t *testing.T) {
 		}
 		mean, _ := s.Mean()
 		share, _ := s.Share(50)
-		q, _ := s.Quantile(0.99)
-		if mean != 50 || share != 100 || q != 50 || s.Weight() != 2 {
+		if q, _ := s.Quantile(0.99); mean != 50 || share != 100 || q != 50 || s.Weight() != 2 {
 			t.Errorf("%v: mean %v, share %v, p99 %v, weight %v; want 50, 100, 50, 2", order, mean, share, q, s.Weight())
 		}
 		if st.Mean() != 50 || st.Min != 1 || st.Max != 99 || st.Count != int64(len(order)) {
@@ -146,8 +142,7 @@ func TestSummary_StaysInRangeDespiteRounding(t *testing.T) {
 		must(t, s.Merge(p))
 		mean, _ := s.Mean()
 		share, _ := s.Share(0.1)
-		p50, _ := s.Quantile(0.5)
-		if mean != 0.1 || share != 100 || p50 != 0.1 {
+		if p50, _ := s.Quantile(0.5); mean != 0.1 || share != 100 || p50 != 0.1 {
 			t.Errorf("constant 0.1: mean %v, share %v, p50 %v; want 0.1, 100, 0.1", mean, share, p50)
 		}
 	}
@@ -352,21 +347,13 @@ func TestSummary_CloneIsIndependent(t *testing.T) {
 
 // Extreme values add up without overflow, and the result can be written and read back.
 func TestSummary_SumsOfExtremeValuesStayFinite(t *testing.T) {
-	s := NewPercentSummary(0)
-	r := NewRing(2, 1)
-	for i, v := range []float64{1e100, -1e100, 1e-300, 5e-324, 0, math.Copysign(0, -1), 1e100} {
+	s, r := NewPercentSummary(0), NewRing(2, 1)
+	for _, v := range []float64{1e100, -1e100, 1e-300, 5e-324, 0, math.Copysign(0, -1), 1e100} {
 		for _, w := range []float64{0, 5e-324, 1e-300, 1, 1e100} {
 			s.Add(v, w)
 			r.Add([]float64{v}, []float64{w})
-			data, err := s.MarshalJSON()
-			must(t, err)
-			var back Summary
-			must(t, back.UnmarshalJSON(data))
-			if !sameSummary(s, &back) {
-				t.Fatalf("value %d: read %s as %+v, want %+v", i, data, back.Stat(), s.Stat())
-			}
-			_, err = RestoreRing(2, 1, r.Stride(), r.Count(), saved(r))
-			must(t, err)
+			checkReopens(t, s)
+			_ = value(RestoreRing(2, 1, r.Stride(), r.Count(), saved(r)))(t)
 		}
 	}
 }

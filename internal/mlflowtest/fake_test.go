@@ -125,8 +125,7 @@ func TestHooks_SimulateTheirFaults(t *testing.T) {
 	}
 	f.SetBefore(First(1, On("experiments/", Status(500, "text/plain", "no"))))
 	first, _, _, _ := try(time.Minute)
-	second, _, _, _ := try(time.Minute)
-	if first != 500 || second != 200 {
+	if second, _, _, _ := try(time.Minute); first != 500 || second != 200 {
 		t.Errorf("First: status %d, then %d; want 500, then 200", first, second)
 	}
 }

@@ -82,8 +82,7 @@ func TestTLSProxy_IsTrustedOnlyWithItsAuthority(t *testing.T) {
 	if _, err := http.Get(url + "/health"); err == nil {
 		t.Error("GET without the proxy's authority succeeded, want an error")
 	}
-	pem := value(os.ReadFile(ca))(t)
-	roots := x509.NewCertPool()
+	pem, roots := value(os.ReadFile(ca))(t), x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	defer client.CloseIdleConnections()

@@ -71,8 +71,8 @@ func (d *detector) launchOfTorchrun() {
 	}
 }
 
-// setLaunch names the launch with prefix and a digest of the values of the named variables. Unset variables are skipped, but if the
-// first one is unset, the launch gets no name.
+// setLaunch names the launch with prefix and a digest of the values of the named variables. Unset variables are
+// skipped, but if the first one is unset, the launch gets no name.
 func (d *detector) setLaunch(prefix string, names ...string) {
 	var values, from []string
 	for _, name := range names {

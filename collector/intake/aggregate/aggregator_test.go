@@ -35,13 +35,17 @@ func feed(b *Aggregator, at time.Time, lines ...string) {
 	}
 }
 
+// feedMany adds n lines with the numbers from 0 on.
+func feedMany(b *Aggregator, n int, format string) {
+	for i := range n {
+		feed(b, start, fmt.Sprintf(format, i))
+	}
+}
+
 // asJSON returns v as JSON.
 func asJSON(t testing.TB, v any) string {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := value(json.Marshal(v))(t)
 	return string(data)
 }
 
@@ -133,62 +137,48 @@ func TestAggregator_CountersStayFinite(t *testing.T) {
 }
 
 func TestAggregator_EnforcesLimits(t *testing.T) {
-	t.Run("series", func(t *testing.T) {
-		b := newAggregator()
-		for i := range 2000 {
-			feed(b, start, fmt.Sprintf("a%d:1|c", i), fmt.Sprintf("a%d:1|g", i%10))
-		}
-		feed(b, start, "a0:1|c", "new:1|ms")
-		ops := b.Operations(after(1))
-		if n := len(ops.Counters) + len(ops.Gauges); n != MaxSeries || ops.Counters["a0"] != 2 {
-			t.Errorf("%d series, counter a0 = %v; want %d, 2", n, ops.Counters["a0"], MaxSeries)
-		}
-		if want := int64(2000 + 1 - (MaxSeries - 10)); ops.Dropped.Series != want || len(ops.Examples) != MaxExamples {
-			t.Errorf("dropped %d, examples %v; want %d and %d examples", ops.Dropped.Series, ops.Examples, want, MaxExamples)
-		}
-	})
-	t.Run("keys", func(t *testing.T) {
-		b := newAggregator()
-		for i := range 1500 {
-			feed(b, start, fmt.Sprintf(`{"op":"a","ms":1,"key":"k%d"}`, i))
-		}
-		ops := b.Operations(after(1))
-		if len(ops.Keys["a"]) != MaxKeys || ops.Dropped.Keys != 500 || ops.Times["a"].Count != 1500 {
-			t.Errorf("got %d keys, dropped %d, count %v; want %d keys, dropped 500, count 1500", len(ops.Keys["a"]), ops.Dropped.Keys,
-				ops.Times["a"].Count, MaxKeys)
-		}
-	})
-	t.Run("transfers", func(t *testing.T) {
-		b := newAggregator()
-		for i := range 100 {
-			feed(b, start, fmt.Sprintf(`{"transfer":"t%d","xfer_us":1}`, i))
-		}
-		if n := len(b.Transfers()); n != MaxTransfers || b.Dropped.Series != 36 {
-			t.Errorf("got %d transfers, dropped %d; want %d, 36", n, b.Dropped.Series, MaxTransfers)
-		}
-	})
-	t.Run("sets", func(t *testing.T) {
-		b := newAggregator()
-		for i := range 1000 {
-			feed(b, start, fmt.Sprintf("s:%d|s", i))
-		}
-		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, false}) {
-			t.Errorf("set of 1000 members = %+v, want {1000 false}", s)
-		}
-		feed(b, start, "s:more|s")
-		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, true}) {
-			t.Errorf("set of 1001 members = %+v, want {1000 true}", s)
-		}
-	})
-	t.Run("ProxyStore records", func(t *testing.T) {
-		b := newAggregator()
-		for i := range 1500 {
-			feed(b, start, fmt.Sprintf(`{"proxystore":"1.1.0","id":"w%d","metrics":{"counters":{"a":1}}}`, i))
-		}
-		if ops := b.Operations(after(1)); ops.Counters["a"] != MaxProxyStoreValues || ops.Dropped.Keys != 500 {
-			t.Errorf("report %s, want counter a %d and 500 keys dropped", asJSON(t, ops), MaxProxyStoreValues)
-		}
-	})
+	b := newAggregator()
+	for i := range 2000 {
+		feed(b, start, fmt.Sprintf("a%d:1|c", i), fmt.Sprintf("a%d:1|g", i%10))
+	}
+	feed(b, start, "a0:1|c", "new:1|ms")
+	ops := b.Operations(after(1))
+	if n := len(ops.Counters) + len(ops.Gauges); n != MaxSeries || ops.Counters["a0"] != 2 {
+		t.Errorf("%d series, counter a0 = %v; want %d, 2", n, ops.Counters["a0"], MaxSeries)
+	}
+	if want := int64(2000 + 1 - (MaxSeries - 10)); ops.Dropped.Series != want || len(ops.Examples) != MaxExamples {
+		t.Errorf("dropped %d, examples %v; want %d and %d examples", ops.Dropped.Series, ops.Examples, want, MaxExamples)
+	}
+
+	b = newAggregator()
+	feedMany(b, 1500, `{"op":"a","ms":1,"key":"k%d"}`)
+	ops = b.Operations(after(1))
+	if len(ops.Keys["a"]) != MaxKeys || ops.Dropped.Keys != 500 || ops.Times["a"].Count != 1500 {
+		t.Errorf("got %d keys, dropped %d, count %v; want %d keys, dropped 500, count 1500", len(ops.Keys["a"]), ops.Dropped.Keys,
+			ops.Times["a"].Count, MaxKeys)
+	}
+
+	b = newAggregator()
+	feedMany(b, 100, `{"transfer":"t%d","xfer_us":1}`)
+	if n := len(b.Transfers()); n != MaxTransfers || b.Dropped.Series != 36 {
+		t.Errorf("got %d transfers, dropped %d; want %d, 36", n, b.Dropped.Series, MaxTransfers)
+	}
+
+	b = newAggregator()
+	feedMany(b, 1000, "s:%d|s")
+	if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, false}) {
+		t.Errorf("set of 1000 members = %+v, want {1000 false}", s)
+	}
+	feed(b, start, "s:more|s")
+	if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, true}) {
+		t.Errorf("set of 1001 members = %+v, want {1000 true}", s)
+	}
+
+	b = newAggregator()
+	feedMany(b, 1500, `{"proxystore":"1.1.0","id":"w%d","metrics":{"counters":{"a":1}}}`)
+	if ops := b.Operations(after(1)); ops.Counters["a"] != MaxProxyStoreValues || ops.Dropped.Keys != 500 {
+		t.Errorf("report %s, want counter a %d and 500 keys dropped", asJSON(t, ops), MaxProxyStoreValues)
+	}
 }
 
 // The quantiles of times with a sampling rate are within 1 % of the exact ones.
@@ -337,5 +327,100 @@ func TestMatches_ComparesWholeText(t *testing.T) {
 		if got := matches(tt.pattern, tt.text); got != tt.want {
 			t.Errorf("matches(%q, %q) = %t, want %t", tt.pattern, tt.text, got, tt.want)
 		}
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// line is the Stat of a timeline: min, mean, max and weight.
+type line [4]float64
+
+// take ends an interval at the given time, and returns its lines by key.
+func take(b *Aggregator, at float64) map[string]line {
+	stats := b.Collect(after(at), nil)
+	byKey := map[string]line{}
+	for i, key := range b.TimelineKeys() {
+		byKey[key] = line{stats[i].Min, stats[i].Mean(), stats[i].Max, stats[i].Weight}
+	}
+	if len(b.TimelineKeys()) != len(stats) {
+		panic("columns and stats differ")
+	}
+	return byKey
+}
+
+func TestAggregator_CollectReturnsMeansOfInterval(t *testing.T) {
+	b := newAggregator()
+	feed(b, after(0.5), "a:10|ms", "a:20|ms", "c:4|c", "c:1|c|@0.5", "g:2|g", `{"transfer":"n","xfer_us":5000,"bytes":2097152}`, "v:1|h", "s:x|s")
+	feed(b, after(1), "g:6|g")
+	if len(b.Clone().TimelineKeys()) != 0 {
+		t.Errorf("timelines of a clone = %q, want none", b.Clone().TimelineKeys())
+	}
+	got := take(b, 2)
+	want := map[string]line{
+		"op:a:time_ms": {10, 15, 20, 2}, "op:a:per_second": {1, 1, 1, 2}, "counter:c:per_second": {3, 3, 3, 2},
+		"gauge:g": {2, (0.5*2 + 1*6) / 1.5, 6, 1.5}, "transfer:n:mb_per_second": {1, 1, 1, 2}, "transfer:n:time_ms": {5, 5, 5, 1},
+	}
+	for key, want := range want {
+		if got[key] != want {
+			t.Errorf("timeline %s = %v, want %v", key, got[key], want)
+		}
+	}
+
+	// In an empty interval, a time is missing, a rate is 0, and a gauge keeps its value.
+	got = take(b, 4)
+	for key, want := range map[string]line{"op:a:per_second": {0, 0, 0, 2}, "counter:c:per_second": {0, 0, 0, 2}, "gauge:g": {6, 6, 6, 2}} {
+		if got[key] != want {
+			t.Errorf("empty interval: timeline %s = %v, want %v", key, got[key], want)
+		}
+	}
+	if f := got["op:a:time_ms"]; !math.IsNaN(f[1]) || f[3] != 0 {
+		t.Errorf("empty interval: timeline op:a:time_ms = %v, want NaN with weight 0", f)
+	}
+
+	feed(b, after(5), "g:8|g")
+	if got := take(b, 6)["gauge:g"]; got != (line{6, 7, 8, 2}) {
+		t.Errorf("last interval: timeline gauge:g = %v, want {6 7 8 2}", got)
+	}
+}
+
+// Without patterns, the first twelve series have a timeline, but only some of vLLM's series.
+func TestAggregator_ChartsFirstSeriesByDefault(t *testing.T) {
+	b := newAggregator()
+	feed(b, start, "vllm:other:1|c")
+	feed(b, start, `{"counter":"vllm:other","add":1}`, `{"gauge":"vllm:num_requests_running","value":1,"tags":{"engine":"0"}}`)
+	feedMany(b, 20, "c%d:1|c")
+	columns := b.TimelineKeys()
+	if len(columns) != DefaultCharts || columns[0] != `gauge:vllm:num_requests_running{engine="0"}` || columns[11] != "counter:c10:per_second" {
+		t.Errorf("timelines = %q, want %d, from num_requests_running to c10", columns, DefaultCharts)
+	}
+}
+
+func TestAggregator_ChartsMatchingSeries(t *testing.T) {
+	b := newAggregator("a*", "nixl")
+	feed(b, start, "a1:1|c", "b1:1|c", "a2:1|ms", `{"transfer":"nixl","xfer_us":1}`)
+	want := []string{"counter:a1:per_second", "op:a2:time_ms", "op:a2:per_second", "transfer:nixl:mb_per_second", "transfer:nixl:time_ms"}
+	if got := b.TimelineKeys(); !slices.Equal(got, want) {
+		t.Errorf("timelines = %q, want %q", got, want)
+	}
+
+	all := newAggregator("*")
+	feedMany(all, 200, "c%d:1|c")
+	if len(all.TimelineKeys()) != MaxCharts {
+		t.Errorf("got %d timelines, want %d", len(all.TimelineKeys()), MaxCharts)
 	}
 }

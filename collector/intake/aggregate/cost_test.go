@@ -87,17 +87,12 @@ func BenchmarkAggregator_Line(b *testing.B) {
 
 // The budget is 3 ms of CPU time for a scrape of a vLLM server.
 func BenchmarkEndpoint_Apply(b *testing.B) {
-	body, err := os.ReadFile("../wire/testdata/vllm.txt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	body := value(os.ReadFile("../wire/testdata/vllm.txt"))(b)
 	book, e := newAggregator(), NewEndpoint(start, start)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := apply(e, body, book, start); err != nil {
-			b.Fatal(err)
-		}
+		value(apply(e, body, book, start))(b)
 	}
 }
 
@@ -113,9 +108,7 @@ func BenchmarkAggregator_WriteState(b *testing.B) {
 	for name, book := range map[string]*Aggregator{"small": small(b), "full": full(b)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if err := book.WriteState(io.Discard); err != nil {
-					b.Fatal(err)
-				}
+				must(b, book.WriteState(io.Discard))
 			}
 		})
 	}

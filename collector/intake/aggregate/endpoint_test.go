@@ -18,11 +18,7 @@ import (
 // scrape adds body to an Aggregator as the newest scrape of an endpoint, and returns the number of accepted samples.
 func scrape(t *testing.T, e *Endpoint, b *Aggregator, at float64, body string) int {
 	t.Helper()
-	n, err := apply(e, []byte(body), b, after(at))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return value(apply(e, []byte(body), b, after(at)))(t)
 }
 
 // apply reads body and adds it to an Aggregator.
@@ -31,6 +27,13 @@ func apply(e *Endpoint, body []byte, b *Aggregator, at time.Time) (int, error) {
 		return 0, err
 	}
 	return e.AddTo(b, at), nil
+}
+
+// newServer returns the Endpoint of a server that starts after the job.
+func newServer() *Endpoint {
+	e := NewEndpoint(start, start)
+	e.NoteUnreachable()
+	return e
 }
 
 // histogram returns the lines of a histogram with the bounds 0.1, 1 and +Inf.
@@ -47,8 +50,7 @@ func histogram(name string, cumulative [3]int, sum float64) string {
 func counterText(v float64) string { return fmt.Sprintf("# TYPE c_total counter\nc_total %v\n", v) }
 
 func TestEndpoint_AddsEachMetricType(t *testing.T) {
-	b, e := newAggregator(), NewEndpoint(start, start)
-	e.NoteUnreachable()
+	b, e := newAggregator(), newServer()
 	body := counterText(3) + "# TYPE g gauge\ng{x=\"y\"} 2.5\nu 7\n" +
 		histogram("h_seconds", [3]int{8, 9, 10}, 1.5) + histogram("h_bytes", [3]int{0, 10, 10}, 4) +
 		"# TYPE s_seconds summary\ns_seconds{quantile=\"0.5\"} 9\ns_seconds_sum 3\ns_seconds_count 2\n" +
@@ -160,16 +162,14 @@ func TestEndpoint_FallingBucketIsRestart(t *testing.T) {
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{5, 5, 5}, 0.25))
 	scrape(t, e, b, 2, histogram("h_seconds", [3]int{5, 9, 9}, 2.25))
 	scrape(t, e, b, 3, histogram("h_seconds", [3]int{4, 10, 10}, 3)) // a bucket fell, but the count did not
-	got := b.Operations(after(10)).Times["h_seconds"]
-	if got.Count != 14 || *got.Avg != 5000.0/14 || *got.P50 != 370 {
+	if got := b.Operations(after(10)).Times["h_seconds"]; got.Count != 14 || *got.Avg != 5000.0/14 || *got.P50 != 370 {
 		t.Errorf("time = %s, want 14 times, mean %v ms, median 370 ms", asJSON(t, got), 5000.0/14)
 	}
 }
 
 // Times and transfers are never negative, so a lower sum means a restart, unless the fall is only a rounding error.
 func TestEndpoint_FallingSumIsRestartUnlessRounding(t *testing.T) {
-	b, e := newAggregator(), NewEndpoint(start, start)
-	e.NoteUnreachable()
+	b, e := newAggregator(), newServer()
 	body := func(n int, sum float64) string {
 		return histogram("h_seconds", [3]int{0, n, n}, sum) + histogram("vllm:nixl_xfer_time_seconds", [3]int{0, n, n}, sum)
 	}
@@ -186,14 +186,12 @@ func TestEndpoint_FallingSumIsRestartUnlessRounding(t *testing.T) {
 // Impossible histograms are rejected, so that a report contains no negative or infinite numbers.
 func TestEndpoint_RejectsImpossibleHistogram(t *testing.T) {
 	for _, sumAndCount := range [][2]string{{"1e100", "1e-300"}, {"1", "0.5"}, {"-1", "2"}, {"1", "-2"}, {"1e200", "2"}, {"NaN", "2"}} {
-		b, e := newAggregator(), NewEndpoint(start, start)
-		e.NoteUnreachable()
+		b, e := newAggregator(), newServer()
 		for _, name := range []string{"h_seconds", "vllm:nixl_xfer_time_seconds", "vllm:nixl_bytes_transferred"} {
 			body := "# TYPE %[1]s histogram\n%[1]s_bucket{le=\"+Inf\"} %[3]s\n%[1]s_sum %[2]s\n%[1]s_count %[3]s\n"
 			scrape(t, e, b, 1, fmt.Sprintf(body, name, sumAndCount[0], sumAndCount[1]))
 		}
-		ops := b.Operations(after(10))
-		if len(ops.Times) != 0 || len(b.Transfers()) != 0 || ops.Dropped.NotFinite != 3 {
+		if ops := b.Operations(after(10)); len(ops.Times) != 0 || len(b.Transfers()) != 0 || ops.Dropped.NotFinite != 3 {
 			t.Errorf("sum and count %v: report %s, transfers %v; want no times or transfers, and 3 dropped as not finite", sumAndCount, asJSON(t, ops),
 				b.Transfers())
 		}
@@ -202,8 +200,7 @@ func TestEndpoint_RejectsImpossibleHistogram(t *testing.T) {
 
 // Without buckets, a P90 is unknown and is not listed as estimated.
 func TestEndpoint_NIXLWithoutBucketsHasNoP90(t *testing.T) {
-	b, e := newAggregator(), NewEndpoint(start, start)
-	e.NoteUnreachable()
+	b, e := newAggregator(), newServer()
 	scrape(t, e, b, 1, histogram("vllm:nixl_xfer_time_seconds", [3]int{0, 4, 4}, 2)+
 		"# TYPE vllm:nixl_post_time_seconds histogram\nvllm:nixl_post_time_seconds_sum 1\nvllm:nixl_post_time_seconds_count 4\n")
 	got := b.Transfers()["nixl"]
@@ -214,9 +211,7 @@ func TestEndpoint_NIXLWithoutBucketsHasNoP90(t *testing.T) {
 
 // A histogram with changed buckets has no quantiles, but keeps its count and mean.
 func TestEndpoint_DropsQuantilesIfBucketsChange(t *testing.T) {
-	b, e, f := newAggregator(), NewEndpoint(start, start), NewEndpoint(start, start)
-	e.NoteUnreachable()
-	f.NoteUnreachable()
+	b, e, f := newAggregator(), newServer(), newServer()
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	scrape(t, f, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	if got := b.Operations(after(10)).Times["h_seconds"]; got.Count != 6 || got.P50 == nil {
@@ -230,8 +225,7 @@ func TestEndpoint_DropsQuantilesIfBucketsChange(t *testing.T) {
 
 // A body with an invalid line does not change the report.
 func TestEndpoint_BadBodyChangesNothing(t *testing.T) {
-	b, e := newAggregator(), NewEndpoint(start, start)
-	e.NoteUnreachable()
+	b, e := newAggregator(), newServer()
 	scrape(t, e, b, 1, counterText(3)+histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	want := operations(t, b)
 	if _, err := apply(e, []byte(counterText(9)+histogram("h_seconds", [3]int{4, 5, 6}, 3)+"oops\n"), b, after(2)); err == nil {
@@ -249,8 +243,7 @@ func TestEndpoint_BadBodyChangesNothing(t *testing.T) {
 // A histogram without its sum or its count is rejected, because its mean would be wrong.
 func TestEndpoint_RejectsIncompleteHistogram(t *testing.T) {
 	for _, lacking := range []string{"_sum", "_count"} {
-		b, e := newAggregator(), NewEndpoint(start, start)
-		e.NoteUnreachable()
+		b, e := newAggregator(), newServer()
 		var body strings.Builder
 		for line := range strings.Lines(histogram("h_seconds", [3]int{1, 2, 3}, 3)) {
 			if !strings.Contains(line, lacking) {
@@ -266,9 +259,7 @@ func TestEndpoint_RejectsIncompleteHistogram(t *testing.T) {
 
 // If two endpoints have the same series, their counters are added, and a gauge has the newest value.
 func TestEndpoint_AddsSameSeriesOfTwoEndpoints(t *testing.T) {
-	b, e, f := newAggregator(), NewEndpoint(start, start), NewEndpoint(start, start)
-	e.NoteUnreachable()
-	f.NoteUnreachable()
+	b, e, f := newAggregator(), newServer(), newServer()
 	scrape(t, e, b, 1, counterText(3)+"g 1\n")
 	scrape(t, f, b, 2, counterText(4)+"g 2\n")
 	if ops := b.Operations(after(10)); ops.Counters["c_total"] != 7 || ops.Gauges["g"].Last != 2 {
@@ -278,8 +269,7 @@ func TestEndpoint_AddsSameSeriesOfTwoEndpoints(t *testing.T) {
 
 // A series that is both recorded and scraped has only the fields that are known for both.
 func TestEndpoint_MergesScrapedAndRecordedSeries(t *testing.T) {
-	b, e := newAggregator(), NewEndpoint(start, start)
-	e.NoteUnreachable()
+	b, e := newAggregator(), newServer()
 	feed(b, start, "h_seconds:5000|ms")
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	got := b.Operations(after(10)).Times["h_seconds"]
@@ -301,8 +291,7 @@ func TestEndpoint_EnforcesLimits(t *testing.T) {
 			2000-MaxSeries)
 	}
 
-	e, b = NewEndpoint(start, start), newAggregator()
-	e.NoteUnreachable()
+	e, b = newServer(), newAggregator()
 	body.Reset()
 	body.WriteString("# TYPE h histogram\n")
 	for i := range 1000 {
@@ -317,12 +306,8 @@ func TestEndpoint_EnforcesLimits(t *testing.T) {
 
 // vLLM's seven NIXL metrics are reported as transfers, for each engine and in total.
 func TestEndpoint_NIXLMetricsBecomeTransfers(t *testing.T) {
-	body, err := os.ReadFile("../wire/testdata/vllm.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, e := newAggregator(), NewEndpoint(start, start)
-	e.NoteUnreachable()
+	body := value(os.ReadFile("../wire/testdata/vllm.txt"))(t)
+	b, e := newAggregator(), newServer()
 	scrape(t, e, b, 1, string(body))
 
 	all := b.Transfers()

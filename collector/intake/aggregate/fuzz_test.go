@@ -50,10 +50,7 @@ func checkFigures(t *testing.T, stats []series.Stat) {
 // report.
 func checkRestores(t *testing.T, b *Aggregator) {
 	t.Helper()
-	restored, err := Restore(stateOf(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	restored := value(Restore(stateOf(t, b)))(t)
 	if got, want := operations(t, restored), operations(t, b); got != want {
 		t.Errorf("restored report = %s, want %s", got, want)
 	}
@@ -65,14 +62,8 @@ func checkRestores(t *testing.T, b *Aggregator) {
 // FuzzRestore reads arbitrary input as the JSON of a state. It must not panic, and the report of an accepted state must
 // be valid JSON.
 func FuzzRestore(f *testing.F) {
-	packed, err := gzip.NewReader(bytes.NewReader(stateOf(f, small(f))))
-	if err != nil {
-		f.Fatal(err)
-	}
-	data, err := io.ReadAll(packed)
-	if err != nil {
-		f.Fatal(err)
-	}
+	packed := value(gzip.NewReader(bytes.NewReader(stateOf(f, small(f)))))(f)
+	data := value(io.ReadAll(packed))(f)
 	f.Add(data)
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`{"times":{"a":{"scraped":{"count":1,"buckets":[1,2,3]}}},"engines":{"":{"parts":[{"buckets":[1,2,3]}]}}}`))

@@ -26,8 +26,7 @@ func promtool(t *testing.T) string {
 
 // For 200 random histograms, the quantiles equal Prometheus' quantiles bit for bit.
 func TestE2E_Distribution_QuantileEqualsPrometheus(t *testing.T) {
-	tool := promtool(t)
-	r := rand.New(rand.NewPCG(7, 8))
+	tool, r := promtool(t), rand.New(rand.NewPCG(7, 8))
 	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	var series, exprs strings.Builder
 	for i := range 200 {
@@ -58,9 +57,7 @@ func TestE2E_Distribution_QuantileEqualsPrometheus(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "test.yml")
 	text := "evaluation_interval: 1m\ntests:\n- interval: 1m\n  input_series:\n" + series.String() + "  promql_expr_test:\n" + exprs.String()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	if out, err := exec.Command(tool, "test", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("quantiles differ from Prometheus': %v: %.2000s", err, out)
 	}

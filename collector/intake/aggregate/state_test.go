@@ -15,8 +15,7 @@ import (
 
 // full returns an Aggregator at all of its limits, with names and values of the worst case.
 func full(t testing.TB) *Aggregator {
-	b := newAggregator("*")
-	r := rand.New(rand.NewPCG(1, 2))
+	b, r := newAggregator("*"), rand.New(rand.NewPCG(1, 2))
 	name := func(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("n", 197) }
 	for i := range 130 {
 		for range 60 {
@@ -65,15 +64,9 @@ func small(t testing.TB) *Aggregator {
 	feed(b, start, "a:1|c", "b:2|ms", "b:3|ms|@0.3", "g:1|g", "v:-1|h", "s:x|s", `{"attribute":"m","value":"x"}`, "x",
 		`{"op":"a","ms":1,"key":"k","bytes":9}`, `{"transfer":"nixl","xfer_us":5,"rank":3}`, `{"op":"f","ok":false}`,
 		`{"proxystore":"1.1.0","id":"w","metrics":{"counters":{"n":5},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`)
-	body, err := os.ReadFile("../wire/testdata/vllm.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := NewEndpoint(start, start)
-	e.NoteUnreachable()
-	if _, err := apply(e, body, b, after(1)); err != nil {
-		t.Fatal(err)
-	}
+	body := value(os.ReadFile("../wire/testdata/vllm.txt"))(t)
+	e := newServer()
+	value(apply(e, body, b, after(1)))(t)
 	b.AddScrape(b.AddSource("scrape", "http://127.0.0.1:8000/metrics"), 9, "", after(3))
 	b.AddReceived(b.AddSource("unix", "/tmp/x"), 1, 1, after(3))
 	return b
@@ -83,9 +76,7 @@ func small(t testing.TB) *Aggregator {
 func stateOf(t testing.TB, b *Aggregator) []byte {
 	t.Helper()
 	var state bytes.Buffer
-	if err := b.WriteState(&state); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.WriteState(&state))
 	return state.Bytes()
 }
 
@@ -98,17 +89,7 @@ func TestAggregator_StateRoundTrips(t *testing.T) {
 				t.Errorf("size of the state = %d bytes, want at most %d", len(state), 3<<20)
 			}
 			t.Logf("size of the state: %d bytes", len(state))
-
-			restored, err := Restore(state)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := operations(t, restored), operations(t, b); got != want {
-				t.Errorf("the restored report differs (-want +got):\n%s", cmp.Diff(want, got))
-			}
-			if got, want := asJSON(t, restored.Transfers()), asJSON(t, b.Transfers()); got != want {
-				t.Errorf("the restored transfers differ (-want +got):\n%s", cmp.Diff(want, got))
-			}
+			checkRestores(t, b)
 		})
 	}
 }
@@ -152,9 +133,7 @@ func TestAggregator_CloneIsIndependent(t *testing.T) {
 				`{"op":"a","ms":1,"key":"k"}`, `{"transfer":"nixl","xfer_us":6,"rank":4}`, `{"op":"f","ok":false}`,
 				`{"proxystore":"1.1.0","id":"w","metrics":{"counters":{"n":6}}}`)
 			b.AddReceived(b.AddSource("unix", "/tmp/y"), 1, 1, after(7))
-			e := NewEndpoint(start, start)
-			e.NoteUnreachable()
-			scrape(t, e, b, 7, histogram("vllm:nixl_xfer_time_seconds", [3]int{1, 2, 3}, 3))
+			scrape(t, newServer(), b, 7, histogram("vllm:nixl_xfer_time_seconds", [3]int{1, 2, 3}, 3))
 			if operations(t, c) != ops || asJSON(t, c.Transfers()) != transfers {
 				t.Errorf("a change of the original changed the clone:\n%s",
 					cmp.Diff(ops+transfers, operations(t, c)+asJSON(t, c.Transfers())))

@@ -30,10 +30,7 @@ func BenchmarkEvent_Parse(b *testing.B) {
 
 // The response of a vLLM server has about 150 kB. The budget is 3 ms of CPU time, including all further processing.
 func BenchmarkText(b *testing.B) {
-	body, err := os.ReadFile("testdata/vllm.txt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	body := value(os.ReadFile("testdata/vllm.txt"))(b)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	t := NewPrometheusReader(bytes.NewReader(nil))

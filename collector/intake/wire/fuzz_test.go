@@ -58,8 +58,7 @@ func FuzzEvent_StatsD(f *testing.F) {
 	var used Event
 	f.Fuzz(func(t *testing.T, line []byte) {
 		for _, d := range []Dialect{StatsD, DogStatsD} {
-			before := bytes.Clone(line)
-			reason := used.Parse(line, d)
+			before, reason := bytes.Clone(line), used.Parse(line, d)
 			if !bytes.Equal(line, before) {
 				t.Errorf("Parse changed the line from %q to %q", before, line)
 			}

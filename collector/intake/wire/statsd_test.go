@@ -92,32 +92,17 @@ func checkLines(t *testing.T, tests []lineTest) {
 
 func TestEvent_ParsesStatsD(t *testing.T) {
 	checkLines(t, []lineTest{
-		{line: "", statsd: "nothing"},
-		{line: "a:1|c", statsd: "counter a [1]"},
-		{line: "a:-3|c", statsd: "counter a [-3]"},
-		{line: "a:+3|c", statsd: "counter a [3]"},
-		{line: "a:1|c|@0.1", statsd: "counter a [1] @ 0.1"},
-		{line: "a:1|c|@1", statsd: "counter a [1]"},
-		{line: "a:1:2:3.5|ms", statsd: "time a [1 2 3.5]"},
-		{line: "a:320|ms|@0.5", statsd: "time a [320] @ 0.5"},
-		{line: "a:1e3|h", statsd: "value a [1000]"},
-		{line: "a:-1|d", statsd: "value a [-1]"},
-		{line: "a:.5|d", statsd: "value a [0.5]"},
-		{line: "a:5.|d", statsd: "value a [5]"},
-		{line: "a:5|g", statsd: "gauge a [5]"},
-		{line: "a:+5|g", statsd: "change a [5]", dogstatsd: "gauge a [5]"},
-		{line: "a:-3|g", statsd: "change a [-3]", dogstatsd: "gauge a [-3]"},
-		{line: "a:-3:-4|g", statsd: "change a [-3 -4]", dogstatsd: "gauge a [-3 -4]"},
-		{line: "a:3:-4|g", statsd: "malformed", dogstatsd: "gauge a [3 -4]"},
-		{line: "a:-3|g|#x", statsd: `gauge a{x=""} [-3]`},
-		{line: "a:-3|g|T1656581400", statsd: "gauge a [-3]"},
-		{line: "a:-3|g|c:ci-1234", statsd: "gauge a [-3]"},
-		{line: "a:-3|g|e:it-false,cn-nginx", statsd: "gauge a [-3]"},
-		{line: "a:-3|g|card:low", statsd: "gauge a [-3]"},
-		{line: "a:-3|g|@1", statsd: "change a [-3]", dogstatsd: "gauge a [-3]"},
-		{line: "a:joe|s", statsd: `set a text "joe"`},
-		{line: "a:http://x|s", statsd: `set a text "http://x"`},
-		{line: "a:5|s", statsd: `set a text "5"`},
+		{"", "nothing", ""}, {"a:1|c", "counter a [1]", ""}, {"a:-3|c", "counter a [-3]", ""},
+		{"a:+3|c", "counter a [3]", ""}, {"a:1|c|@0.1", "counter a [1] @ 0.1", ""}, {"a:1|c|@1", "counter a [1]", ""},
+		{"a:1:2:3.5|ms", "time a [1 2 3.5]", ""}, {"a:320|ms|@0.5", "time a [320] @ 0.5", ""},
+		{"a:1e3|h", "value a [1000]", ""}, {"a:-1|d", "value a [-1]", ""}, {"a:.5|d", "value a [0.5]", ""},
+		{"a:5.|d", "value a [5]", ""}, {"a:5|g", "gauge a [5]", ""}, {"a:+5|g", "change a [5]", "gauge a [5]"},
+		{"a:-3|g", "change a [-3]", "gauge a [-3]"}, {"a:-3:-4|g", "change a [-3 -4]", "gauge a [-3 -4]"},
+		{"a:3:-4|g", "malformed", "gauge a [3 -4]"}, {"a:-3|g|#x", `gauge a{x=""} [-3]`, ""},
+		{"a:-3|g|T1656581400", "gauge a [-3]", ""}, {"a:-3|g|c:ci-1234", "gauge a [-3]", ""},
+		{"a:-3|g|e:it-false,cn-nginx", "gauge a [-3]", ""}, {"a:-3|g|card:low", "gauge a [-3]", ""},
+		{"a:-3|g|@1", "change a [-3]", "gauge a [-3]"}, {"a:joe|s", `set a text "joe"`, ""},
+		{"a:http://x|s", `set a text "http://x"`, ""}, {"a:5|s", `set a text "5"`, ""},
 	})
 }
 
@@ -131,48 +116,40 @@ func TestEvent_ParsesTags(t *testing.T) {
 	}
 	long := strings.Repeat("x", MaxText)
 	checkLines(t, []lineTest{
-		{line: "a:1|c|#b:2,a:1", statsd: `counter a{a="1",b="2"} [1]`},
-		{line: "a:1|c|#b,a:x:y", statsd: `counter a{a="x:y",b=""} [1]`},
-		{line: "a:1|c|#b:2,b:1,b:2", statsd: `counter a{b="1",b="2"} [1]`},
-		{line: "a:1|c|#", statsd: "counter a [1]"},
-		{line: "a:1|c|#,,", statsd: "counter a [1]"},
-		{line: `a:1|c|#k:a"b\c`, statsd: `counter a{k="a\"b\\c"} [1]`},
-		{line: `a:1|c|#k y="x",z:é`, statsd: `counter a{k_y__x_="",z="é"} [1]`},
-		{line: "a:1|c|@0.5|#x:1|T1|c:id", statsd: `counter a{x="1"} [1] @ 0.5`},
-		{line: "a:1|c|c:id|T1|#x:1|@0.5", statsd: `counter a{x="1"} [1] @ 0.5`},
-		{line: many(16), statsd: "counter a{" + strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(many(16), "a:1|c|#"), ":", `="`), ",", `",`) + `"} [1]`},
-		{line: many(17), statsd: "too_long"},
-		{line: "a:1|c|#k:" + long[1:], statsd: `counter a{k="` + long[1:] + `"} [1]`},
-		{line: "a:1|c|#k:" + long, statsd: "too_long"},
+		{"a:1|c|#b:2,a:1", `counter a{a="1",b="2"} [1]`, ""}, {"a:1|c|#b,a:x:y", `counter a{a="x:y",b=""} [1]`, ""},
+		{"a:1|c|#b:2,b:1,b:2", `counter a{b="1",b="2"} [1]`, ""}, {"a:1|c|#", "counter a [1]", ""},
+		{"a:1|c|#,,", "counter a [1]", ""}, {`a:1|c|#k:a"b\c`, `counter a{k="a\"b\\c"} [1]`, ""},
+		{`a:1|c|#k y="x",z:é`, `counter a{k_y__x_="",z="é"} [1]`, ""},
+		{"a:1|c|@0.5|#x:1|T1|c:id", `counter a{x="1"} [1] @ 0.5`, ""},
+		{"a:1|c|c:id|T1|#x:1|@0.5", `counter a{x="1"} [1] @ 0.5`, ""},
+		{many(16), "counter a{" + strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(many(16), "a:1|c|#"), ":", `="`), ",", `",`) + `"} [1]`, ""},
+		{many(17), "too_long", ""},
+		{"a:1|c|#k:" + long[1:], `counter a{k="` + long[1:] + `"} [1]`, ""},
+		{"a:1|c|#k:" + long, "too_long", ""},
 	})
 }
 
 func TestEvent_ReplacesInvalidCharactersInNames(t *testing.T) {
 	long := strings.Repeat("x", MaxText)
 	checkLines(t, []lineTest{
-		{line: "Ab9_.:/-:1|c", statsd: "malformed"}, // the name ends at the first colon
-		{line: "Ab9_./-:1|c", statsd: "counter Ab9_./- [1]"},
-		{line: "a b\té€😀\x01{}:1|c", statsd: "counter a_b_______ [1]"},
-		{line: long + ":1|c", statsd: "counter " + long + " [1]"},
-		{line: long + "x:1|c", statsd: "too_long"},
-		{line: "datadog.dogstatsd.client.metrics:18|c|#client:py", statsd: "ignored"},
-		{line: "datadog.dogstatsd.clients:18|c", statsd: "counter datadog.dogstatsd.clients [18]"},
+		{"Ab9_.:/-:1|c", "malformed", ""}, // the name ends at the first colon
+		{"Ab9_./-:1|c", "counter Ab9_./- [1]", ""},
+		{"a b\té€😀\x01{}:1|c", "counter a_b_______ [1]", ""},
+		{long + ":1|c", "counter " + long + " [1]", ""},
+		{long + "x:1|c", "too_long", ""},
+		{"datadog.dogstatsd.client.metrics:18|c|#client:py", "ignored", ""},
+		{"datadog.dogstatsd.clients:18|c", "counter datadog.dogstatsd.clients [18]", ""},
 	})
 }
 
 func TestEvent_ParsesMarks(t *testing.T) {
 	checkLines(t, []lineTest{
-		{line: "_e{5,4}:title|text", statsd: `mark text "title"`},
-		{line: "_e{5,0}:title|", statsd: `mark text "title"`},
-		{line: "_e{5,4}:ti|le|te|t|d:1795357692|h:host|p:low|t:error|#a:b", statsd: `mark text "ti|le" at 1.795357692e+09`},
-		{line: "_e{6,4}:größ|text", statsd: `mark text "größ"`},
-		{line: "_e{5,9}:title|text", statsd: "malformed"},
-		{line: "_e{0,4}:|text", statsd: "malformed"},
-		{line: "_e{5}:title|text", statsd: "malformed"},
-		{line: "_e{5,4}:title|text|d:x", statsd: "malformed"},
-		{line: "_e{-5,4}:title|text", statsd: "malformed"},
-		{line: "_e{99999999999999999999,4}:title|text", statsd: "malformed"},
-		{line: "_sc|check|0|m:fine", statsd: "ignored"},
+		{"_e{5,4}:title|text", `mark text "title"`, ""}, {"_e{5,0}:title|", `mark text "title"`, ""},
+		{"_e{5,4}:ti|le|te|t|d:1795357692|h:host|p:low|t:error|#a:b", `mark text "ti|le" at 1.795357692e+09`, ""},
+		{"_e{6,4}:größ|text", `mark text "größ"`, ""}, {"_e{5,9}:title|text", "malformed", ""},
+		{"_e{0,4}:|text", "malformed", ""}, {"_e{5}:title|text", "malformed", ""},
+		{"_e{5,4}:title|text|d:x", "malformed", ""}, {"_e{-5,4}:title|text", "malformed", ""},
+		{"_e{99999999999999999999,4}:title|text", "malformed", ""}, {"_sc|check|0|m:fine", "ignored", ""},
 	})
 }
 
@@ -187,8 +164,7 @@ var hostile = slices.Concat(
 	allAre("not_finite",
 		"a:NaN|c", "a:inf|g", "a:-Infinity|h", "a:1e999|h", "a:1e101|h", "a:-1|ms", "a:1:-1|ms", "a:1|ms|@1e-200",
 	),
-	allAre("too_long",
-		"a:1"+strings.Repeat(":1", MaxLine/2)+"|c", strings.Repeat("x", MaxLine+1),
+	allAre("too_long", "a:1"+strings.Repeat(":1", MaxLine/2)+"|c", strings.Repeat("x", MaxLine+1),
 		"a:"+strings.Repeat("x", MaxText+1)+"|s",
 	),
 )
@@ -220,5 +196,22 @@ func TestEvent_KeepsNothingOfPreviousLine(t *testing.T) {
 				t.Errorf("%q parsed into a reused Event = %v %s, want %s", line, reason, describe(&used), want)
 			}
 		}
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }
