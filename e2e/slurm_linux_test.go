@@ -280,7 +280,7 @@ func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 	t.Helper()
 	guestSource(t, n, source)
 	if n.Limits == nil || float64(n.Limits.MemoryMB) != limit || !slurmLimiting.MatchString(n.Limits.MemoryGroup) {
-		t.Errorf("limits %+v, want %v MiB by the job's group", n.Limits, limit)
+		t.Errorf("limits %+v, want a limit of %v MiB, set by the job's group", n.Limits, limit)
 	}
 	for _, m := range n.Missing {
 		if reportertest.WentWrong(m) {

@@ -57,14 +57,8 @@ func TestJob_TakeEndedSeparatesMainProcessFromChildren(t *testing.T) {
 		{"with children", `sh -c '` + burn + `'; :`, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sh, err := exec.LookPath("sh")
-			if err != nil {
-				t.Fatal(err)
-			}
-			j, err := Start(Command{Args: []string{sh, "-c", c.script}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sh := value(exec.LookPath("sh"))(t)
+			j := value(Start(Command{Args: []string{sh, "-c", c.script}}, nil))(t)
 			status := j.Wait()
 			list := j.TakeEnded()
 			if len(list) != 1 || !list[0].Main || list[0].PID != status.PID || list[0].Start == 0 || list[0].At < list[0].Start {

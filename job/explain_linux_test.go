@@ -17,25 +17,16 @@ func TestExplainStart_ErrNoProcessOnlyIfJobDidNotRun(t *testing.T) {
 		made  bool
 		want  error
 	}{
-		{syscall.ENOENT, false, ErrNotFound},
-		{syscall.ENOENT, true, ErrNotFound},
-		{syscall.EACCES, true, ErrNotExecutable},
-		{syscall.ENOEXEC, true, ErrNotExecutable},
-		{syscall.EPERM, false, ErrNoProcess},
-		{syscall.ENOSYS, false, ErrNoProcess},
-		{syscall.ENOSPC, false, ErrNoProcess},
-		{syscall.EMFILE, false, ErrNoProcess},
-		{syscall.EAGAIN, true, ErrNoProcess},
-		{syscall.ENOMEM, true, ErrNoProcess},
-		{syscall.ENOSPC, true, ErrNotExecutable},
-		{syscall.EMFILE, true, ErrNotExecutable},
+		{syscall.ENOENT, false, ErrNotFound}, {syscall.ENOENT, true, ErrNotFound},
+		{syscall.EACCES, true, ErrNotExecutable}, {syscall.ENOEXEC, true, ErrNotExecutable},
+		{syscall.EPERM, false, ErrNoProcess}, {syscall.ENOSYS, false, ErrNoProcess}, {syscall.ENOSPC, false, ErrNoProcess},
+		{syscall.EMFILE, false, ErrNoProcess}, {syscall.EAGAIN, true, ErrNoProcess}, {syscall.ENOMEM, true, ErrNoProcess},
+		{syscall.ENOSPC, true, ErrNotExecutable}, {syscall.EMFILE, true, ErrNotExecutable},
 	} {
-		if err := explainStart("job", c.errno, c.made); !errors.Is(err, c.want) {
-			t.Errorf("%v, child made %v: error %v, want %v", c.errno, c.made, err, c.want)
-		}
-		for _, other := range []error{ErrNotFound, ErrNotExecutable, ErrNoProcess} {
-			if err := explainStart("job", c.errno, c.made); other != c.want && errors.Is(err, other) {
-				t.Errorf("%v, child made %v: error %v is also %v, want only %v", c.errno, c.made, err, other, c.want)
+		err := explainStart("job", c.errno, c.made)
+		for _, kind := range []error{ErrNotFound, ErrNotExecutable, ErrNoProcess} {
+			if errors.Is(err, kind) != (kind == c.want) {
+				t.Errorf("%v, child made %v: error %v, want only %v", c.errno, c.made, err, c.want)
 			}
 		}
 	}

@@ -14,9 +14,7 @@ import (
 func TestSignals_AwaitChildNeedsNoNotification(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "0.5")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	seen := make(chan struct{})
 	go func() {
 		(&Signals{children: make(chan struct{}, 1)}).awaitChild(unix.WEXITED)

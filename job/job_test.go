@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
-	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -58,25 +58,15 @@ func TestJob_InheritsSameStateAsWithoutAgent(t *testing.T) {
 		for i, wrapper := range []string{`exec sh -c "$1" a b 'c d'`, `exec "$0" sh -c "$1" a b 'c d'`} {
 			dir := t.TempDir()
 			nine := filepath.Join(dir, "nine")
-			if err := os.WriteFile(nine, []byte("inherited\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(nine, []byte("inherited\n"), 0o600))
 			cmd := command(t, "agent", "", "-c", setup+"exec 9<"+nine+"; "+wrapper, os.Args[0], look)
 			cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
-			in, err := os.Open("/dev/zero")
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := value(os.Open("/dev/zero"))(t)
 			defer in.Close()
-			out, err := os.Create(filepath.Join(dir, "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := value(os.Create(filepath.Join(dir, "out")))(t)
 			defer out.Close()
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
-			if err := cmd.Run(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Run())
 			text, _ := os.ReadFile(out.Name())
 			got[i] = strings.ReplaceAll(string(text), dir, "DIR")
 		}
@@ -99,13 +89,8 @@ func TestJob_SharesAgentsPipes(t *testing.T) {
 	}
 	// As without us, yes is killed by SIGPIPE when its reader closes.
 	cmd = command(t, "agent", "", "yes")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := value(cmd.StdoutPipe())(t)
+	must(t, cmd.Start())
 	if _, err := io.ReadFull(out, make([]byte, 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -120,24 +105,9 @@ func TestCommand_EnvReplacesKeysInPlace(t *testing.T) {
 	t.Setenv("JOB_A", "1")
 	t.Setenv("JOB_B", "2")
 	env := Command{Env: []string{"JOB_A=new=x", "JOB_C="}}.environ()
-	var got []string
-	for _, e := range env {
-		if strings.HasPrefix(e, "JOB_") {
-			got = append(got, e)
-		}
-	}
+	got := slices.DeleteFunc(env, func(e string) bool { return !strings.HasPrefix(e, "JOB_") })
 	if diff := cmp.Diff([]string{"JOB_A=new=x", "JOB_B=2", "JOB_C="}, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
-	}
-}
-
-func write(t *testing.T, file, text string, mode os.FileMode) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(file, mode); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -164,20 +134,16 @@ func searchCases(two, usual string) []searchCase {
 
 func TestStart_SearchesPathAsExecvp(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
-	write(t, one+"/denied", "exit 1", 0o644)
-	write(t, one+"/later", "exit 1", 0o644)
-	write(t, two+"/later", "#!/bin/sh\nexit 5", 0o755)
-	write(t, two+"/plain", "echo \"$0 $1\" >/dev/null; exit 6", 0o755)
-	write(t, two+"/mixed", "MZ='\n\x00\x00'\nexit 4", 0o755)
-	write(t, two+"/empty", "", 0o755)
-	write(t, two+"/binary", "\x01\x02\x00\x03", 0o755)
-	write(t, two+"/orphan", "#!/no/such/interpreter\n", 0o755)
-	write(t, one+"/both", "#!/no/such/interpreter\n", 0o755)
-	write(t, two+"/both", "#!/bin/sh\nexit 9", 0o755)
-	write(t, one+"/here", "#!/bin/sh\nexit 8", 0o755)
-	if err := os.Mkdir(two+"/dir", 0o755); err != nil {
-		t.Fatal(err)
+	clitest.Write(t, one+"/denied", "exit 1", 0o644)
+	clitest.Write(t, one+"/later", "exit 1", 0o644)
+	for path, text := range map[string]string{
+		two + "/later": "#!/bin/sh\nexit 5", two + "/plain": "echo \"$0 $1\" >/dev/null; exit 6", two + "/empty": "",
+		two + "/mixed": "MZ='\n\x00\x00'\nexit 4", two + "/binary": "\x01\x02\x00\x03", two + "/both": "#!/bin/sh\nexit 9",
+		one + "/both": "#!/no/such/interpreter\n", two + "/orphan": "#!/no/such/interpreter\n", one + "/here": "#!/bin/sh\nexit 8",
+	} {
+		clitest.Write(t, path, text, 0o755)
 	}
+	must(t, os.Mkdir(two+"/dir", 0o755))
 	t.Chdir(one)
 	for _, c := range searchCases(two, one+":"+two) {
 		t.Setenv("PATH", c.path)
@@ -212,10 +178,7 @@ func TestStart_JobIsNotChildOfCallersThread(t *testing.T) {
 
 	s := Catch()
 	defer s.Stop()
-	j, err := Start(Command{Args: []string{"sleep", "60"}}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := value(Start(Command{Args: []string{"sleep", "60"}}, s))(t)
 	ours, err := os.ReadFile(file)
 	if err != nil || slices.Contains(strings.Fields(string(ours)), strconv.Itoa(j.PID())) {
 		t.Errorf("children of the caller's thread: %q, %v; want a list without the job %d", ours, err, j.PID())
@@ -257,35 +220,28 @@ func TestJob_HangingHelperDelaysNeitherSignalsNorEnd(t *testing.T) {
 			begin := filepath.Join(t.TempDir(), "begin")
 			cmd := command(t, "hung helper", "", "sh", "-c", `while [ ! -e `+begin+` ]; do sleep 0.01; done
 				trap 'exit 5' TERM; sh -c "sleep 60 & echo orphan \$!"; i=0; while [ $i -lt 3000 ]; do sleep 0.01; i=$((i+1)); done`)
-			r, hung, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer hung.Close()
+			r, hung := clitest.Pipe(t)
 			cmd.ExtraFiles = []*os.File{r}
 			w := start(t, cmd)
 			r.Close()
-			helper := w.pid("made")
-			if err := os.WriteFile(begin, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			orphan := w.pid("orphan")
-			until(t, "the agent has adopted the orphan", func() bool { return parentOf(orphan) == cmd.Process.Pid })
+			helper := w.PID("made")
+			must(t, os.WriteFile(begin, nil, 0o600))
+			orphan := w.PID("orphan")
+			clitest.WaitUntil(t, "the agent has adopted the orphan", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 			_ = unix.Kill(orphan, unix.SIGKILL)
-			zombie := func(pid int) bool { p, ok := procfile.ReadProcess(pid); return ok && p.State == 'Z' }
-			until(t, "helper and orphan are zombies", func() bool { return zombie(helper) && zombie(orphan) })
+			zombie := func(pid int) bool { return clitest.ProcessState(pid) == "Z" }
+			clitest.WaitUntil(t, "helper and orphan are zombies", func() bool { return zombie(helper) && zombie(orphan) })
 			orphans := 0
 			if name == "for a while" {
 				hung.Close()
-				until(t, "helper and orphan are reaped", func() bool { return !exists(helper) && !exists(orphan) })
+				clitest.WaitUntil(t, "helper and orphan are reaped", func() bool { return clitest.ProcessState(helper)+clitest.ProcessState(orphan) == "" })
 				orphans = 1
 			} else if time.Sleep(50 * time.Millisecond); !zombie(helper) || !zombie(orphan) {
-				t.Errorf("zombies: helper %v, orphan %v; want both unreaped until the fork returns",
-					zombie(helper), zombie(orphan))
+				t.Errorf("zombies: helper %v, orphan %v; want both until the fork returns", zombie(helper), zombie(orphan))
 			}
-			w.signal(syscall.SIGTERM)
-			if code, st := w.end(); code != 5 || st.ExitCode != 5 || st.Orphans != orphans || st.Err != nil {
-				t.Errorf("exit code %d, status %+v; want exit code 5 and %d orphans", code, st, orphans)
+			w.Signal(syscall.SIGTERM)
+			if st := w.wantEnd(5, ""); st.Orphans != orphans || st.Err != nil {
+				t.Errorf("status %+v, want %d orphans and no error", st, orphans)
 			}
 		})
 	}
@@ -300,22 +256,23 @@ func TestFamily_ForgetsReapedHelper(t *testing.T) {
 	}
 }
 
-// The job has ended completely when all remaining children are foreign.
+// The job has ended completely when all remaining children are foreign. A daemon is left alone.
 func TestJob_AllEndedIsFalseWhileDaemonRuns(t *testing.T) {
 	t.Parallel()
 	for script, over := range map[string]string{
-		"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false",
+		"echo process $$; exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo process $!; exit 3`: "false",
 	} {
 		w := start(t, command(t, "helper", "", "sh", "-c", script))
-		if over == "false" {
-			pid := w.pid("daemon")
+		pid, daemon := w.PID("process"), over == "false"
+		if daemon {
 			defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
 		}
-		if line, _ := w.expect("over "); line != "over "+over {
-			t.Errorf("%q: the agent printed %q, want %q", script, line, "over "+over)
+		w.Expect("over " + over)
+		if st := w.wantEnd(3, ""); st.Orphans != 0 || st.End.Sub(st.Start) >= time.Minute {
+			t.Errorf("%q: status %+v, want no orphans, and an end before the daemon's", script, st)
 		}
-		if code, st := w.end(); code != 3 || st.Orphans != 0 {
-			t.Errorf("%q: exit code %d, status %+v; want exit code 3 and no orphans", script, code, st)
+		if runs := clitest.ProcessState(pid) != ""; runs != daemon {
+			t.Errorf("%q: process %d still runs: %v, want %v", script, pid, runs, daemon)
 		}
 	}
 }
@@ -324,58 +281,32 @@ func TestJob_AllEndedIsFalseWhileDaemonRuns(t *testing.T) {
 func TestJob_CountsDeadOrphanWhileHelperStarts(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 60 & echo orphan \$!"; read x; exit 3`)
-	r, hung, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hung.Close()
-	goOn, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, hung := clitest.Pipe(t)
+	goOn := value(cmd.StdinPipe())(t)
 	cmd.ExtraFiles = []*os.File{r}
 	w := start(t, cmd)
 	r.Close()
 	lines := map[string]int{}
 	for range 3 { // the line "made" may come at any time
-		line, _ := w.expect("")
-		word, pid, _ := strings.Cut(line, " ")
+		word, pid, _ := strings.Cut(w.Next(), " ")
 		lines[word], _ = strconv.Atoi(pid)
 	}
 	orphan := lines["orphan"]
-	until(t, "the agent has adopted the orphan", func() bool { return parentOf(orphan) == cmd.Process.Pid })
+	clitest.WaitUntil(t, "the agent has adopted the orphan", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 	_ = unix.Kill(orphan, unix.SIGKILL)
-	until(t, "the orphan is dead", func() bool { p, ok := procfile.ReadProcess(orphan); return !ok || p.State == 'Z' })
+	clitest.WaitUntil(t, "the orphan is dead", func() bool { return isDead(orphan) })
 	goOn.Close()
-	until(t, "the job is reaped", func() bool { return !exists(lines["job"]) })
+	clitest.WaitUntil(t, "the job is reaped", func() bool { return clitest.ProcessState(lines["job"]) == "" })
 	hung.Close()
-	if code, st := w.end(); code != 3 || st.Orphans != 1 {
-		t.Errorf("exit code %d, status %+v; want exit code 3 and one orphan", code, st)
-	}
-}
-
-func TestJob_LeavesDaemonAlone(t *testing.T) {
-	t.Parallel()
-	pid := filepath.Join(t.TempDir(), "pid")
-	code, st := run(t, `sleep 60 >/dev/null 2>&1 & echo $! >`+pid+`; exit 3`)
-	text, err := os.ReadFile(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err := unix.Kill(n, 0); err != nil {
-		t.Errorf("signal 0 to the daemon: %v, want the daemon still running", err)
-	}
-	_ = unix.Kill(n, unix.SIGKILL)
-	if code != 3 || st.Orphans != 0 || st.End.Sub(st.Start) > waitTimeout {
-		t.Errorf("exit code %d, status %+v; want exit code 3, no orphans, and an end within %v", code, st, waitTimeout)
+	if st := w.wantEnd(3, ""); st.Orphans != 1 {
+		t.Errorf("status %+v, want one orphan", st)
 	}
 }
 
 func TestUsage_MaxRSSEqualsPeakOfJob(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "hog", os.Args[0]))
-	line, _ := w.expect("peak ")
+	line, _ := w.skipTo("peak ")
 	_, st := w.end()
 	want, _ := strconv.ParseFloat(strings.Fields(line)[1], 64)
 	if got := float64(st.Usage.MaxRSS); got < 0.99*want || got > 1.01*want || want < 300<<20 {
@@ -390,9 +321,7 @@ func TestUsage_MaxRSSEqualsPeakOfJob(t *testing.T) {
 	cmd.Path, cmd.Args[0] = gnu, gnu
 	var said strings.Builder
 	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Run())
 	kb, _ := strconv.ParseFloat(strings.TrimSpace(said.String()), 64)
 	if got := float64(st.Usage.MaxRSS) / 1024; got < 0.99*kb || got > 1.01*kb {
 		t.Errorf("MaxRSS %.0f KiB, want within 1 %% of GNU time's %.0f KiB", got, kb)
@@ -403,8 +332,7 @@ func TestUsage_MaxRSSFloorCoversSmallJob(t *testing.T) {
 	t.Parallel()
 	_, st := start(t, command(t, "agent", "", "true")).end()
 	if st.Usage.MaxRSS > st.Usage.MaxRSSFloor {
-		t.Errorf("MaxRSS of true is %d KiB, want at most the floor of %d KiB",
-			st.Usage.MaxRSS>>10, st.Usage.MaxRSSFloor>>10)
+		t.Errorf("usage of true: %+v, want at most MaxRSSFloor as MaxRSS", st.Usage)
 	}
 }
 
@@ -412,20 +340,17 @@ func TestUsage_MaxRSSFloorCoversSmallJob(t *testing.T) {
 func TestJob_SurvivesKilledAgent(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; read x; echo $x")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := value(cmd.StdinPipe())(t)
 	w := start(t, cmd)
-	w.pid("pid")
-	w.signal(syscall.SIGKILL)
+	w.PID("pid")
+	w.Signal(syscall.SIGKILL)
 	if _, err := cmd.Process.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(in, "survived\n"); err != nil {
 		t.Fatal(err)
 	}
-	w.expect("survived")
+	w.skipTo("survived")
 }
 
 func TestExec_RunsCommandIfNoChildCanBeMade(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -24,9 +24,7 @@ import (
 func named(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.Symlink(os.Args[0], path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(os.Args[0], path))
 	return path
 }
 
@@ -50,21 +48,18 @@ func launchWith(t *testing.T, env []string, name string, before ...string) *unde
 	job := append(append([]string{os.Args[0]}, before...), os.Args[0])
 	cmd := command(t, "launcher", "counter", job...)
 	cmd.Path, cmd.Env = named(t, name), append(cmd.Env, env...)
-	orders, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	orders := value(cmd.StdinPipe())(t)
 
 	l := &underLauncher{wrapped: start(t, cmd), orders: orders}
-	l.agent = parent(t, l.pid("ready"))
+	l.agent = clitest.ParentOf(t, l.PID("ready"))
 
 	return l
 }
 
 // awaitWitness waits for the witness, and returns its process ID.
 func (l *underLauncher) awaitWitness() (pid int) {
-	l.t.Helper()
-	until(l.t, "the witness runs", func() bool {
+	l.T.Helper()
+	clitest.WaitUntil(l.T, "the witness runs", func() bool {
 		for _, child := range addressees("each", l.agent)[1:] {
 			if nameOf(child) == "signal-witness" {
 				pid = child
@@ -77,23 +72,19 @@ func (l *underLauncher) awaitWitness() (pid int) {
 
 // order makes the launcher send sig in the given way.
 func (l *underLauncher) order(way string, sig syscall.Signal) {
-	l.t.Helper()
-	if _, err := fmt.Fprintln(l.orders, unix.SignalName(sig), way); err != nil {
-		l.t.Fatal(err)
-	}
+	l.T.Helper()
+	value(fmt.Fprintln(l.orders, unix.SignalName(sig), way))(l.T)
 }
 
 // times returns how often the job receives sig. All copies have been relayed once the job gets the two signals that
 // times then sends to the agent.
 func (w *wrapped) times(agent int, sig syscall.Signal) (n int) {
-	w.t.Helper()
-	_, before := w.expect(unix.SignalName(sig))
+	w.T.Helper()
+	_, before := w.skipTo(unix.SignalName(sig))
 	n = 1 + before
 	for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} {
-		if err := unix.Kill(agent, last); err != nil {
-			w.t.Fatal(err)
-		}
-		_, before := w.expect(unix.SignalName(last))
+		must(w.T, unix.Kill(agent, last))
+		_, before := w.skipTo(unix.SignalName(last))
 		n += before
 	}
 	return n
@@ -101,11 +92,9 @@ func (w *wrapped) times(agent int, sig syscall.Signal) (n int) {
 
 // terminate ends the job.
 func (l *underLauncher) terminate() {
-	l.t.Helper()
+	l.T.Helper()
 	l.order("group", syscall.SIGTERM)
-	if code, st := l.end(); code != 0 || st.Signal != "" {
-		l.t.Errorf("launcher ended with exit code %d and %+v, want 0 and no signal", code, st)
-	}
+	l.wantEnd(0, "")
 }
 
 // ways are the ways in which launchers send signals.
@@ -170,9 +159,7 @@ func TestSignals_JobOutsideGroupGetsGroupSignalOnce(t *testing.T) {
 		}
 	}
 	l.order("process", syscall.SIGTERM)
-	if code, st := l.end(); code != 0 || st.Signal != "" {
-		t.Errorf("exit code %d, status %+v; want 0 and no signal", code, st)
-	}
+	l.wantEnd(0, "")
 }
 
 // A launcher may end before the agent handles its signal.
@@ -181,15 +168,15 @@ func TestSignals_SignalFromEndedLauncherIsNotRepeated(t *testing.T) {
 	l := launchWith(t, []string{"PMI_RANK=0"}, "proxy")
 	l.awaitWitness()
 	_ = unix.Kill(l.agent, syscall.SIGSTOP)
-	until(t, "the agent stops", func() bool { return state(l.agent) == "T" })
+	clitest.WaitUntil(t, "the agent stops", func() bool { return clitest.ProcessState(l.agent) == "T" })
 	l.order("group", syscall.SIGUSR1)
-	l.expect("SIGUSR1") // the job has it
-	_ = l.cmd.Process.Kill()
-	_, _ = l.cmd.Process.Wait()
+	l.skipTo("SIGUSR1") // the job has it
+	_ = l.Cmd.Process.Kill()
+	_, _ = l.Cmd.Process.Wait()
 	_ = unix.Kill(l.agent, syscall.SIGCONT)
 	_ = unix.Kill(l.agent, syscall.SIGXCPU)
 
-	for line := range l.lines {
+	for line := range l.Lines {
 		if line == "SIGUSR1" {
 			t.Error("the job received SIGUSR1 twice, want once: the launcher sent it to the group")
 		}
@@ -198,7 +185,7 @@ func TestSignals_SignalFromEndedLauncherIsNotRepeated(t *testing.T) {
 		}
 	}
 	_ = unix.Kill(l.agent, syscall.SIGTERM)
-	for range l.lines { // until both have ended
+	for range l.Lines { // until both have ended
 	}
 }
 
@@ -208,9 +195,7 @@ func TestSignals_SignalFromUnrelatedLauncherIsRelayed(t *testing.T) {
 	l := launch(t, "mpirun")
 	cmd := command(t, "sender", "", fmt.Sprint(l.agent))
 	cmd.Path = named(t, "mpirun")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Run())
 	if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
 		t.Errorf("the job received USR1 %d times, want 1", n)
 	}
@@ -225,7 +210,7 @@ func TestSignals_ContinuedJobGetsNextCONT(t *testing.T) {
 	l.awaitWitness()
 	for range 3 {
 		l.order("group", syscall.SIGSTOP)
-		until(t, "the agent stops", func() bool { return state(l.agent) == "T" })
+		clitest.WaitUntil(t, "the agent stops", func() bool { return clitest.ProcessState(l.agent) == "T" })
 		for _, whom := range []string{"group", "process"} {
 			if whom == "process" { // the test itself is no launcher
 				_ = unix.Kill(l.agent, syscall.SIGCONT)
@@ -248,12 +233,10 @@ func TestSignals_DeliveredBeforeStartReachJob(t *testing.T) {
 		s.seen[sig] = readDeliveries(sig)
 	}
 	_ = unix.Kill(os.Getpid(), syscall.SIGUSR2)
-	until(t, "the handler has run", func() bool { return readDeliveries(syscall.SIGUSR2) != s.seen[syscall.SIGUSR2] })
+	clitest.WaitUntil(t, "the handler has run", func() bool { return readDeliveries(syscall.SIGUSR2) != s.seen[syscall.SIGUSR2] })
 
 	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	s.attach(cmd.Process.Pid, nil)
 	_ = cmd.Wait()
 	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGUSR2 {
@@ -267,11 +250,10 @@ func TestSignals_GroupSignalFromJobIsNotRelayed(t *testing.T) {
 	cmd := command(t, "agent", "insider", os.Args[0])
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	w := start(t, cmd)
-	w.pid("ready")
+	w.PID("ready")
 	for range 10 {
 		for _, by := range []syscall.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGINT} {
-			w.signal(by)
-			w.expectOnly(unix.SignalName(by))
+			w.relays(by)
 			if n := w.times(cmd.Process.Pid, syscall.SIGUSR1); n != 1 {
 				t.Errorf("after %v: the job received SIGUSR1 %d times, want 1", by, n)
 			}
@@ -289,11 +271,9 @@ func TestSignals_EarlyGroupSignalFromJobIsNotRelayed(t *testing.T) {
 			kill 0; while :; do sleep 0.01; done`)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		w := start(t, cmd)
-		w.expect("SIGTERM")
-		for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGUSR2} {
-			w.signal(last)
-			w.expectOnly(unix.SignalName(last))
-		}
+		w.skipTo("SIGTERM")
+		w.relays(syscall.SIGXCPU)
+		w.relays(syscall.SIGUSR2)
 		w.end()
 	}
 }
@@ -305,19 +285,16 @@ func TestSignals_SignalFromOlderChildIsRelayed(t *testing.T) {
 	cmd := command(t, "agent", "counter", "-c", `(read x; kill -USR1 $$) <&3 & exec "$0" "$0"`, os.Args[0])
 	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	r, goOn, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, goOn := clitest.Pipe(t)
 	cmd.ExtraFiles = []*os.File{r}
 	w := start(t, cmd)
 	r.Close()
-	w.pid("ready")
+	w.PID("ready")
 	goOn.Close()
 	if n := w.times(cmd.Process.Pid, syscall.SIGUSR1); n != 1 {
 		t.Errorf("the job received SIGUSR1 %d times, want 1", n)
 	}
-	w.signal(syscall.SIGTERM)
+	w.Signal(syscall.SIGTERM)
 	w.end()
 }
 
@@ -332,18 +309,16 @@ func TestWitness_IsForeignAndEndsWithAgent(t *testing.T) {
 			t.Parallel()
 			l := launch(t, "orted")
 			pid := l.awaitWitness()
-			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-			if err != nil || !withCgo && len(line) > 0 {
-				t.Errorf("command line of the witness %q, error %v; want none, as its memory is unmapped", line, err)
+			if line := clitest.Read(t, fmt.Sprintf("/proc/%d/cmdline", pid)); !withCgo && line != "" {
+				t.Errorf("command line of the witness %q, want none, as its memory is unmapped", line)
 			}
-			if group, _ := unix.Getpgid(pid); group != l.agent || parent(t, pid) != l.agent {
-				t.Errorf("witness in group %d with parent %d, want the agent %d as both",
-					group, parent(t, pid), l.agent)
+			if group, _ := unix.Getpgid(pid); group != l.agent || clitest.ParentOf(t, pid) != l.agent {
+				t.Errorf("witness in group %d with parent %d, want the agent %d", group, clitest.ParentOf(t, pid), l.agent)
 			}
 			end(l)
-			until(t, "the witness is gone", func() bool { s := state(pid); return s == "" || s == "Z" })
+			clitest.WaitUntil(t, "the witness is gone", func() bool { return isDead(pid) })
 			_ = unix.Kill(-l.agent, syscall.SIGKILL)
-			for range l.lines { // until all have ended
+			for range l.Lines { // until all have ended
 			}
 		})
 	}
@@ -359,10 +334,10 @@ func TestStart_PassesOnParentDeathSignal(t *testing.T) {
 			cmd := command(t, part, "mortal", os.Args[0])
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: sig}
 			w := start(t, cmd)
-			if got := w.pid("dies"); got != int(sig) {
-				t.Errorf("%s: the job has the parent death signal %d, want %d", part, got, sig)
+			if got, _ := w.skipTo("dies "); got != fmt.Sprint("dies ", int(sig)) {
+				t.Errorf("%s: the job printed %q, want the parent death signal %d", part, got, sig)
 			}
-			for range w.lines {
+			for range w.Lines {
 			}
 			_ = cmd.Wait()
 		}
@@ -374,12 +349,9 @@ func TestStart_PassesOnParentDeathSignal(t *testing.T) {
 func TestSignals_RelaysHeldBackSignalsThatWitnessMissed(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "counter", ""))
-	job := w.pid("ready")
-	defer w.signal(syscall.SIGTERM)
-	groups, err := groupsOf(job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := w.PID("ready")
+	defer w.Signal(syscall.SIGTERM)
+	groups := value(groupsOf(job))(t)
 
 	const sig = syscall.SIGUSR1
 	now, late := time.Now().Add(time.Minute), time.Now().Add(-groupSignalWindow) // however slow the machine is
@@ -408,12 +380,12 @@ func TestSignals_RelaysHeldBackSignalsThatWitnessMissed(t *testing.T) {
 		s.resolveHeldBack()
 		passed := c.passed
 		for range passed { // the order among the job's threads is not fixed
-			_, before := w.expect(unix.SignalName(c.heldBack[0].sig))
+			_, before := w.skipTo(unix.SignalName(c.heldBack[0].sig))
 			passed += before
 		}
 		for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} { // as in times
 			_ = unix.Kill(job, last)
-			_, before := w.expect(unix.SignalName(last))
+			_, before := w.skipTo(unix.SignalName(last))
 			passed += before
 		}
 		if passed != c.passed || len(s.heldBack) != c.left {

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -31,9 +32,6 @@ const (
 	nextRole = "PERFAGENT_JOB_NEXT_ROLE"
 	result   = "PERFAGENT_JOB_RESULT"
 )
-
-// waitTimeout is the timeout of a test's waits.
-const waitTimeout = 15 * time.Second
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
@@ -321,12 +319,10 @@ func inPlace() {
 	os.Exit(125)
 }
 
-// wrapped is a running agent with its output.
+// wrapped is a running agent.
 type wrapped struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	lines  chan string
-	result string
+	*clitest.Process
+	result string // the file for the job's status
 }
 
 // command prepares the test binary in a role, with the job's role and arguments.
@@ -338,90 +334,52 @@ func command(t *testing.T, part, next string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs an agent and reads its standard output line by line.
+// start runs an agent.
 func start(t *testing.T, cmd *exec.Cmd) *wrapped {
 	t.Helper()
-	w := &wrapped{t: t, cmd: cmd, lines: make(chan string, 1000), result: filepath.Join(t.TempDir(), "status")}
-	cmd.Env = append(cmd.Env, result+"="+w.result)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := filepath.Join(t.TempDir(), "status")
+	cmd.Env = append(cmd.Env, result+"="+file)
 	if cmd.Stderr == nil {
 		cmd.Stderr = os.Stderr
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(w.lines)
-		for sc := bufio.NewScanner(out); sc.Scan(); {
-			w.lines <- sc.Text()
-		}
-	}()
+	w := &wrapped{clitest.StartProcess(t, cmd), file}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return w
 }
 
-// expect reads lines up to one that begins with prefix, and returns it and the number of lines before it.
-func (w *wrapped) expect(prefix string) (line string, before int) {
-	w.t.Helper()
-	timeout := time.After(waitTimeout)
-	for n := 0; ; n++ {
-		select {
-		case line, ok := <-w.lines:
-			if !ok {
-				w.t.Fatalf("the output ended before a line with the prefix %q", prefix)
-			}
-			if strings.HasPrefix(line, prefix) {
-				return line, n
-			}
-			w.t.Logf("line %q", line)
-		case <-timeout:
-			w.t.Fatalf("no line with the prefix %q within %v", prefix, waitTimeout)
-		}
+// skipTo reads lines up to one that begins with prefix, and returns it and the number of lines before it.
+func (w *wrapped) skipTo(prefix string) (line string, before int) {
+	w.T.Helper()
+	for line = w.Next(); !strings.HasPrefix(line, prefix); line = w.Next() {
+		w.T.Logf("line %q, want one with the prefix %q", line, prefix)
+		before++
 	}
-}
-
-// pid reads "word PID".
-func (w *wrapped) pid(word string) int {
-	w.t.Helper()
-	line, _ := w.expect(word + " ")
-	n, err := strconv.Atoi(strings.Fields(line)[1])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
-}
-
-// signal sends a signal to the agent's process ID.
-func (w *wrapped) signal(sig syscall.Signal) {
-	w.t.Helper()
-	if err := unix.Kill(w.cmd.Process.Pid, sig); err != nil {
-		w.t.Fatal(err)
-	}
+	return line, before
 }
 
 // end waits for the agent and returns its exit code and the job's status.
 func (w *wrapped) end() (code int, st Status) {
-	w.t.Helper()
-	timer := time.AfterFunc(waitTimeout, func() {
-		ps, _ := exec.Command("ps", "-eo", "pid,ppid,pgid,stat,etimes,wchan,args").Output()
-		w.t.Errorf("the agent has not ended within %v; processes:\n%s", waitTimeout, ps)
-		_ = w.cmd.Process.Kill()
-	})
-	defer timer.Stop()
-	for line := range w.lines {
-		w.t.Logf("line %q", line)
+	w.T.Helper()
+	o, rest := w.End()
+	w.T.Logf("last lines %q", rest)
+	return o.Code, readStatus(w.T, w.result)
+}
+
+// wantEnd waits for the agent, checks its exit code and the signal that ended the job, and returns the job's status.
+func (w *wrapped) wantEnd(code int, signal string) Status {
+	w.T.Helper()
+	got, st := w.end()
+	if got != code || st.ExitCode != code || st.Signal != signal {
+		w.T.Errorf("exit code %d, status %+v; want exit code %d and signal %q", got, st, code, signal)
 	}
-	_ = w.cmd.Wait()
-	text, err := os.ReadFile(w.result)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &st); err != nil {
-		w.t.Fatal(err)
-	}
-	return w.cmd.ProcessState.ExitCode(), st
+	return st
+}
+
+// readStatus reads a file that an agent wrote.
+func readStatus(t testing.TB, file string) (st Status) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(clitest.Read(t, file)), &st))
+	return st
 }
 
 // run wraps a shell script and returns its exit code and status.
@@ -430,24 +388,14 @@ func run(t *testing.T, script string) (int, Status) {
 	return start(t, command(t, "agent", "", "sh", "-c", script)).end()
 }
 
+// isDead reports whether a process is a zombie or gone.
+func isDead(pid int) bool {
+	state := clitest.ProcessState(pid)
+	return state == "" || state == "Z"
+}
+
 // parentOf returns a process's parent; 0 if it is unknown.
 func parentOf(pid int) int {
 	p, _ := procfile.ReadProcess(pid)
 	return p.Parent
-}
-
-// exists reports whether there is a process, even if it is a zombie.
-func exists(pid int) bool {
-	_, ok := procfile.ReadProcess(pid)
-	return ok
-}
-
-// until polls for a condition.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begin) > waitTimeout {
-			t.Fatalf("not true within %v: %s", waitTimeout, what)
-		}
-	}
 }

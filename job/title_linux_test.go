@@ -38,10 +38,7 @@ func TestSetTitle_ChangesCommandLine(t *testing.T) {
 	longest := "any " + strings.Repeat("x", 1000)
 	titles := []string{"a title", long, longest, "", "the last one"}
 
-	out, err := command(t, "titled", "", titles...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := value(command(t, "titled", "", titles...).Output())(t)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != len(titles)+1 {
 		t.Fatalf("output %q, want %d lines", lines, len(titles)+1)

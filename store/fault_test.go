@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -68,22 +66,16 @@ func (f *faulty) Close() error           { return nil }
 func openFaulty(t *testing.T, f *faulty) *store.Store {
 	t.Helper()
 	f.objects = make(map[string][]byte)
-	s, err := store.New(f, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return value(store.New(f, store.Options{}))(t)
 }
 
 // wantObjects checks that the store has these objects and no others.
 func (f *faulty) wantObjects(t *testing.T, want map[string][]byte) {
 	t.Helper()
-	if diff := cmp.Diff(want, f.objects); diff != "" {
-		t.Errorf("objects in the store differ (-want +got):\n%s", diff)
-	}
+	same(t, "objects in the store", f.objects, want)
 }
 
-// An object with a path to another directory as its name is copied to the same directory as all others.
+// An object named like a path to another directory is still copied into the given directory.
 func TestFetch_CopiesNothingOutsideTheDirectory(t *testing.T) {
 	f := new(faulty)
 	s, above := openFaulty(t, f), t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -18,15 +19,11 @@ import (
 // Directory entries that are not objects are not listed, but their names are taken.
 func TestStore_ForeignFilesTakeNamesButAreNotListed(t *testing.T) {
 	dir := t.TempDir()
-	must := func(errs ...error) {
-		t.Helper()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+	must(t, os.MkdirAll(filepath.Join(dir, "job", "node-0.json"), 0o700))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "job", "node-1.json"), 0o600))
+	for _, name := range []string{"job/node-2.html", "job/notes.json", "file", "job/.node-3.json.tmp"} {
+		writeFile(t, filepath.Join(dir, name), "")
 	}
-	must(os.MkdirAll(filepath.Join(dir, "job", "node-0.json"), 0o700), syscall.Mkfifo(filepath.Join(dir, "job", "node-1.json"), 0o600),
-		os.WriteFile(filepath.Join(dir, "job", "node-2.html"), nil, 0o600), os.WriteFile(filepath.Join(dir, "job", "notes.json"), nil, 0o600),
-		os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), os.WriteFile(filepath.Join(dir, "job", ".node-3.json.tmp"), nil, 0o600))
 
 	s := open(t, dir)
 	if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
@@ -48,8 +45,8 @@ func TestStore_ForeignFilesTakeNamesButAreNotListed(t *testing.T) {
 	}
 
 	s = open(t, "proxystore+file://"+dir)
-	must(os.WriteFile(filepath.Join(dir, "perfagent.job.node-0.json"), []byte("US\nx"), 0o600),
-		os.WriteFile(filepath.Join(dir, "perfagent.job.node-1.json.ready"), nil, 0o600))
+	writeFile(t, filepath.Join(dir, "perfagent.job.node-0.json"), "US\nx")
+	writeFile(t, filepath.Join(dir, "perfagent.job.node-1.json.ready"), "")
 	for _, name := range []string{"job/node-0", "job/node-1"} {
 		if there, err := s.Exists(t.Context(), name); there || err != nil {
 			t.Errorf("%s with one of its two files: Exists = %v, %v, want false, nil", name, there, err)
@@ -71,25 +68,17 @@ func TestStore_ForeignFilesTakeNamesButAreNotListed(t *testing.T) {
 func TestStore_DoesNotFollowLinksOutOfStore(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "store")
-	write := func(path, words string) {
-		t.Helper()
-		path = filepath.Join(outside, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(words), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+	for path, words := range map[string]string{
+		"secret.json": "secret", "run/node-0.json": "secret", "perfagent.job.node-2.json": "US\nsecret",
+		"store/job/node-0.json": "ours", "store/perfagent.job.node-2.json.ready": "",
+	} {
+		writeFile(t, filepath.Join(outside, path), words)
 	}
-	write("secret.json", "secret")
-	write("run/node-0.json", "secret")
-	write("perfagent.job.node-2.json", "US\nsecret")
-	write("store/job/node-0.json", "ours")
-	write("store/perfagent.job.node-2.json.ready", "")
 	for to, at := range map[string]string{
 		filepath.Join(outside, "secret.json"): "job/node-1.json", "../run": "out", "job": "in",
 		filepath.Join(outside, "perfagent.job.node-2.json"): "perfagent.job.node-2.json", "/nothing/there": "job/node-3.json",
 	} {
-		if err := os.Symlink(to, filepath.Join(dir, at)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(dir, at)))
 	}
 
 	s := open(t, dir)
@@ -154,37 +143,24 @@ func TestStore_PutRetriesIfPythonDeletesObject(t *testing.T) {
 	payload := filepath.Join(dir, "perfagent.job.node-0.json")
 	again := 0
 	for range 100 {
-		over, removed := make(chan struct{}), make(chan bool)
+		var over atomic.Bool
+		removed := make(chan bool)
 		go func() {
-			for {
-				select {
-				case <-over:
-					removed <- false
-					return
-				default:
-				}
-				if os.Remove(payload) == nil {
-					removed <- true
-					return
-				}
+			gone := false
+			for !gone && !over.Load() {
+				gone = os.Remove(payload) == nil
 			}
+			removed <- gone
 		}()
 
 		err := s.Put(t.Context(), "job/node-0", []byte("text"))
-		close(over)
-		if err != nil {
-			t.Fatal(err)
-		}
-		there, err := s.Exists(t.Context(), "job/node-0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		over.Store(true)
+		must(t, err)
+		there := value(s.Exists(t.Context(), "job/node-0"))(t)
 		if <-removed && there {
 			again++
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 	}
 	if again == 0 {
 		t.Error("of 100 objects removed during their put, none existed afterwards, want at least one")
@@ -227,9 +203,7 @@ func testDisk(t *testing.T, dir string) {
 		return
 	}
 
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m,nr_inodes=100"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m,nr_inodes=100"))
 	put(t, s, "job/node-0", string(large))
 	want(t, s, "job/node-0", string(large))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -22,11 +22,7 @@ import (
 // report returns the bytes of a node's report with the given number of seconds.
 func report(t *testing.T, node, seconds int) []byte {
 	t.Helper()
-	data, err := reporter.Encode(reportertest.NodeReport(node, seconds, 0, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return value(reporter.Encode(reportertest.NodeReport(node, seconds, 0, nil)))(t)
 }
 
 // putReport puts a report and checks its name.
@@ -47,10 +43,7 @@ func TestPutReport_StoresEachRecordingOnceUnderOwnName(t *testing.T) {
 			putReport(t, s, "job-7", "node-0", second, "job-7/node-0.2")
 			putReport(t, s, "job-7", "node-gpu7.example", first, "job-7/node-gpu7.example")
 
-			pushed, err := reporter.WithPush(second, map[string]reporter.PushState{"0": {State: reporter.PushDone}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pushed := value(reporter.WithPush(second, map[string]reporter.PushState{"0": {State: reporter.PushDone}}))(t)
 			putReport(t, s, "job-7", "node-0", pushed, "job-7/node-0.2")
 			if n := s.Metrics().Times["store.put"].Count; n != 3 {
 				t.Errorf("%v puts, want 3: the same recording is stored once", n)
@@ -64,18 +57,9 @@ func TestPutReport_UsuallyNeedsOnePut(t *testing.T) {
 	s := open(t, t.TempDir())
 	data := report(t, 0, 20)
 	putReport(t, s, "job-7", "node-0", data, "job-7/node-0")
-	counts := make(map[string]float64)
-	for name, times := range s.Metrics().Times {
-		counts[name] = times.Count
-	}
-	want := map[string]float64{"store.put": 1, "store.put.serialize": 1, "store.put.connector": 1}
-	if diff := cmp.Diff(want, counts); diff != "" {
-		t.Errorf("counts of operations differ (-want +got):\n%s", diff)
-	}
-	attributes := map[string]any{"store.put.object_size": float64(len(data))}
-	if diff := cmp.Diff(attributes, s.Metrics().Attributes); diff != "" {
-		t.Errorf("attributes differ (-want +got):\n%s", diff)
-	}
+	puts := map[string]float64{"store.put": 1, "store.put.serialize": 1, "store.put.connector": 1}
+	same(t, "counts of operations", counts(s.Metrics().Times), puts)
+	same(t, "attributes", s.Metrics().Attributes, map[string]any{"store.put.object_size": float64(len(data))})
 }
 
 // If several agents put a report under one name simultaneously, each recording is stored.
@@ -107,34 +91,19 @@ func TestRuns_CountsNodesAndPartialReports(t *testing.T) {
 		"b/node-0", "b/node-0.2", "b/node-1.partial", "b/node-2.partial", "b/node-2", "b/node-2.rank-3", "b/node-x y", "a/node-h1",
 		"a/other",
 	} {
-		path := filepath.Join(dir, name+".json")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("12345"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name+".json"), "12345")
 	}
 
-	runs, err := s.Runs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []store.Run{{ID: "a", Nodes: 1, Bytes: 5}, {ID: "b", Nodes: 3, Partial: 1, Bytes: 25}}
+	runs := []store.Run{{ID: "a", Nodes: 1, Bytes: 5}, {ID: "b", Nodes: 3, Partial: 1, Bytes: 25}}
 	byID := cmpopts.SortSlices(func(a, b store.Run) bool { return a.ID < b.ID })
-	if diff := cmp.Diff(want, runs, byID, cmpopts.IgnoreFields(store.Run{}, "Modified")); diff != "" {
-		t.Errorf("runs differ (-want +got):\n%s", diff)
-	}
+	same(t, "runs", value(s.Runs(t.Context()))(t), runs, byID, cmpopts.IgnoreFields(store.Run{}, "Modified"))
 
-	nodes, err := s.Nodes(t.Context(), "b")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for _, n := range nodes {
+	for _, n := range value(s.Nodes(t.Context(), "b"))(t) {
 		got = append(got, fmt.Sprintf("%s %v %s", n.Node, n.Final, strings.TrimPrefix(n.Reference, s.URL())))
 	}
 	wanted := []string{"0 true #b/node-0", "0 true #b/node-0.2", "1 false #b/node-1.partial", "2 true #b/node-2", "2 false #b/node-2.partial"}
-	if diff := cmp.Diff(wanted, got); diff != "" {
-		t.Errorf("reports of run b differ (-want +got):\n%s", diff)
-	}
+	same(t, "reports of run b", got, wanted)
 }
 
 // FetchRun fetches all reports of a run. The result of an unreadable object contains the error, and is left out if the
@@ -149,19 +118,13 @@ func TestFetchRun_CopiesReportsAndListsUnreadableObjects(t *testing.T) {
 		"job/node-2": report(t, 2, 20)[:500], "job/node-3": []byte(`{"schema":"perfagent.report/9","run":{},"nodes":{}}`),
 		"job/node-4": []byte("PK"), "job/node-0.2.partial": []byte("cut"), "other/node-0": report(t, 0, 20),
 	} {
-		if err := s.Put(ctx, name, data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Put(ctx, name, data))
 	}
 
 	dir := t.TempDir()
 	s = open(t, s.URL())
-	got, err := s.FetchRun(ctx, "job", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var became []string
-	for _, f := range got {
+	for _, f := range value(s.FetchRun(ctx, "job", dir))(t) {
 		what := "partial"
 		switch {
 		case f.Err != nil && f.Err.Error() != "":
@@ -171,24 +134,13 @@ func TestFetchRun_CopiesReportsAndListsUnreadableObjects(t *testing.T) {
 		}
 		became = append(became, f.String()+" "+what)
 	}
-	wanted := []string{"job/node-0 final", "job/node-0.2 final", "job/node-0.partial partial", "job/node-1.partial partial",
-		"job/node-2 unreadable", "job/node-3 unreadable", "job/node-4 unreadable"}
-	if diff := cmp.Diff(wanted, became); diff != "" {
-		t.Errorf("fetched objects differ (-want +got):\n%s", diff)
-	}
+	same(t, "fetched objects", became, []string{"job/node-0 final", "job/node-0.2 final", "job/node-0.partial partial",
+		"job/node-1.partial partial", "job/node-2 unreadable", "job/node-3 unreadable", "job/node-4 unreadable"})
 
-	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-	for i := range files {
-		files[i] = strings.TrimPrefix(files[i], dir+"/")
-	}
-	if diff := cmp.Diff([]string{"job/node-0.2.json", "job/node-0.json", "job/node-0.partial.json", "job/node-1.partial.json"}, files); err != nil || diff != "" {
-		t.Errorf("copied files: error %v; names differ (-want +got):\n%s", err, diff)
-	}
-	for op, want := range map[string]float64{"store.get": 8, "store.list": 1} {
-		if n := s.Metrics().Times[op].Count; n != want {
-			t.Errorf("%s was counted %v times, want %v", op, n, want)
-		}
-	}
+	files := value(fs.Glob(os.DirFS(dir), "*/*"))(t)
+	same(t, "copied files", files, []string{"job/node-0.2.json", "job/node-0.json", "job/node-0.partial.json", "job/node-1.partial.json"})
+	n := counts(s.Metrics().Times)
+	same(t, "gets and lists", []float64{n["store.get"], n["store.list"]}, []float64{8, 1})
 }
 
 // If a copy cannot be written, the error names its directory and not the store.
@@ -211,22 +163,14 @@ func TestAwait_CountsNodesNotRecordings(t *testing.T) {
 	for i, host := range []string{"a", "a", "b"} {
 		r := reportertest.NodeReport(0, 20+i, 0, nil)
 		r.Nodes["0"].Host.Hostname = host
-		data, err := reporter.Encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.PutReport(t.Context(), "job", "node-0", data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(s.PutReport(t.Context(), "job", "node-0", value(reporter.Encode(r))(t))))
 	}
 	for range 2 {
 		putReport(t, s, "job", "node-gpu1", report(t, 0, 20), "job/node-gpu1")
 	}
 
 	for _, name := range []string{"job/node-0.9", "job/node-gpu1.2"} {
-		if err := s.Put(t.Context(), name, []byte("cut")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Put(t.Context(), name, []byte("cut")))
 	}
 
 	var told []int
@@ -235,9 +179,7 @@ func TestAwait_CountsNodesNotRecordings(t *testing.T) {
 	if _, err := s.Await(ctx, "job", a); !errors.Is(err, context.Canceled) {
 		t.Errorf("Await: %v, want context.Canceled", err)
 	}
-	if diff := cmp.Diff([]int{3, 4}, told); diff != "" {
-		t.Errorf("the numbers for Progress differ (-want +got):\n%s", diff)
-	}
+	same(t, "numbers for Progress", told, []int{3, 4})
 }
 
 // A partial report replaces its predecessor, never the report of another recording. Nothing can be replaced in a
@@ -250,10 +192,8 @@ func TestPartialReport_ReplacesOnlyItsPredecessor(t *testing.T) {
 		t.Errorf("Evict before a Put: %v, want no error", err)
 	}
 	for i := range 3 {
-		err := errors.Join(first.Put(t.Context(), a, report(t, 0, 10+i)), second.Put(t.Context(), b, report(t, 0, 20+i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, first.Put(t.Context(), a, report(t, 0, 10+i)))
+		must(t, second.Put(t.Context(), b, report(t, 0, 20+i)))
 	}
 	for name, want := range map[string][]byte{"job/node-0.partial": report(t, 0, 12), "job/node-0.2.partial": report(t, 0, 22)} {
 		if got, err := a.Get(t.Context(), name); err != nil || string(got) != string(want) {

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
@@ -29,10 +27,7 @@ func python(t *testing.T, environment string, out any, script string, arguments 
 
 	cmd := exec.Command(path, append([]string{filepath.Join("testdata", script)}, arguments...)...)
 	cmd.Stderr = os.Stderr
-	data, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := value(cmd.Output())(t)
 	if err := json.Unmarshal(data, out); err != nil {
 		t.Fatalf("the output of %s is not JSON: %v: %s", script, err, data)
 	}
@@ -124,30 +119,19 @@ func TestStore_CountsOperationsLikeProxyStore(t *testing.T) {
 		}
 		python(t, "OPS", &want, "operations.py", path)
 
-		s, err := store.Open("proxystore+file://"+t.TempDir(), store.Options{CacheSize: store.DefaultCacheSize, Metrics: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := open(t, "proxystore+file://"+t.TempDir())
 		var results []any
 		for _, c := range calls {
 			results = append(results, do(t, s, c))
 		}
-		if diff := cmp.Diff(want.Results, results); diff != "" {
-			t.Errorf("seed %d: results differ (-Python's +ours):\n%s", seed, diff)
-		}
+		same(t, fmt.Sprintf("seed %d: results", seed), results, want.Results)
 
 		got := make(map[string]counted)
 		for key, m := range s.Metrics().Keys {
-			c := counted{Counters: m.Counters, Attributes: m.Attributes, Times: make(map[string]float64)}
-			for name, times := range m.Times {
-				c.Times[name] = times.Count
-			}
 			name := strings.Replace(strings.TrimSuffix(strings.TrimPrefix(key, "perfagent."), ".json"), ".", "/", 1)
-			got[name] = c
+			got[name] = counted{Counters: m.Counters, Attributes: m.Attributes, Times: counts(m.Times)}
 		}
-		if diff := cmp.Diff(want.Keys, got); diff != "" {
-			t.Errorf("seed %d: metrics differ (-Python's +ours):\n%s", seed, diff)
-		}
+		same(t, fmt.Sprintf("seed %d: metrics", seed), got, want.Keys)
 	}
 }
 
@@ -158,38 +142,23 @@ func TestStore_ProxyStoreReadsObjects(t *testing.T) {
 		t.Run(c.environment, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, "proxystore+file://"+dir+c.options)
-			if err := s.Put(t.Context(), "job-7/node-0", []byte(text)); err != nil {
-				t.Fatal(err)
-			}
-
+			put(t, s, "job-7/node-0", text)
 			files := map[string]string{}
 			for _, f := range glob(t, dir) {
-				data, err := os.ReadFile(filepath.Join(dir, f))
-				if err != nil {
-					t.Fatal(err)
-				}
-				files[f] = string(data)
+				files[f] = string(value(os.ReadFile(filepath.Join(dir, f)))(t))
 			}
-			want := map[string]string{
+			same(t, "stored files", files, map[string]string{
 				"perfagent.job-7.node-0.json": c.tag + "\n" + text, "perfagent.job-7.node-0.json.ready": "",
-			}
-			if diff := cmp.Diff(want, files); diff != "" {
-				t.Errorf("stored files differ (-want +got):\n%s", diff)
-			}
+			})
 
 			var got []any
 			python(t, c.environment, &got, "connectors.py", dir, "get", "perfagent.job-7.node-0.json", "perfagent.job-7.node-1.json")
-			if diff := cmp.Diff([]any{text, nil}, got); diff != "" {
-				t.Errorf("objects that Python reads differ (-want +got):\n%s", diff)
-			}
+			same(t, "objects that Python reads", got, []any{text, nil})
 
-			if err := s.Evict(t.Context(), "job-7/node-0"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Evict(t.Context(), "job-7/node-0"))
 			python(t, c.environment, &got, "connectors.py", dir, "exists", "perfagent.job-7.node-0.json")
-			if diff := cmp.Diff([]any{false}, got); diff != "" || len(glob(t, dir)) != 0 {
-				t.Errorf("after Evict: Python's exists %v, files %v; want false and none", got, glob(t, dir))
-			}
+			same(t, "after Evict: Python's exists", got, []any{false})
+			same(t, "files after Evict", glob(t, dir), []string(nil))
 		})
 	}
 }
@@ -245,12 +214,8 @@ func TestStore_RecreatesClearedDirectory(t *testing.T) {
 // glob returns the names of the files in a directory, including hidden ones.
 func glob(t *testing.T, dir string) []string {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var names []string
-	for _, e := range list {
+	for _, e := range value(os.ReadDir(dir))(t) {
 		names = append(names, e.Name())
 	}
 

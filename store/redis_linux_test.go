@@ -24,8 +24,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
@@ -100,28 +98,19 @@ func TestRedis_ListsUnreadableValues(t *testing.T) {
 // rawRedis returns a function that runs a Redis command in a shell and returns its output.
 func rawRedis(t *testing.T, address string) func(command string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := value(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { conn.Close() })
 	in := bufio.NewReader(conn)
 	return func(command string) string {
 		t.Helper()
 		fmt.Fprintf(conn, "%s\r\n", command)
-		line, err := in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		line = strings.TrimRight(line, "\r\n")
+		line := strings.TrimRight(value(in.ReadString('\n'))(t), "\r\n")
 		var n int
 		if _, err := fmt.Sscanf(line, "$%d", &n); err != nil || n < 0 {
 			return strings.TrimLeft(line, ":+")
 		}
 		data := make([]byte, n+2)
-		if _, err := io.ReadFull(in, data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(io.ReadFull(in, data)))
 		return string(data[:n])
 	}
 }
@@ -140,9 +129,8 @@ func TestRedis_ListsManyKeysPerRoundTrip(t *testing.T) {
 	if err != nil || len(list) != n {
 		t.Fatalf("List: error %v, %d objects, want %d", err, len(list), n)
 	}
-	stats := raw("INFO commandstats")
 	var scans int
-	_, rest, _ := strings.Cut(stats, "cmdstat_scan:calls=")
+	_, rest, _ := strings.Cut(raw("INFO commandstats"), "cmdstat_scan:calls=")
 	if fmt.Sscan(rest, &scans); scans == 0 || 2*scans > n/1000 {
 		t.Errorf("%d SCANs for %d objects, want 1 to %d", scans, n, n/2000)
 	}
@@ -162,11 +150,8 @@ func TestRedis_UsesButNeverShowsPasswords(t *testing.T) {
 		with: true, "": false, "redis://:wrong@" + address: false, strings.Replace(with, "redis:", "rediss:", 1): false,
 		strings.Replace(with, address, "127.0.0.2", 1): false, "%": false,
 	} {
-		s, err := store.Open("redis://"+address, store.Options{Credentials: credentials})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Get(t.Context(), "job/node-0")
+		s := value(store.Open("redis://"+address, store.Options{Credentials: credentials}))(t)
+		_, err := s.Get(t.Context(), "job/node-0")
 		if (err == nil) != ok || err != nil && (strings.Contains(err.Error(), "s3cr") || strings.Contains(err.Error(), "wrong@")) {
 			t.Errorf("Get with the Credentials %q: %v, want success %v and no password in the error", credentials, err, ok)
 		}
@@ -188,10 +173,8 @@ func TestRedis_ErrorsHideRepeatedSecrets(t *testing.T) {
 		"long password":       {user + ":" + long + "@" + real, "ERR to the user and password"},
 		"no user name":        {":" + secret + "@" + real, "ERR to the user and password"},
 		"error without code":  {user + ":" + secret + "@" + fakeRedis(t, "-"+secret+"\r\n", true), "ERR to the user and password"},
-		"command not permitted": {
-			user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-NOPERM User hugo has no permissions to run it\r\n", true), "NOPERM",
-		},
-		"error after login": {user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-"+secret+" is odd\r\n", true), "ERR"},
+		"not permitted":       {user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-NOPERM User hugo has no permissions to run it\r\n", true), "NOPERM"},
+		"error after login":   {user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-"+secret+" is odd\r\n", true), "ERR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			anew := func() *store.Store { return open(t, "redis://"+c.address) } // the fake responds once
@@ -213,9 +196,6 @@ func TestRedis_ErrorsHideRepeatedSecrets(t *testing.T) {
 	}
 }
 
-// second returns the error of a call.
-func second[T any](_ T, err error) error { return err }
-
 // Messages of a server are shown on terminals and in reports, so they are shortened and made printable.
 func TestRedis_ErrorsAreShortAndPrintable(t *testing.T) {
 	address := fakeRedis(t, "-ERR \x1b[2J\u202e\xff"+strings.Repeat("x", 60000)+"\r\n", true)
@@ -232,30 +212,16 @@ func TestRedis_TLSUsesCertificatesOfSSLCertFile(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, kind string, data []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	certFile, keyFile := write("cert.pem", "CERTIFICATE", certificate), write("key.pem", "PRIVATE KEY", private)
+	certificate := value(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	private := value(x509.MarshalPKCS8PrivateKey(key))(t)
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writeFile(t, certFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
+	writeFile(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 	_, port, _ := net.SplitHostPort(storetest.FreeAddress(t))
 	storetest.Redis(t, "--tls-port", port, "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile,
 		"--tls-auth-clients", "no")
@@ -282,8 +248,7 @@ func TestRedis_ReconnectsAfterClosedConnection(t *testing.T) {
 	address := storetest.Redis(t)
 	s := open(t, "redis://"+address)
 	put(t, s, "job/node-0", "text")
-	raw := rawRedis(t, address)
-	raw("CLIENT KILL TYPE normal SKIPME yes")
+	rawRedis(t, address)("CLIENT KILL TYPE normal SKIPME yes")
 	put(t, s, "job/node-1", "text")
 }
 
@@ -291,10 +256,7 @@ func TestRedis_ReconnectsAfterClosedConnection(t *testing.T) {
 // hang is set.
 func fakeRedis(t *testing.T, answer string, hang bool) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -343,14 +305,13 @@ func TestRedis_ClassifiesFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, "redis://"+fakeRedis(t, c.answer, c.hang))
 			ctx := t.Context()
-			if name == "hangs" {
+			if c.answer == "" && c.hang {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
 			}
-			_, err := s.Get(ctx, "job/node-0")
+			_, err := open(t, "redis://"+fakeRedis(t, c.answer, c.hang)).Get(ctx, "job/node-0")
 			if err == nil || !strings.Contains(err.Error(), c.words) || store.Temporary(err) != c.passes {
 				t.Errorf("Get: error %v, temporary %v; want one containing %q, temporary %v", err, store.Temporary(err), c.words, c.passes)
 			}
@@ -374,13 +335,10 @@ func TestRedis_RetriesUntilTheDeadline(t *testing.T) {
 	defer cancel()
 	put := make(chan error, 1)
 	go func() { put <- s.Put(ctx, "job/node-0", []byte("text")) }()
-	for s.Metrics().Counters["store.put.retries"] == 0 {
+	for len(put) == 0 && s.Metrics().Counters["store.put.retries"] == 0 {
 		time.Sleep(time.Millisecond) // until the first attempt has failed
 	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := value(net.Listen("tcp", address))(t)
 	defer l.Close()
 	go func() {
 		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
@@ -422,9 +380,7 @@ func TestRedis_SharesObjectsWithPython(t *testing.T) {
 			}
 			var got []any
 			python(t, c.environment, &got, "connectors.py", port, "get", key, "perfagent:job-7:node-9")
-			if diff := cmp.Diff([]any{`{"a": "é"}`, nil}, got); diff != "" {
-				t.Errorf("objects that Python reads differ (-want +got):\n%s", diff)
-			}
+			same(t, "objects that Python reads", got, []any{`{"a": "é"}`, nil})
 
 			var keys []string
 			python(t, c.environment, &keys, "connectors.py", port, "put")

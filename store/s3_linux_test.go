@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
@@ -183,6 +181,9 @@ func TestS3_ClassifiesFaults(t *testing.T) {
 	status := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); io.WriteString(w, body) }
 	}
+	header := func(name, value string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.Header().Set(name, value) }
+	}
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		words  string
@@ -192,10 +193,7 @@ func TestS3_ClassifiesFaults(t *testing.T) {
 		"502":               {status(502, "<html>bad gateway"), "502 Bad Gateway", true},
 		"access denied":     {status(403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"), "403 AccessDenied", false},
 		"secret in message": {status(403, "<Error><Code>X</Code><Message>"+storetest.S3Secret+"</Message></Error>"), "403 Forbidden", false},
-		"wrong clock": {
-			status(403, "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large</Message></Error>"),
-			"RequestTimeTooSkewed", false,
-		},
+		"wrong clock":       {status(403, "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large</Message></Error>"), "RequestTimeTooSkewed", false},
 		"wrong region": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Amz-Bucket-Region", "eu-west-9")
 			w.Header().Set("Location", "http://127.0.0.1:1/")
@@ -210,11 +208,9 @@ func TestS3_ClassifiesFaults(t *testing.T) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			conn.Close()
 		}, "EOF", true},
-		"huge body": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
-		"large headers": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-A", strings.Repeat("a", 200000))
-		}, "headers exceeded", false},
-		"no response": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded", true},
+		"huge body":     {header("Content-Length", "999999999999"), "too large", false},
+		"large headers": {header("X-A", strings.Repeat("a", 200000)), "headers exceeded", false},
+		"no response":   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded", true},
 		"slow body": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100000")
 			for r.Context().Err() == nil {
@@ -265,9 +261,7 @@ func TestS3_PutsWithoutConditionIfUnsupported(t *testing.T) {
 	})
 	s := open(t, address)
 	put(t, s, "job/node-0", "text")
-	if diff := cmp.Diff(map[string]string{"/runs/job/node-0.json": "text"}, objects); diff != "" || !s.Unconditional() {
-		t.Errorf("Unconditional() = %v, want true; objects differ (-want +got):\n%s", s.Unconditional(), diff)
-	}
+	same(t, "objects, and Unconditional()", []any{objects, s.Unconditional()}, []any{map[string]string{"/runs/job/node-0.json": "text"}, true})
 	if err := s.Put(t.Context(), "job/node-0", nil); !errors.Is(err, store.ErrExists) {
 		t.Errorf("Put under a taken name: %v, want ErrExists", err)
 	}
@@ -318,24 +312,17 @@ func TestS3_SendsRequestsToDocumentedHosts(t *testing.T) {
 	defer proxy.Close()
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(proxy.URL, "http://"))
 	for _, options := range []string{"", "&style=path"} {
-		s := open(t, "s3://bucket/p q?endpoint=http://localhost:"+port+options)
-		_, _ = s.Get(t.Context(), "job/node-0")
+		_, _ = open(t, "s3://bucket/p q?endpoint=http://localhost:"+port+options).Get(t.Context(), "job/node-0")
 	}
-	for host, address := range map[string]string{
-		"bucket.host.invalid": "s3://bucket?style=host&endpoint=http://host.invalid",
-	} {
-		_, err := open(t, address).Get(t.Context(), "job/node-0")
-		if err == nil || !strings.Contains(err.Error(), host) {
-			t.Errorf("Get from %s: %v, want the host %s in the error", address, err, host)
-		}
+	_, err := open(t, "s3://bucket?style=host&endpoint=http://host.invalid").Get(t.Context(), "job/node-0")
+	if err == nil || !strings.Contains(err.Error(), "bucket.host.invalid") {
+		t.Errorf("Get with style=host: %v, want the host bucket.host.invalid in the error", err)
 	}
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
 	t.Setenv("AWS_ENDPOINT_URL_S3", proxy.URL)
 	_, _ = open(t, "s3://bucket").Get(t.Context(), "job/node-0")
-	wanted := []string{"localhost:" + port + "/bucket/p%20q/job/node-0.json", "localhost:" + port + "/bucket/p%20q/job/node-0.json", "127.0.0.1:" + port + "/bucket/job/node-0.json"}
-	if diff := cmp.Diff(wanted, asked); diff != "" {
-		t.Errorf("requested URLs differ (-want +got):\n%s", diff)
-	}
+	local := "localhost:" + port + "/bucket/p%20q/job/node-0.json"
+	same(t, "requested URLs", asked, []string{local, local, "127.0.0.1:" + port + "/bucket/job/node-0.json"})
 }
 
 // Credentials are looked up in the same places and order as by Amazon's tools.
@@ -366,12 +353,9 @@ func TestS3_FindsCredentialsLikeAWSTools(t *testing.T) {
 		}
 	}))
 	defer service.Close()
-	dir := t.TempDir()
 	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := filepath.Join(t.TempDir(), name)
+		writeFile(t, path, text)
 		return path
 	}
 	credentials := file("credentials", "[default]\naws_access_key_id=of-file\naws_secret_access_key = s\n"+
@@ -384,16 +368,12 @@ func TestS3_FindsCredentialsLikeAWSTools(t *testing.T) {
 		{"of-env t", map[string]string{"AWS_ACCESS_KEY_ID": "of-env", "AWS_SESSION_TOKEN": "t", "AWS_SHARED_CREDENTIALS_FILE": credentials}},
 		{"of-file ", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SHARED_CREDENTIALS_FILE": credentials}},
 		{"of-profile t", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "other"}},
-		{"of-pod t", map[string]string{
-			"AWS_ACCESS_KEY_ID": "", "AWS_WEB_IDENTITY_TOKEN_FILE": file("jwt", "jwt\n"), "AWS_ROLE_ARN": "arn", "AWS_ENDPOINT_URL_STS": service.URL,
-		}},
-		{"of-container t", map[string]string{
-			"AWS_ACCESS_KEY_ID": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": service.URL + "/container",
-			"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file("token", "secret token"),
-		}},
-		{"of-instance t", map[string]string{
-			"AWS_ACCESS_KEY_ID": "", "AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": service.URL,
-		}},
+		{"of-pod t", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_WEB_IDENTITY_TOKEN_FILE": file("jwt", "jwt\n"),
+			"AWS_ROLE_ARN": "arn", "AWS_ENDPOINT_URL_STS": service.URL}},
+		{"of-container t", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": service.URL + "/container",
+			"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file("token", "secret token")}},
+		{"of-instance t", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_EC2_METADATA_DISABLED": "",
+			"AWS_EC2_METADATA_SERVICE_ENDPOINT": service.URL}},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			setKeys(t)
@@ -402,9 +382,7 @@ func TestS3_FindsCredentialsLikeAWSTools(t *testing.T) {
 			}
 			s := open(t, s3)
 			for range 2 { // the credentials are requested only once
-				if _, err := s.Get(t.Context(), "job/node-0"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, second(s.Get(t.Context(), "job/node-0")))
 			}
 			if got := <-asked; got != c.want {
 				t.Errorf("the request is signed with the keys %q, want %q", got, c.want)

@@ -17,25 +17,62 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/store"
 )
 
 // open opens a store with metrics.
 func open(t *testing.T, address string) *store.Store {
 	t.Helper()
-	s, err := store.Open(address, store.Options{CacheSize: store.DefaultCacheSize, Metrics: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := value(store.Open(address, store.Options{CacheSize: store.DefaultCacheSize, Metrics: true}))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
-func put(t *testing.T, s *store.Store, name, data string) {
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
 	t.Helper()
-	if err := s.Put(t.Context(), name, []byte(data)); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// value returns the first result of a call that must not fail: value(call())(t).
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// same checks that two values are equal.
+func same(t testing.TB, what string, got, want any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// writeFile writes a file, after creating its directory.
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// counts returns how often each operation was timed.
+func counts(times map[string]opstats.TimeStats) map[string]float64 {
+	all := make(map[string]float64)
+	for name, of := range times {
+		all[name] = of.Count
+	}
+	return all
+}
+
+func put(t *testing.T, s *store.Store, name, data string) {
+	t.Helper()
+	must(t, s.Put(t.Context(), name, []byte(data)))
 }
 
 func want(t *testing.T, s *store.Store, name, data string) {
@@ -59,14 +96,9 @@ func TestStore_HasSameMetricsAsProxyStore(t *testing.T) {
 	want(t, s, name, "v")
 	want(t, s, name, "v")
 	_, err2 := s.Exists(t.Context(), name)
-	if err := errors.Join(err, err2, s.Evict(t.Context(), name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2, s.Evict(t.Context(), name)))
 
-	data, err := json.Marshal(s.Metrics())
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := value(json.Marshal(s.Metrics()))(t)
 	type numbers struct {
 		Attributes, Counters map[string]float64
 		Times                map[string]struct{ Count float64 }
@@ -75,9 +107,7 @@ func TestStore_HasSameMetricsAsProxyStore(t *testing.T) {
 		numbers
 		Keys map[string]numbers
 	}
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &got))
 	all := numbers{
 		Attributes: map[string]float64{"store.put.object_size": 4, "store.get.object_size": 4}, // the tag and v
 		Counters:   map[string]float64{"store.get.cache_misses": 1, "store.get.cache_hits": 1},
@@ -90,12 +120,8 @@ func TestStore_HasSameMetricsAsProxyStore(t *testing.T) {
 	} {
 		all.Times[op] = struct{ Count float64 }{n}
 	}
-	if diff := cmp.Diff(all, got.numbers); diff != "" {
-		t.Errorf("metrics of the store differ (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]numbers{"perfagent.job-7.node-0.json": all}, got.Keys); diff != "" {
-		t.Errorf("metrics by key differ (-want +got):\n%s", diff)
-	}
+	same(t, "metrics of the store", got.numbers, all)
+	same(t, "metrics by key", got.Keys, map[string]numbers{"perfagent.job-7.node-0.json": all})
 }
 
 // All kinds of stores behave alike.
@@ -108,7 +134,10 @@ func TestStore_AllKindsBehaveAlike(t *testing.T) {
 	}
 }
 
-// wantAlike checks the behaviour that all kinds of stores have in common. The store must be empty, and is empty
+// second returns the error of a call.
+func second[T any](_ T, err error) error { return err }
+
+// wantAlike checks the behavior that all kinds of stores have in common. The store must be empty, and is empty
 // afterwards.
 func wantAlike(t *testing.T, address string) {
 	t.Helper()
@@ -131,25 +160,22 @@ func wantAlike(t *testing.T, address string) {
 		}
 	}
 	again := open(t, s.URL())
-	list, err := again.List(ctx, "")
 	var names []string
-	for _, e := range list {
+	for _, e := range value(again.List(ctx, ""))(t) {
 		names = append(names, e.Name)
 		want(t, again, e.Name, all[e.Name])
 		if told := !strings.HasPrefix(address, "proxystore+redis:"); e.Size < 3 || time.Since(e.Modified) < time.Minute != told {
 			t.Errorf("listed %+v, want a size of at least 3 and the time of the put (none for a ProxyStore on Redis)", e)
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(all)), names); err != nil || diff != "" {
-		t.Errorf("List: error %v; names differ (-want +got):\n%s", err, diff)
-	}
+	same(t, "listed names", names, slices.Sorted(maps.Keys(all)))
 	for prefix, n := range map[string]int{"job-7/": 2, "job": 3, "job-7/node-1": 1, "job-8/": 0, "../": 0, "job-7": 2} {
 		if list, err := again.List(ctx, prefix); err != nil || len(list) != n {
 			t.Errorf("List(%q) = %v, %v, want %d objects", prefix, list, err, n)
 		}
 	}
 
-	err = s.Replace(ctx, "job-7/node-0", []byte("new"))
+	err := s.Replace(ctx, "job-7/node-0", []byte("new"))
 	switch proxyStore := strings.HasPrefix(address, "proxystore"); {
 	case proxyStore && !errors.Is(err, errors.ErrUnsupported):
 		t.Errorf("Replace in a ProxyStore: %v, want ErrUnsupported", err)
@@ -197,14 +223,10 @@ func TestStore_DoesNotCacheReplacedObjects(t *testing.T) {
 	put(t, s, "job/node-0.partial", "1")
 	want(t, s, "job/node-0.partial", "1")
 	for _, text := range []string{"2", "3"} {
-		if err := s.Replace(t.Context(), "job/node-0.partial", []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Replace(t.Context(), "job/node-0.partial", []byte(text)))
 		want(t, s, "job/node-0.partial", text)
 	}
-	if err := other.Replace(t.Context(), "job/node-0.partial", []byte("4")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Replace(t.Context(), "job/node-0.partial", []byte("4")))
 	want(t, s, "job/node-0.partial", "4")
 	if s.IsCached("job/node-0.partial") {
 		t.Error("a replaced object is cached, want it not cached")
@@ -213,10 +235,7 @@ func TestStore_DoesNotCacheReplacedObjects(t *testing.T) {
 
 // The cache holds the most recently used objects.
 func TestStore_CachesMostRecentlyUsedObjects(t *testing.T) {
-	s, err := store.Open(t.TempDir(), store.Options{CacheSize: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := value(store.Open(t.TempDir(), store.Options{CacheSize: 2}))(t)
 	for i := range 3 {
 		put(t, s, fmt.Sprintf("job/node-%d", i), "x")
 	}
@@ -227,17 +246,12 @@ func TestStore_CachesMostRecentlyUsedObjects(t *testing.T) {
 	for i := range 3 {
 		kept = append(kept, s.IsCached(fmt.Sprintf("job/node-%d", i)))
 	}
-	if diff := cmp.Diff([]bool{true, false, true}, kept); diff != "" {
-		t.Errorf("cached objects differ (-want +got):\n%s", diff)
-	}
+	same(t, "whether objects are cached", kept, []bool{true, false, true})
 	if err := s.Evict(t.Context(), "job/node-0"); err != nil || s.IsCached("job/node-0") {
 		t.Errorf("Evict(job/node-0): %v; still cached: %v", err, s.IsCached("job/node-0"))
 	}
 
-	none, err := store.Open(t.TempDir(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	none := value(store.Open(t.TempDir(), store.Options{}))(t)
 	put(t, none, "job/node-0", "x")
 	want(t, none, "job/node-0", "x")
 	if none.IsCached("job/node-0") || none.Metrics() != nil {
@@ -269,14 +283,13 @@ func TestStore_RefusesInvalidNames(t *testing.T) {
 			} else if text := err.Error(); strings.ContainsAny(text, "\x00\x1b") || len(text) > 600 {
 				t.Errorf("the error of Put has %d bytes: %.100q, want at most 600 and no control characters", len(text), text)
 			}
-			if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrName) {
-				t.Errorf("Get(%q) from %s: %v, want ErrName", name, address, err)
-			}
-			if there, err := s.Exists(t.Context(), name); there || !errors.Is(err, store.ErrName) {
-				t.Errorf("Exists(%q) in %s = %v, %v, want false, ErrName", name, address, there, err)
-			}
-			if err := s.Evict(t.Context(), name); !errors.Is(err, store.ErrName) {
-				t.Errorf("Evict(%q) in %s: %v, want ErrName", name, address, err)
+			there, errThere := s.Exists(t.Context(), name)
+			for op, err := range map[string]error{
+				"Get": second(s.Get(t.Context(), name)), "Exists": errThere, "Evict": s.Evict(t.Context(), name),
+			} {
+				if there || !errors.Is(err, store.ErrName) {
+					t.Errorf("%s(%q) in %s: exists %v, error %v, want false, ErrName", op, name, address, there, err)
+				}
 			}
 		}
 	}
@@ -290,15 +303,8 @@ func TestStore_RefusesInvalidNames(t *testing.T) {
 func TestStore_CountsListsByPrefix(t *testing.T) {
 	for kind, address := range addresses(t) {
 		s := open(t, address)
-		for _, prefix := range []string{"", "job/"} {
-			if _, err := s.List(t.Context(), prefix); err != nil {
-				t.Errorf("%s: List(%q): %v", kind, prefix, err)
-			}
-		}
-		keys := slices.Sorted(maps.Keys(s.Metrics().Keys))
-		if diff := cmp.Diff([]string{"", "job/"}, keys); diff != "" {
-			t.Errorf("%s: keys with metrics differ (-want +got):\n%s", kind, diff)
-		}
+		must(t, errors.Join(second(s.List(t.Context(), "")), second(s.List(t.Context(), "job/"))))
+		same(t, kind+": keys with metrics", slices.Sorted(maps.Keys(s.Metrics().Keys)), []string{"", "job/"})
 	}
 
 	missing := &store.MissingKeyError{Key: "\x1b[2J" + strings.Repeat("k", 10000), Store: "file:///d"}
@@ -312,9 +318,7 @@ func TestStore_RefusesObjectsOverMaxSize(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	put(t, s, "job/node-0", "x")
-	if err := os.Truncate(filepath.Join(dir, "job", "node-0.json"), store.MaxSize+1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(filepath.Join(dir, "job", "node-0.json"), store.MaxSize+1))
 	if _, err := s.Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("Get of an object of more than MaxSize: %v, want \"too large\"", err)
 	}
@@ -324,14 +328,8 @@ func TestStore_RefusesObjectsOverMaxSize(t *testing.T) {
 func TestRef_FetchesOnceForAllCallers(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
-			s, err := store.Open(address, store.Options{Metrics: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ref, err := s.Proxy(t.Context(), "job/node-0", []byte("text"), store.RefOptions{Evict: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := value(store.Open(address, store.Options{Metrics: true}))(t)
+			ref := value(s.Proxy(t.Context(), "job/node-0", []byte("text"), store.RefOptions{Evict: true}))(t)
 			data, err := json.Marshal(map[string]*store.Ref{"reference": ref})
 			if wanted := fmt.Sprintf(`{"reference":%q}`, ref); err != nil || string(data) != wanted {
 				t.Errorf("a Ref as JSON: %s, %v, want %s", data, err, wanted)
@@ -349,23 +347,14 @@ func TestRef_FetchesOnceForAllCallers(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			counts := map[string]float64{}
-			for name, of := range s.Metrics().Times {
-				counts[name] = of.Count
-			}
-			wanted := map[string]float64{
+			same(t, "counts of operations", counts(s.Metrics().Times), map[string]float64{
 				"store.put": 1, "store.put.serialize": 1, "store.put.connector": 1, "store.proxy": 1, "store.get": 1,
 				"store.get.connector": 1, "store.get.deserialize": 1, "store.evict": 1, "store.evict.connector": 1,
 				"factory.resolve": 1, "factory.call": 20,
-			}
-			if diff := cmp.Diff(wanted, counts); diff != "" {
-				t.Errorf("counts of operations differ (-want +got):\n%s", diff)
-			}
+			})
 
 			other, gone, err := store.OpenRef(ref.String(), store.Options{}, store.RefOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer other.Close()
 			var missing *store.MissingKeyError
 			if _, err := gone.Resolve(t.Context()); !errors.As(err, &missing) || !strings.HasSuffix(err.Error(), "it may have been evicted") {
@@ -435,10 +424,7 @@ func TestOpen_URLOpensSameStore(t *testing.T) {
 	}
 
 	t.Chdir(t.TempDir())
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := value(os.Getwd())(t)
 	if s, err := store.Open("./reports", store.Options{}); err != nil || s.URL() != "file://"+filepath.Join(here, "reports") {
 		t.Errorf("Open(./reports): URL %v, error %v, want the absolute path below %s", s.URL(), err, here)
 	}

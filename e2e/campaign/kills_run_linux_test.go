@@ -166,7 +166,7 @@ func (tr trial) auditJournal(path string) bool {
 	}
 	for _, n := range r.Nodes {
 		if n.Sampling == nil || n.Sampling.Samples != samples {
-			tr.Errorf("%s has %d samples, and %+v is read", path, samples, n.Sampling)
+			tr.Errorf("%s: read sampling %+v, want the %d samples of its complete lines", path, n.Sampling, samples)
 		}
 	}
 	show := tr.perfagent("show", path)

@@ -47,7 +47,7 @@ func pipInstall(t *testing.T, d distribution) {
 			got := d.record(t, venv)
 			for name, sum := range want {
 				if other, found := got[name]; !found || other != sum && !test.differs[name] {
-					t.Errorf("checksum of %s = %q, want %q as with the wheel of make dist", name, other, sum)
+					t.Errorf("checksum of %s = %q, want %q, as in the wheel that make dist builds", name, other, sum)
 				}
 				delete(got, name)
 			}

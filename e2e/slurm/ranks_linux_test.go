@@ -111,7 +111,7 @@ func uneven(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// cancelled checks a cancelled step: slurmstepd ends every rank, and every report must have this cause.
+// canceled checks a canceled step: slurmstepd ends every rank, and every report must have this cause.
 func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
 	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "--job-name=cancelled", "-N2", "--ntasks-per-node=2",
