@@ -240,8 +240,8 @@ func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := wantPhases(t, r, "load", "train")
-	if n.Phases[0].Seconds < 0.4 || n.Phases[1].Seconds <= 0 || len(n.Marks) != 1 || n.Marks[0].Text != "early" {
-		t.Errorf("phases %v, marks %v; want two phases, the first of 0.4 s or more, and \"early\"", n.Phases, n.Marks)
+	if n.Phases[0].Seconds <= 0 || n.Phases[1].Seconds <= 0 || len(n.Marks) != 1 || n.Marks[0].Text != "early" {
+		t.Errorf("phases %v, marks %v; want two phases, each longer than 0 s, and \"early\"", n.Phases, n.Marks)
 	}
 	data, err := reporter.Encode(r)
 	if err != nil {
