@@ -60,16 +60,10 @@ func TestAccountTracker_KeepsCountsWhenQuotaGroupChanges(t *testing.T) {
 		{quotaGroup: "leaf", periods: 520, throttled: 410},
 	})
 
-	if a.Periods != 40 || a.ThrottledPeriods != 13 || math.Abs(float64(a.ThrottledSeconds)-1.3) > 1e-9 {
-		t.Errorf("throttled in %v of %v periods, %v s; want 13 of 40, 1.3 s", a.ThrottledPeriods, a.Periods,
-			a.ThrottledSeconds)
-	}
+	check(t, a.Periods == 40 && a.ThrottledPeriods == 13 && math.Abs(float64(a.ThrottledSeconds)-1.3) <= 1e-9,
+		"throttled in %v of %v periods, %v s; want 13 of 40, 1.3 s", a.ThrottledPeriods, a.Periods, a.ThrottledSeconds)
 
-	for i, want := range []float64{20, math.NaN(), 10, math.NaN(), math.NaN(), 50} {
-		if pct[i] != want && !(math.IsNaN(want) && math.IsNaN(pct[i])) {
-			t.Errorf("sample %d: throttled in %v %% of periods, want %v", i, pct[i], want)
-		}
-	}
+	same(t, "throttled periods in each sample, %", pct, []float64{20, absent, 10, absent, absent, 50})
 }
 
 // LimitReachedPct compares each peak with the limit at that time, and ignores peaks that did not rise while the job
@@ -94,9 +88,8 @@ func TestAccountTracker_ComparesPeaksWithLimitAtThatTime(t *testing.T) {
 		"no limit": {[]groupAt{{limit: math.NaN(), peak: math.NaN()}, {limit: math.NaN(), peak: math.NaN()}}, series.Unknown()},
 	} {
 		a, _ := accountAfter(t, c.readings)
-		if a.LimitReachedPct != c.want && (a.LimitReachedPct.Known() || c.want.Known()) {
-			t.Errorf("%s: LimitReachedPct = %v, want %v", name, a.LimitReachedPct, c.want)
-		}
+		check(t, a.LimitReachedPct == c.want || !a.LimitReachedPct.Known() && !c.want.Known(),
+			"%s: LimitReachedPct = %v, want %v", name, a.LimitReachedPct, c.want)
 		if full := strings.HasPrefix(name, "killed at the limit") || strings.HasPrefix(name, "killed, and full"); full != (a.FullAtKillMB == 200) {
 			t.Errorf("%s: FullAtKillMB = %v, want 200 only if the group was full (%v)", name, a.FullAtKillMB, full)
 		}
@@ -115,9 +108,8 @@ func TestAccountTracker_SumsAllowedCPUTimeOfChangingLimit(t *testing.T) {
 	for second, cpus := range []float64{2, 2, 1, 1} {
 		l, a = l.next(a, reading(second+1, cpus), trackerInput{})
 	}
-	if got := a.LimitCPUSeconds; got != 2+2+1.5+1 {
-		t.Errorf("LimitCPUSeconds = %v, want 6.5", got)
-	}
+	got := a.LimitCPUSeconds
+	check(t, got == 2+2+1.5+1, "LimitCPUSeconds = %v, want 6.5", got)
 	if r := a.Limits.CPUsRange; r == nil || r.Min != 1 || r.Max != 2 || r.Changes != 1 || !r.ChangedAt.Equal(time.Unix(1003, 0)) {
 		t.Errorf("CPUsRange = %+v, want 1 to 2 with one change at 1003 s", r)
 	}
@@ -141,13 +133,11 @@ func TestAccountTracker_IgnoresEarlierReclaimOfNewGroup(t *testing.T) {
 		a.Limits.MemoryGroup = h.group
 		l.noteReclaim(&a.Limits, &h.held)
 	}
-	if got, want := a.Limits.Reclaim, (host.Reclaim{SwapMB: 30, RefaultedMB: 11}); got == nil || *got != want {
-		t.Errorf("Reclaim = %+v, want %+v", got, want)
-	}
+	got, want := a.Limits.Reclaim, (host.Reclaim{SwapMB: 30, RefaultedMB: 11})
+	check(t, got != nil && *got == want, "Reclaim = %+v, want %+v", got, want)
 	l.noteReclaim(&a.Limits, &cgroup.Reclaim{Swap: u, Refaults: u, High: 50 * MiB, HighEvents: 100})
-	if got := a.Limits.Reclaim.HighMB; got != 50 {
-		t.Errorf("HighMB = %v after memory.high was exceeded, want 50", got)
-	}
+	high := a.Limits.Reclaim.HighMB
+	check(t, high == 50, "HighMB = %v after memory.high was exceeded, want 50", high)
 }
 
 // killReading is the memory in a Reading: the percentage of the host's memory that is available (0 = unknown), and the
@@ -218,8 +208,7 @@ func TestAccountTracker_AttributesKillToProvenLimit(t *testing.T) {
 			}
 			got = &OOMKill{InGroup: got.InGroup, AtLimit: got.AtLimit, LimitEventsCounted: got.LimitEventsCounted, AvailablePct: got.AvailablePct}
 		}
-		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) || fmt.Sprint(a.LimitOOMKills) != fmt.Sprint(c.atLimit) {
-			t.Errorf("%s: last kill = %+v, LimitOOMKills = %v; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
-		}
+		check(t, fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", c.want) && fmt.Sprint(a.LimitOOMKills) == fmt.Sprint(c.atLimit),
+			"%s: last kill = %+v, LimitOOMKills = %v; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
 	}
 }

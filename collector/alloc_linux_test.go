@@ -14,6 +14,8 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/collectortest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // watchSleep returns a Sampler of this host and of a job that sleeps until the test ends.
@@ -38,16 +40,12 @@ func watchSleep(t testing.TB, o Options) *Sampler {
 // After a warm-up, a sample does not allocate, neither to read nor to compute, even if it reads sources that are not
 // read for every sample.
 func TestSampler_AllocatesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes five seconds; run without -short")
-	}
+	testenv.SkipIfShort(t, "five seconds")
 	fewest := math.Inf(1)
 	for try := 0; try < 3 && fewest > 0.3; try++ { // the runtime itself may allocate for waiting goroutines
 		fewest = min(fewest, allocationsOfSample(t))
 	}
-	if fewest > 0.3 {
-		t.Errorf("%.2f allocations per sample, want at most 0.3", fewest)
-	}
+	check(t, fewest <= 0.3, "%.2f allocations per sample, want at most 0.3", fewest)
 }
 
 // perNewProcess is the number of allocations needed to identify a new process of the host.
@@ -78,17 +76,10 @@ func allocationsOfSample(t *testing.T) float64 {
 
 // processesStarted returns the number of processes and threads started on the host since boot.
 func processesStarted(t *testing.T) float64 {
-	data, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		t.Error(err)
-	}
+	data := value(os.ReadFile("/proc/stat"))(t)
 	_, rest, _ := strings.Cut(string(data), "\nprocesses ")
 	count, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.ParseFloat(count, 64)
-	if err != nil {
-		t.Error(err)
-	}
-	return n
+	return value(strconv.ParseFloat(count, 64))(t)
 }
 
 // BenchmarkSample_Job measures a whole sample of this host and of a job of one sleeping process.
@@ -100,5 +91,21 @@ func BenchmarkSample_Job(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.takeSample(false)
+	}
+}
+
+// BenchmarkSample measures the work after a Reading: to compute the Sample and to add it to the ring and the summaries.
+func BenchmarkSample(b *testing.B) {
+	r := host.NewReader(host.Options{})
+	defer r.Close()
+	first, second := r.Read(), r.Read()
+	p := NewCounterState(first)
+	rec := NewRecording(first.At, time.Second, 1000)
+	defer collectortest.CPUPerOp(b)()
+	for b.Loop() {
+		second.At.Mono += time.Second
+		var s Sample
+		p, s = p.Next(second, 40*time.Millisecond)
+		rec.Add(&s)
 	}
 }

@@ -242,7 +242,7 @@ func (u Unit) size() float64 {
 	return 1
 }
 
-// A Kind is the behaviour of a column over time.
+// A Kind is the behavior of a column over time.
 type Kind int
 
 // The kinds of columns.

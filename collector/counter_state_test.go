@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // reading returns a Reading of one CPU, one disk, lo and eth0.
@@ -32,9 +33,18 @@ func columns(s Sample) map[string][2]float64 {
 	return out
 }
 
+// figures returns the measured CPU percentage, rate and total of the network, each with its weight.
+func figures(s Sample) [][2]float64 {
+	all := columns(s)
+	return [][2]float64{all["cpu_pct_per_cpu_avg"], all["net_io_ext_recv_mb_per_second"], all["net_io_ext_recv_mb"]}
+}
+
 func TestCounterState_SampleHasDifferenceOfTwoReadings(t *testing.T) {
 	const mib, sectors = MiB, MiB / 512
-	_, s := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib), 40*time.Millisecond)
+	p, r := NewCounterState(reading(0, 10, 0, 0, 0)), reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib)
+	_, s := p.Next(r, 40*time.Millisecond)
+	_, again := p.Next(r, 40*time.Millisecond)
+	same(t, "Sample of a second call of Next", again, s)
 	same(t, "sample", columns(s), map[string][2]float64{
 		"cpu_pct_per_cpu_avg": {25, 2}, "cpu_pct_per_cpu_min": {25, 2}, "cpu_pct_per_cpu_max": {25, 2}, "cpu_iowait_pct": {0, 2}, "cpu_steal_pct": {0, 2},
 		"mem_percent": {75, 2}, "disk_usage_percent": {60, 2},
@@ -46,20 +56,6 @@ func TestCounterState_SampleHasDifferenceOfTwoReadings(t *testing.T) {
 	})
 }
 
-// In a window that is too short, bytes count, but there are no percentages or rates.
-func TestCounterState_ShortWindowOnlyCountsBytes(t *testing.T) {
-	const mib = MiB
-	p, _ := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(time.Second, 10.5, 0, 0, mib), 40*time.Millisecond)
-	p, short := p.Next(reading(time.Second+20*time.Millisecond, 10.52, 0, 0, 2*mib), 40*time.Millisecond)
-	if short.Has(CPUAvg) || short.Has(CPUMin) || short.Has(CPUMax) || short.Has(NetExtRecvRate) || short.Has(DiskReadRate) {
-		t.Errorf("window of 20 ms: values %v, want no percentages or rates", columns(short))
-	}
-	same(t, "bytes in the short window", short.Values[NetExtRecv], 2.0)
-	_, next := p.Next(reading(2*time.Second, 11.5, 0, 0, 4*mib), 40*time.Millisecond)
-	same(t, "CPU percentage and window after the short window", columns(next)["cpu_pct_per_cpu_avg"], [2]float64{100, 1})
-	same(t, "rate and window after the short window", columns(next)["net_io_ext_recv_mb_per_second"], [2]float64{3, 1})
-}
-
 // After a source has failed for a while, its next window covers the gap, and no byte is lost.
 func TestCounterState_FailedSourceLengthensItsWindow(t *testing.T) {
 	const mib = MiB
@@ -67,30 +63,22 @@ func TestCounterState_FailedSourceLengthensItsWindow(t *testing.T) {
 	p, s := p.Next(&host.Reading{At: at(time.Second)}, 40*time.Millisecond)
 	same(t, "an empty Reading", columns(s), map[string][2]float64{"timestamp": {1_767_225_601, 1}})
 	_, s = p.Next(reading(4*time.Second, 11, 0, 0, 8*mib), 40*time.Millisecond)
-	got := columns(s)
-	same(t, "percent", got["cpu_pct_per_cpu_avg"], [2]float64{25, 4})
-	same(t, "rate", got["net_io_ext_recv_mb_per_second"], [2]float64{2, 4})
-	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{8, 3})
+	same(t, "percent, rate and total", figures(s), [][2]float64{{25, 4}, {2, 4}, {8, 3}})
 }
 
 // The counters of a source that is missing from the baseline begin at 0, with its first good Reading.
 func TestCounterState_LateSourceBeginsAtZero(t *testing.T) {
 	p := NewCounterState(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
-	got := columns(s)
-	if s.Has(CPUAvg) || s.Has(NetExtRecvRate) || s.Has(DiskReadRate) {
-		t.Errorf("first Reading with these sources: values %v, want no percentages or rates", got)
-	}
-	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{0, 1})
+	same(t, "percent, rate and total at first", figures(s), [][2]float64{{}, {}, {0, 1}})
+	check(t, !s.Has(DiskReadRate), "rate of the disk at first = %v, want none", s.Values[DiskReadRate])
 	_, s = p.Next(reading(2*time.Second, 10.25, 7<<20, 7<<20, 9<<20), 40*time.Millisecond)
-	got = columns(s)
-	same(t, "percent", got["cpu_pct_per_cpu_avg"], [2]float64{25, 1})
-	same(t, "rate", got["net_io_ext_recv_mb_per_second"], [2]float64{2, 1})
+	same(t, "percent, rate and total", figures(s), [][2]float64{{25, 1}, {2, 1}, {2, 1}})
 }
 
 func TestCounterState_CountsDevicesThatComeAndGo(t *testing.T) {
 	nic := func(name string, n uint64) host.Device {
-		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
+		return host.Device{Name: name, In: n << 20, Class: host.Counted}
 	}
 
 	readings := [][]host.Device{
@@ -104,16 +92,15 @@ func TestCounterState_CountsDevicesThatComeAndGo(t *testing.T) {
 		{nic("wan0", 8)}, // one returns: +0
 	}
 
-	want := []float64{11, 12, 12, 19, 19, 19, 19}
-	p := NewCounterState(&host.Reading{At: at(0), Devices: [host.NumDeviceKinds][]host.Device{host.NICs: readings[0]}})
+	p := NewCounterState(devicesAt(host.NICs, 0, readings[0]...))
 	var got []float64
 	for i, devs := range readings[1:] {
 		var s Sample
-		p, s = p.Next(&host.Reading{At: at(time.Duration(i+1) * time.Second), Devices: [host.NumDeviceKinds][]host.Device{host.NICs: devs}}, 0)
+		p, s = p.Next(devicesAt(host.NICs, float64(i+1), devs...), 0)
 		got = append(got, s.Values[NetExtRecv])
 	}
 
-	same(t, "MiB since the start", got, want)
+	same(t, "MiB since the start", got, []float64{11, 12, 12, 19, 19, 19, 19})
 }
 
 // Clock steps and suspends do not distort the time axis, which is the start plus the boot clock. Windows follow the
@@ -306,9 +293,8 @@ func checkSample(s, before *Sample) error {
 		}
 	}
 
-	if s.Has(CPUAvg) && (s.Values[CPUMin] > s.Values[CPUAvg]+1e-9 || s.Values[CPUAvg] > s.Values[CPUMax]+1e-9) {
-		return fmt.Errorf("CPUs are %v to %v %% busy, mean %v: want the mean in that range", s.Values[CPUMin], s.Values[CPUMax],
-			s.Values[CPUAvg])
+	if least, mean, most := s.Values[CPUMin], s.Values[CPUAvg], s.Values[CPUMax]; least > mean+1e-9 || mean > most+1e-9 {
+		return fmt.Errorf("CPUs are %v to %v %% busy, mean %v: want the mean in that range", least, mean, most)
 	}
 	return nil
 }
@@ -402,14 +388,6 @@ func TestCounterState_LosesNoBytesAndNoSeconds(t *testing.T) {
 	}
 }
 
-func TestCounterState_NextDoesNotChangeState(t *testing.T) {
-	p := NewCounterState(reading(0, 10, 0, 0, 0))
-	r := reading(time.Second, 10.5, 100, 200, 300)
-	_, first := p.Next(r, 0)
-	_, again := p.Next(r, 0)
-	same(t, "Sample of a second call of Next", again, first)
-}
-
 func TestPerfPySample_CountsAllDevicesSinceBoot(t *testing.T) {
 	before := []host.CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
 	r := &host.Reading{CPU: []host.CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
@@ -432,4 +410,81 @@ func wideValues(first ...float64) (values [MaxColumns]float64) {
 	}
 	copy(values[:], first)
 	return values
+}
+
+// jobAt returns a Reading of a job with the given CPU time, on a host with two CPUs.
+func jobAt(seconds, cpu float64) *host.Reading {
+	u := math.NaN()
+	r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUsage{CPUSeconds: cpu, IO: process.UnknownIO(), Memory: u, Processes: u, Threads: u}}
+	r.At.Mono = time.Duration(seconds * float64(time.Second))
+	return r
+}
+
+// If more CPU time appears in a window than the host's CPUs can provide, it was used before the window.
+func TestCounterState_DropsMoreCPUsThanTheHostHas(t *testing.T) {
+	checkSteps(t, NewCounterState(jobAt(0, 0)), []Column{JobCPU},
+		step{"for 1.5 s of CPU time in a second", jobAt(1, 1.5), []float64{1.5}},
+		step{"for 38.5 s of CPU time in a second on 2 CPUs", jobAt(2, 40), []float64{absent}},
+		step{"in the second after a jump", jobAt(3, 41), []float64{1}},
+		// Seen: 16.58 of 16 CPUs, with 18 threads at 100 ms. The excess is due to clock ticks.
+		step{"for 2.1 s of CPU time in a second on 2 CPUs", jobAt(4, 43.1), []float64{2}})
+}
+
+// CPU time that is read Lag after the Reading counts for a window that ends Lag later.
+func TestCounterState_LagExtendsWindowOfCPUTime(t *testing.T) {
+	late, p := jobAt(2, 2.9), NewCounterState(jobAt(0, 0))
+	late.Job.Lag = 900 * time.Millisecond
+	for _, r := range []*host.Reading{jobAt(1, 1), late, jobAt(3, 3), jobAt(4, 4)} {
+		var s Sample
+		p, s = p.Next(r, 100*time.Millisecond)
+		got := s.Values[JobCPU]
+		check(t, math.Abs(got-1) <= 1e-9, "after %v: JobCPU = %v, want 1", r.At.Mono, got)
+	}
+}
+
+// If the job's group did not count some CPU time for several samples, it is unknown when that time was used. The sample
+// then has no rate, but the account includes the time.
+func TestCounterState_GivesNoRateForLateCPUTime(t *testing.T) {
+	base := jobAt(0, 0)
+	p, l, a := NewCounterState(base), newAccountTracker(base, host.JobOptions{Source: host.JobFromCreated}), NoAccount()
+	for i, step := range []struct{ cpu, late, want float64 }{{0, 0, 0}, {0, 0, 0}, {2.5, 2.4, absent}, {3.5, 0, 1}} {
+		r := jobAt(float64(i+1), step.cpu)
+		r.Job.LateCPUSeconds, r.Job.Outside = step.late, step.late > 0
+		var s Sample
+		p, s = p.Next(r, 0)
+		l, a = l.next(a, r, trackerInput{cpuSeconds: p.jobCPUSeconds()})
+		same(t, fmt.Sprintf("JobCPU in step %+v", step), s.Values[JobCPU], step.want)
+	}
+	check(t, a.CPUSeconds == 3.5 && a.LateCPUSeconds == 2.4 && a.OutsideGroup,
+		"CPUSeconds = %v, LateCPUSeconds = %v, OutsideGroup = %v; want 3.5, 2.4, true", a.CPUSeconds, a.LateCPUSeconds, a.OutsideGroup)
+}
+
+// A window of a few ticks is measured if it is the first. After longer windows it is not measured, because its peaks
+// would exceed theirs by chance. Its bytes still count.
+func TestCounterState_OnlyTheFirstWindowMayBeShort(t *testing.T) {
+	reading := func(after time.Duration, idle float64, bytes uint64) *host.Reading {
+		return &host.Reading{At: host.Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
+			CPU: []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: after.Seconds() - idle, host.ModeIdle: idle}}},
+			Devices: [host.NumDeviceKinds][]host.Device{host.NICs: {{Name: "eth0", In: bytes, Class: host.Counted}},
+				host.Disks: {{Name: "sda", In: bytes / 512, Class: host.Counted}}}}
+	}
+
+	least, u := MinWindow(time.Second), absent
+	values := func(s Sample) []float64 {
+		v := &s.Values
+		return []float64{v[CPUAvg], v[CPUMin], v[CPUMax], v[NetExtRecvRate], v[DiskReadRate], v[NetExtRecv], s.Weights[CPUAvg]}
+	}
+	_, first := NewCounterState(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
+	same(t, "job of 50 ms", values(first), []float64{40, 40, 40, 20, 20, 1, 0.05})
+	p, _ := NewCounterState(reading(0, 0, 0)).Next(reading(time.Second, 1, 0), least)
+	p, short := p.Next(reading(1060*time.Millisecond, 1.02, MiB), least)
+	same(t, "60 ms after a second", values(short)[:6], []float64{u, u, u, u, u, 1})
+	_, longer := p.Next(reading(1500*time.Millisecond, 1.25, 2*MiB), least)
+	same(t, "the next window", values(longer), []float64{50, 50, 50, 4, 4, 2, 0.5})
+}
+
+// perf.py's first sample has no percentages, because there is no reading before it.
+func TestPerfPySample_FirstHasNoPercentages(t *testing.T) {
+	s := perfpySample(nil, &host.Reading{CPU: []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: 1}}}}, 1)
+	check(t, !s.Has(CPUAvg), "CPUAvg = %v after a single Reading, want no value", s.Values[CPUAvg])
 }

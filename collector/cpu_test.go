@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 // The expected values are psutil's results for differences of ticks, in the order of /proc/stat.
 func TestBusyPercent_EqualsPsutil(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		delta []float64
 		want  float64
 		ok    bool
@@ -28,20 +29,14 @@ func TestBusyPercent_EqualsPsutil(t *testing.T) {
 		"all fields decrease":             {[]float64{-10, -10, -10, -10, -10, -10, -10, -10, -10, -10}, 0, false},
 		"all idle":                        {[]float64{0, 0, 0, 100}, 0, true},
 		"all busy":                        {[]float64{0, 0, 100}, 100, true},
-	}
-
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			before := []float64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 500, 500}
-			after := append([]float64(nil), before...)
-			for i, d := range tt.delta {
-				after[i] += d
-			}
-			got, ok := busyPercent(ticks("cpu0", before...), ticks("cpu0", after...))
-			if got != tt.want || ok != tt.ok {
-				t.Errorf("busyPercent = %v, %v, want %v, %v", got, ok, tt.want, tt.ok)
-			}
-		})
+	} {
+		before := []float64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 500, 500}
+		after := slices.Clone(before)
+		for i, d := range tt.delta {
+			after[i] += d
+		}
+		got, ok := busyPercent(ticks("cpu0", before...), ticks("cpu0", after...))
+		check(t, got == tt.want && ok == tt.ok, "%s: busyPercent = %v, %v; want %v, %v", name, got, ok, tt.want, tt.ok)
 	}
 }
 
@@ -54,7 +49,7 @@ func TestCPUSpread_MatchesCPUsByName(t *testing.T) {
 	a0, a1, a2 := ticks("cpu0", 100, 0, 0, 900), ticks("cpu1", 500, 0, 0, 500), ticks("cpu2", 0, 0, 0, 1000)
 	// In the window, cpu0 is 25 % busy, cpu1 75 % and cpu2 100 %.
 	b0, b1, b2 := ticks("cpu0", 125, 0, 0, 975), ticks("cpu1", 575, 0, 0, 525), ticks("cpu2", 100, 0, 0, 1000)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		prev, cur []host.CPUTimes
 		want      spread
 	}{
@@ -68,14 +63,10 @@ func TestCPUSpread_MatchesCPUsByName(t *testing.T) {
 		"none in common":     {[]host.CPUTimes{a0}, []host.CPUTimes{b1}, spread{}},
 		"none before":        {nil, []host.CPUTimes{b0}, spread{}},
 		"none moved":         {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, a1}, spread{}},
-	}
-
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			var got spread
-			got.Avg, got.Least, got.Most, got.OK = cpuSpread(tt.prev, tt.cur)
-			same(t, "cpuSpread", got, tt.want)
-		})
+	} {
+		var got spread
+		got.Avg, got.Least, got.Most, got.OK = cpuSpread(tt.prev, tt.cur)
+		same(t, name+": cpuSpread", got, tt.want)
 	}
 }
 
@@ -94,7 +85,7 @@ func modesOf(p *CounterState) (out [host.NumCPUModes]float64) {
 
 func TestCounterState_SumsCPUSecondsByMode(t *testing.T) {
 	gap := statAt(1)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		readings []*host.Reading
 		want     [host.NumCPUModes]float64 // user, nice, system, idle, iowait, irq, softirq, steal
 	}{
@@ -108,10 +99,8 @@ func TestCounterState_SumsCPUSecondsByMode(t *testing.T) {
 		"a reading is missing":     {[]*host.Reading{statAt(0, ticks("cpu0", 10)), gap, statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
 		"the baseline is missing":  {[]*host.Reading{gap, statAt(1, ticks("cpu0", 10)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
 		"one vanishes and returns": {[]*host.Reading{
-			statAt(0, ticks("cpu0", 100), ticks("cpu1", 500)),
-			statAt(1, ticks("cpu1", 510)),
-			statAt(2, ticks("cpu1", 520), ticks("cpu0", 800)),
-			statAt(3, ticks("cpu0", 801), ticks("cpu1", 530))}, [8]float64{.31}},
+			statAt(0, ticks("cpu0", 100), ticks("cpu1", 500)), statAt(1, ticks("cpu1", 510)),
+			statAt(2, ticks("cpu1", 520), ticks("cpu0", 800)), statAt(3, ticks("cpu0", 801), ticks("cpu1", 530))}, [8]float64{.31}},
 		// Time moves from iowait to idle and back: at most 0.02 s of idle time count twice.
 		"time moves back and forth": {[]*host.Reading{
 			statAt(0, ticks("cpu0", 0, 0, 0, 100, 50)), statAt(1, ticks("cpu0", 0, 0, 0, 200, 49)), statAt(2, ticks("cpu0", 0, 0, 0, 300, 50)),
@@ -120,33 +109,25 @@ func TestCounterState_SumsCPUSecondsByMode(t *testing.T) {
 		"counters were reset":       {[]*host.Reading{statAt(0, ticks("cpu0", 90000)), statAt(1, ticks("cpu0", 7)), statAt(2, ticks("cpu0", 17))}, [8]float64{.1}},
 		"a jump":                    {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
 		"a long time is not a jump": {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
-	}
-
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			p, before := NewCounterState(tt.readings[0]), [host.NumCPUModes]float64{}
-			for _, r := range tt.readings[1:] {
-				earlier := p
-				p, _ = p.Next(r, time.Second)
-				again, _ := earlier.Next(r, time.Second)
-				same(t, "CPU seconds of a second call of Next", modesOf(&again), modesOf(&p))
-				for m, v := range modesOf(&p) {
-					if v < before[m] {
-						t.Errorf("seconds of %v fell from %v to %v", host.CPUMode(m), before[m], v)
-					}
-				}
+	} {
+		p, before := NewCounterState(tt.readings[0]), [host.NumCPUModes]float64{}
+		for _, r := range tt.readings[1:] {
+			earlier := p
+			p, _ = p.Next(r, time.Second)
+			again, _ := earlier.Next(r, time.Second)
+			same(t, name+": CPU seconds of a second call of Next", modesOf(&again), modesOf(&p))
+			for m, v := range modesOf(&p) {
+				check(t, !(v < before[m]), "%s: seconds of %v fell from %v to %v", name, host.CPUMode(m), before[m], v)
 			}
-			same(t, "CPU seconds", modesOf(&p), tt.want)
-		})
+			before = modesOf(&p)
+		}
+		same(t, name+": CPU seconds", modesOf(&p), tt.want)
 	}
 }
 
 func TestCounterState_CPUSecondsNeedTwoReadings(t *testing.T) {
 	p := NewCounterState(statAt(0, ticks("cpu0", 10)))
-	var none [host.NumCPUModes]float64
-	for m := range none {
-		none[m] = absent
-	}
+	none := [host.NumCPUModes]float64(slices.Repeat([]float64{absent}, int(host.NumCPUModes)))
 	same(t, "CPU seconds after the baseline", p.CPUSeconds(), none)
 	p, _ = p.Next(statAt(1), time.Second)
 	same(t, "CPU seconds without CPUs", p.CPUSeconds(), none)

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/perfagent/perfagent/collector/gpu"
@@ -27,9 +28,7 @@ func TestNoteGPUs_AttributesGPUsByProcesses(t *testing.T) {
 				got += fmt.Sprint(g.Index)
 			}
 		}
-		if got != want {
-			t.Errorf("after %d checks of environments %q: GPUs of the job = %q, want %q", times, environs, got, want)
-		}
+		check(t, got == want, "after %d checks of environments %q: GPUs of the job = %q, want %q", times, environs, got, want)
 	}
 
 	one, two := []string{"CUDA_VISIBLE_DEVICES=1"}, []string{"CUDA_VISIBLE_DEVICES=2"}
@@ -41,4 +40,45 @@ func TestNoteGPUs_AttributesGPUsByProcesses(t *testing.T) {
 	look(10, "12", one, two)
 	look(1, "12")
 	look(300, "1", one)
+}
+
+// Idle gaps last at least a second. Other activity is recorded only during these gaps.
+func TestGPU_NoteIdleCountsGapsOfASecondOrMore(t *testing.T) {
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		use  []float64 // in samples of half a second
+		want IdleGaps
+	}{
+		"never":             {[]float64{100, 6, 50}, IdleGaps{}},
+		"too short":         {[]float64{100, 0, 100, 5, 100}, IdleGaps{}},
+		"one second":        {[]float64{100, 0, 5, 100}, gaps(1, 1, 1)},
+		"two gaps":          {[]float64{0, 0, 0, 99, 1, 1}, gaps(2.5, 2, 1.5)},
+		"idle at the end":   {[]float64{99, 0, 0, 0, 0}, gaps(2, 1, 2)},
+		"one value missing": {[]float64{0, 0, nan, 0, 0}, gaps(2, 2, 1)},
+		"not measured":      {[]float64{nan, nan, nan}, IdleGaps{}},
+	} {
+		var g GPU
+		for _, v := range c.use {
+			s := idleSample(v)
+			g.noteIdle(&s, 2)
+		}
+		check(t, g.IdleGaps == c.want, "%s: IdleGaps = %+v, want %+v", name, g.IdleGaps, c.want)
+	}
+}
+
+// gaps returns the IdleGaps of samples made by idleSample, for the given idle time.
+func gaps(seconds float64, n int64, longest float64) IdleGaps {
+	return IdleGaps{Seconds: seconds, Count: n, LongestSeconds: longest,
+		JobCPUs: GapMean{1.5 * seconds, seconds}, DiskRate: GapMean{5 * seconds, seconds}, Waiting: GapMean{40 * seconds, seconds}}
+}
+
+// idleSample returns a sample of half a second with the given utilization of the third GPU.
+func idleSample(use float64) Sample {
+	var s Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = math.NaN(), 0.5
+	}
+	s.Values[GPUColumn(2, GPUUtilization)], s.Values[JobCPU] = use, 1.5
+	s.Values[DiskReadRate], s.Values[DiskWriteRate], s.Values[PSIIOSome] = 2, 3, 40
+	return s
 }

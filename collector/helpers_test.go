@@ -64,5 +64,52 @@ func counted(devs []host.Device, class host.DeviceClass) []string {
 	return names
 }
 
+// devicesAt returns a Reading of devices of one kind at the given number of seconds.
+func devicesAt(kind host.DeviceKind, seconds float64, devs ...host.Device) *host.Reading {
+	r := &host.Reading{At: at(time.Duration(seconds * float64(time.Second)))}
+	r.Devices[kind] = devs
+	return r
+}
+
+// step is a Reading, and the expected values of its Sample.
+type step struct {
+	what string
+	r    *host.Reading
+	want []float64
+}
+
+// checkSteps compares the values of columns after each Reading, and checks that Next does not change the CounterState.
+func checkSteps(t *testing.T, p CounterState, columns []Column, steps ...step) {
+	t.Helper()
+	for _, st := range steps {
+		_, first := p.Next(st.r, 0)
+		next, s := p.Next(st.r, 0)
+		same(t, "Sample of a second call of Next", s, first)
+		var got []float64
+		for _, c := range columns {
+			got = append(got, s.Values[c])
+		}
+		same(t, "values "+st.what, got, st.want)
+		p = next
+	}
+}
+
 // absent is the value of a column that was not measured.
 var absent = math.NaN()
+
+// check reports a failure unless ok.
+func check(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
+// value ends a test on an error, and returns v otherwise.
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/collectortest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // snap is a line of scripts/psutil_windows.py.
@@ -42,17 +45,13 @@ type snapper struct {
 func newSnapper(t *testing.T, path string) *snapper {
 	cmd := exec.Command(collectortest.Python(t), filepath.Join(collectortest.Root(t), "scripts/psutil_windows.py"), path)
 	cmd.Stderr = os.Stderr
-	to, err := cmd.StdinPipe()
-	must(t, err)
-	from, err := cmd.StdoutPipe()
-	must(t, err)
+	to := value(cmd.StdinPipe())(t)
+	from := value(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 
 	t.Cleanup(func() {
 		to.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
+		must(t, cmd.Wait())
 	})
 
 	lines := bufio.NewScanner(from)
@@ -63,9 +62,7 @@ func newSnapper(t *testing.T, path string) *snapper {
 func (s *snapper) snap() *snap {
 	s.t.Helper()
 	var out snap
-	if _, err := io.WriteString(s.to, "snap\n"); err != nil {
-		s.t.Fatal(err)
-	}
+	value(io.WriteString(s.to, "snap\n"))(s.t)
 	if !s.from.Scan() {
 		s.t.Fatal("psutil_windows.py ended: ", s.from.Err())
 	}
@@ -83,8 +80,7 @@ type bracket struct {
 func load(t *testing.T) {
 	stop := make(chan struct{})
 	var workers sync.WaitGroup
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	listener := value(net.Listen("tcp", "127.0.0.1:0"))(t)
 
 	go func() { // returns when the connection is closed
 		conn, err := listener.Accept()
@@ -94,10 +90,8 @@ func load(t *testing.T) {
 		}
 	}()
 
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	must(t, err)
-	file, err := os.Create(filepath.Join(t.TempDir(), "data"))
-	must(t, err)
+	conn := value(net.Dial("tcp", listener.Addr().String()))(t)
+	file := value(os.Create(filepath.Join(t.TempDir(), "data")))(t)
 	block := make([]byte, 1<<18)
 	work := func(step func()) {
 		workers.Go(func() {
@@ -121,19 +115,15 @@ func load(t *testing.T) {
 	})
 
 	work(func() {
-		if _, err := conn.Write(block[:4096]); err != nil {
-			t.Error(err)
-		}
+		_, err := conn.Write(block[:4096])
+		check(t, err == nil, "write to the connection: %v", err)
 		<-pace.C
 	})
 
 	work(func() {
-		if _, err := file.WriteAt(block, 0); err != nil {
-			t.Error(err)
-		}
-		if err := file.Sync(); err != nil {
-			t.Error(err)
-		}
+		_, err := file.WriteAt(block, 0)
+		err = errors.Join(err, file.Sync())
+		check(t, err == nil, "write to the file: %v", err)
 	})
 
 	t.Cleanup(func() {
@@ -149,9 +139,7 @@ func load(t *testing.T) {
 // psutil and perfagent read the same host, under load. perfagent's result must lie between psutil's results before and
 // after it, and equal them if they are equal.
 func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	dir := t.TempDir()
 	psutil := newSnapper(t, dir)
 	r := host.NewReader(host.Options{DiskPaths: []string{dir}})
@@ -190,18 +178,15 @@ func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
 	}
 	t.Logf("equal to the digit: %v", shut)
 	for _, what := range kinds {
-		if shut[what] == 0 {
-			t.Errorf("no comparison of %s was exact in %d brackets", what, len(brackets))
-		}
+		check(t, shut[what] != 0, "no comparison of %s was exact in %d brackets", what, len(brackets))
 	}
 }
 
 // within checks that v lies between psutil's two results, in either order. It counts exact comparisons.
 func within(t *testing.T, what, name string, v, before, after, slack float64, shut map[string]int) {
 	t.Helper()
-	if v < min(before, after)-slack || v > max(before, after)+slack {
-		t.Errorf("%s %s: %v, want it between psutil's %v before and %v after", what, name, v, before, after)
-	}
+	check(t, v >= min(before, after)-slack && v <= max(before, after)+slack,
+		"%s %s: %v, want it between psutil's %v before and %v after", what, name, v, before, after)
 	if before == after && v == before {
 		shut[what]++
 	}
@@ -295,10 +280,8 @@ func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 		}
 		open := elapsed(a.before.CPUTimes[i], a.after.CPUTimes[i]) + elapsed(b.before.CPUTimes[i], b.after.CPUTimes[i])
 		want := b.before.CPUPercent[i]
-		if math.Abs(got-want) > 100*(clockTick.Seconds()+open)/total+0.1 {
-			t.Errorf("%s: %v %% busy, want about psutil's %v %%: window %.2f s, brackets open for %.2f s", c.Name, got, want,
-				total, open)
-		}
+		check(t, math.Abs(got-want) <= 100*(clockTick.Seconds()+open)/total+0.1,
+			"%s: %v %% busy, want about psutil's %v %%: window %.2f s, brackets open for %.2f s", c.Name, got, want, total, open)
 		if unmoved(before, a.after.CPUTimes[i]) && unmoved(c, b.before.CPUTimes[i]) && got == want {
 			shut["cpu percent"]++
 		}
@@ -360,21 +343,18 @@ func TestSampler_CPUSecondsAgreeWithProcStat(t *testing.T) {
 			below += cpus * clockTick.Seconds() // the kernel moves time between the two modes and back
 			above += 0.3                        // a whole wait, which a sample may divide
 		}
-		if got < lo-below || got > hi+above {
-			t.Errorf("%v: %.2f s, want %.2f to %.2f s as in /proc/stat", host.CPUMode(m), got, lo, hi)
-		}
+		check(t, got >= lo-below && got <= hi+above,
+			"%v: %.2f s, want %.2f to %.2f s as in /proc/stat", host.CPUMode(m), got, lo, hi)
 	}
 
-	if busy := rec.CPUSeconds[host.ModeUser] + rec.CPUSeconds[host.ModeNice]; busy < 0.3 {
-		t.Errorf("%.2f s of user time while one CPU was busy for a second, want at least 0.3", busy)
-	}
+	busy := rec.CPUSeconds[host.ModeUser] + rec.CPUSeconds[host.ModeNice]
+	check(t, busy >= 0.3, "%.2f s of user time while one CPU was busy for a second, want at least 0.3", busy)
 }
 
 // procStat sums the lines cpuN of /proc/stat by mode, in seconds.
 func procStat(t *testing.T) (out [host.NumCPUModes]float64) {
 	t.Helper()
-	data, err := os.ReadFile("/proc/stat")
-	must(t, err)
+	data := value(os.ReadFile("/proc/stat"))(t)
 
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
@@ -382,10 +362,80 @@ func procStat(t *testing.T) (out [host.NumCPUModes]float64) {
 			continue
 		}
 		for m := range out {
-			n, err := strconv.ParseUint(f[1+m], 10, 64)
-			must(t, err)
+			n := value(strconv.ParseUint(f[1+m], 10, 64))(t)
 			out[m] += float64(n) / 100
 		}
 	}
 	return out
+}
+
+// percentScript prints psutil's CPU percentages for the window between two trees.
+const percentScript = `
+import json, sys
+import psutil
+psutil.PROCFS_PATH = sys.argv[1]
+psutil.cpu_percent(percpu=True)
+psutil.PROCFS_PATH = sys.argv[2]
+print(json.dumps(psutil.cpu_percent(percpu=True)))
+`
+
+// The test has thousands of CPUs with windows of all lengths. Many are at a rounding tie, where the last bit of
+// psutil's sums decides.
+func TestBusyPercent_EqualsPsutilToTheDigit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var trees [2]strings.Builder
+	for i := range trees {
+		trees[i].WriteString("cpu  0 0 0 0 0 0 0 0 0 0\n")
+	}
+	const cpus = 4000
+	for n := range cpus {
+		top := uint64(1) << (1 + rng.IntN(12))
+		fmt.Fprintf(&trees[0], "cpu%d", n)
+		fmt.Fprintf(&trees[1], "cpu%d", n)
+		for range 10 {
+			before := rng.Uint64N(1 << (1 + rng.IntN(34)))
+			after := before + rng.Uint64N(top)
+			if rng.IntN(20) == 0 {
+				after = before - rng.Uint64N(1+min(before, 50))
+			}
+			fmt.Fprintf(&trees[0], " %d", before)
+			fmt.Fprintf(&trees[1], " %d", after)
+		}
+		trees[0].WriteByte('\n')
+		trees[1].WriteByte('\n')
+	}
+
+	var dirs []string
+	var readings [][]host.CPUTimes
+	for i := range trees {
+		dir := t.TempDir()
+		write(t, dir, "stat", []byte(trees[i].String()))
+		dirs = append(dirs, dir)
+		readings = append(readings, openTree(t, dir, dir).Read().CPU)
+	}
+
+	var want []float64
+	collectortest.RunPython(t, &want, percentScript, dirs...)
+	if len(want) != cpus || len(readings[0]) != cpus {
+		t.Fatalf("psutil lists %d CPUs and the Reader %d, want %d", len(want), len(readings[0]), cpus)
+	}
+	wrong := 0
+	for i := range want {
+		got, ok := busyPercent(readings[0][i], readings[1][i])
+		// In these random windows, guest can exceed user. The results of psutil are then not between 0 and 100, which no
+		// kernel can cause.
+		if want[i] < 0 || want[i] > 100 {
+			continue
+		}
+		if !ok {
+			got = 0
+		}
+		if got != want[i] {
+			wrong++
+			t.Errorf("cpu%d: %v %% busy, want psutil's %v: %+v, then %+v", i, got, want[i], readings[0][i], readings[1][i])
+		}
+		if wrong > 5 {
+			t.Fatal("more than 5 CPUs differ from psutil")
+		}
+	}
 }

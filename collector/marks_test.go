@@ -68,12 +68,9 @@ func TestAlignToTimeAxis_ReplacesImpossibleTimes(t *testing.T) {
 	} {
 		in.step = test.step
 		lines := []marks.Line{test.line}
-		if got := alignToTimeAxis(lines, 90, in)[0].At; got != test.want {
-			t.Errorf("%s: aligned time = %v, want %v", test.name, got, test.want)
-		}
-		if lines[0].At != test.line.At && !math.IsNaN(test.line.At) {
-			t.Errorf("%s: time of the argument changed to %v, want %v", test.name, lines[0].At, test.line.At)
-		}
+		same(t, fmt.Sprintf("%s: aligned time", test.name), alignToTimeAxis(lines, 90, in)[0].At, test.want)
+		check(t, lines[0].At == test.line.At || math.IsNaN(test.line.At),
+			"%s: time of the argument changed to %v, want %v", test.name, lines[0].At, test.line.At)
 	}
 }
 
@@ -92,9 +89,7 @@ func TestRecording_PhaseOfWholeRunEqualsRun(t *testing.T) {
 	}
 
 	p := rec.Marks.Phases[0]
-	if !near(p.CPUSeconds, cpu) {
-		t.Errorf("CPUSeconds of the phase = %v, want %v", p.CPUSeconds, cpu)
-	}
+	check(t, near(p.CPUSeconds, cpu), "CPUSeconds of the phase = %v, want %v", p.CPUSeconds, cpu)
 	for c := range rec.NumColumns() {
 		whole, part := rec.Summaries[c].Stat(), p.Columns[c]
 		switch {
@@ -114,19 +109,16 @@ func TestRecording_DividesUnreadCounterBetweenPhases(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 10, 8))
-	unread := sampleAt(2, 1, 1, 10, math.NaN())
-	rec.Add(unread)
+	rec.Add(sampleAt(2, 1, 1, 10, math.NaN()))
 	said(rec, phaseLine("train", 3))
 	rec.Add(sampleAt(3, 1, 1, 10, math.NaN()))
 	read := sampleAt(4, 1, 1, 10, 38)
 	read.Values[JobWriteRate], read.Weights[JobWriteRate] = 10, 3
 	rec.Add(read)
 
-	if load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]; !near(load.Columns[JobWrite].Max, 8+20) ||
-		!near(train.Columns[JobWrite].Max, 10) {
-		t.Errorf("load wrote %v MiB and train %v MiB, want 28 and 10", load.Columns[JobWrite].Max,
-			train.Columns[JobWrite].Max)
-	}
+	load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]
+	check(t, near(load.Columns[JobWrite].Max, 8+20) && near(train.Columns[JobWrite].Max, 10),
+		"load wrote %v MiB and train %v MiB, want 28 and 10", load.Columns[JobWrite].Max, train.Columns[JobWrite].Max)
 }
 
 // A stale memory value is not attributed to the current phase.
@@ -140,11 +132,8 @@ func TestRecording_CountsStaleMemoryForNoPhase(t *testing.T) {
 	rec.Add(held)
 	rec.Add(sampleAt(3, 1, 1, 50, 10))
 
-	if load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]; load.Columns[JobMemory].Max != 900 ||
-		train.Columns[JobMemory].Max != 50 {
-		t.Errorf("memory peaks of load and train = %v and %v MiB, want 900 and 50", load.Columns[JobMemory].Max,
-			train.Columns[JobMemory].Max)
-	}
+	load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]
+	same(t, "memory peaks", []float64{load.Columns[JobMemory].Max, train.Columns[JobMemory].Max}, []float64{900, 50})
 }
 
 // Values measured over time are divided between phases by time. Values of one moment count for the phase of that
@@ -173,15 +162,12 @@ func TestRecording_DividesSampleAtPhaseBoundaryByTime(t *testing.T) {
 		{"train: mean CPUs", train.Columns[JobCPU].Mean(), 4 / 1.25},
 		{"train: memory", train.Columns[JobMemory].Max, 900},
 	} {
-		if !near(test.got, test.want) {
-			t.Errorf("%s: %v, want %v", test.what, test.got, test.want)
-		}
+		check(t, near(test.got, test.want), "%s: %v, want %v", test.what, test.got, test.want)
 	}
 
 	want := []PhaseSpan{{0, began, began + 1.25}, {1, began + 1.25, began + 2.5}}
-	if diff := cmp.Diff(want, rec.Marks.PhaseSpans); diff != "" || rec.Marks.InPhase {
-		t.Errorf("InPhase %v, want false; spans (-want +got):\n%s", rec.Marks.InPhase, diff)
-	}
+	diff := cmp.Diff(want, rec.Marks.PhaseSpans)
+	check(t, diff == "" && !rec.Marks.InPhase, "InPhase %v, want false; spans (-want +got):\n%s", rec.Marks.InPhase, diff)
 }
 
 // The values of all phases add up to the values of the run, for any number of phases in a sample and any length of
@@ -214,9 +200,8 @@ func TestRecording_PhasesAddUpToRun(t *testing.T) {
 	for _, st := range rec.Marks.PhaseSpans {
 		sum.seconds += st.End - st.Start
 	}
-	if !near(sum.cpu, cpu) || !near(sum.cores, cores) || !near(sum.written, written) || !near(sum.seconds, 2) {
-		t.Errorf("sums over all phases = %+v; want %v, %v, %v, 2 as in the run", sum, cpu, cores, written)
-	}
+	check(t, near(sum.cpu, cpu) && near(sum.cores, cores) && near(sum.written, written) && near(sum.seconds, 2),
+		"sums over all phases = %+v; want %v, %v, %v, 2 as in the run", sum, cpu, cores, written)
 }
 
 func TestRecording_DropsMarksBeyondLimits(t *testing.T) {
@@ -230,19 +215,11 @@ func TestRecording_DropsMarksBeyondLimits(t *testing.T) {
 	}
 
 	m := rec.Marks
-	if len(m.Phases) != MaxPhases || len(m.List) != marks.MaxMarks || len(m.PhaseSpans) != marks.MaxPhaseSpans {
-		t.Errorf("%d phases, %d marks, %d spans; want %d, %d, %d", len(m.Phases), len(m.List), len(m.PhaseSpans), MaxPhases,
-			marks.MaxMarks, marks.MaxPhaseSpans)
-	}
-	if want := (marks.Dropped{Marks: 500, PhaseSpans: 500}); m.Dropped != want {
-		t.Errorf("dropped %+v, want %+v", m.Dropped, want)
-	}
-	if m.InPhase {
-		t.Error("InPhase = true, want false: a phase beyond the limits ends the previous phase")
-	}
-	if err := m.check(); err != nil {
-		t.Error(err)
-	}
+	same(t, "phases, marks, spans", []int{len(m.Phases), len(m.List), len(m.PhaseSpans)},
+		[]int{MaxPhases, marks.MaxMarks, marks.MaxPhaseSpans})
+	same(t, "dropped", m.Dropped, marks.Dropped{Marks: 500, PhaseSpans: 500})
+	check(t, !m.InPhase, "InPhase = true, want false: a phase beyond the limits ends the previous phase")
+	must(t, m.check())
 }
 
 // A Recording without marks has nil Marks, and its samples need no allocations for them.
@@ -250,9 +227,8 @@ func TestRecording_WithoutMarksAllocatesNothing(t *testing.T) {
 	rec := startedRecording()
 	rec.AddMarks(marks.Update{})
 	s := sampleAt(1, 1, 1, 1, 1)
-	if n := testing.AllocsPerRun(10, func() { rec.AddMarks(marks.Update{}); rec.Add(s) }); n > 0 || rec.Marks != nil {
-		t.Errorf("sample without marks: %v allocations, Marks = %v; want 0, nil", n, rec.Marks)
-	}
+	n := testing.AllocsPerRun(10, func() { rec.AddMarks(marks.Update{}); rec.Add(s) })
+	check(t, n == 0 && rec.Marks == nil, "sample without marks: %v allocations, Marks = %v; want 0, nil", n, rec.Marks)
 }
 
 func TestMarks_CloneSharesNothing(t *testing.T) {
@@ -260,8 +236,7 @@ func TestMarks_CloneSharesNothing(t *testing.T) {
 	said(rec, phaseLine("load", 0), marks.Line{Text: "a", At: began})
 	rec.Add(sampleAt(1, 1, 1, 100, 10))
 	before := rec.Clone()
-	want, err := json.Marshal(before.Marks)
-	must(t, err)
+	want := value(json.Marshal(before.Marks))(t)
 
 	said(rec, phaseLine("train", 1.5), marks.Line{Text: "b", At: began + 1})
 	rec.Add(sampleAt(2, 1, 1, 200, 20))
@@ -277,14 +252,11 @@ func TestMarks_JSONRoundTripsAndRejectsImpossibleMarks(t *testing.T) {
 	said(rec, phaseLine("train", 1.25))
 	rec.Add(sampleAt(2, 1, 1.0/7, 900, 18))
 
-	data, err := json.Marshal(rec.Marks)
-	must(t, err)
+	data := value(json.Marshal(rec.Marks))(t)
 	var read Marks
 	must(t, json.Unmarshal(data, &read))
 	again, err := json.Marshal(read)
-	if err != nil || string(again) != string(data) {
-		t.Errorf("after a round trip: %s, error %v; want %s", again, err, data)
-	}
+	check(t, err == nil && string(again) == string(data), "after a round trip: %s, error %v; want %s", again, err, data)
 
 	for _, bad := range []string{
 		`{"open":true}`,
@@ -296,9 +268,8 @@ func TestMarks_JSONRoundTripsAndRejectsImpossibleMarks(t *testing.T) {
 		`{"phases":[{"name":"a","begun":1,"columns":{"job_memory_mb":[1,1,5,7,9]}}],` +
 			`"stretches":[{"phase":0,"start":1,"end":2}]}`,
 	} {
-		if err := json.Unmarshal([]byte(bad), &read); err == nil {
-			t.Errorf("Unmarshal of impossible marks %s: no error, want one", bad)
-		}
+		err := json.Unmarshal([]byte(bad), &read)
+		check(t, err != nil, "Unmarshal of impossible marks %s: no error, want one", bad)
 	}
 }
 
@@ -310,9 +281,7 @@ func TestColumn_InPhasesExcludesOnlyTimestampAndEnvelopeColumns(t *testing.T) {
 			without = append(without, c.Key())
 		}
 	}
-	if !slices.Equal(without, []string{"timestamp"}) {
-		t.Errorf("phases lack the columns %q, want only timestamp", without)
-	}
+	check(t, slices.Equal(without, []string{"timestamp"}), "phases lack the columns %q, want only timestamp", without)
 }
 
 // BenchmarkRecording_Add compares a sample within a phase with a sample outside of phases.

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -19,47 +20,33 @@ func TestParseRule_AcceptsRules(t *testing.T) {
 		"disk_free_mb <= 1e3 for 90":      {Column: DiskFree, Op: "<=", Number: 1000, For: 90 * time.Second},
 		"swap_in_mb_per_second > 0 for 0": {Column: SwapInRate, Op: ">"},
 		"gpu_3_utilization_pct < 5 for 1h30m": {
-			Column: GPUColumn(3, GPUUtilization), Op: "<", Number: 5, For: 90 * time.Minute,
-		},
+			Column: GPUColumn(3, GPUUtilization), Op: "<", Number: 5, For: 90 * time.Minute},
 		"job_io_read_mb\t>\t-1 for 1.5": {Column: JobRead, Op: ">", Number: -1, For: 1500 * time.Millisecond},
 	} {
 		if want.Text == "" {
 			want.Text = words
 		}
 		got, err := ParseRule(words)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("ParseRule(%q): error %v, rule (-want +got):\n%s", words, err, diff)
-		}
+		diff := cmp.Diff(want, got)
+		check(t, err == nil && diff == "", "ParseRule(%q): error %v, rule (-want +got):\n%s", words, err, diff)
 	}
 }
 
 func TestParseRule_RejectsMalformedRules(t *testing.T) {
 	t.Parallel()
-	for words, want := range map[string]string{
-		"":                                  "KEY OP NUMBER",
-		"job_memory_mb":                     "KEY OP NUMBER",
-		"> 8000":                            "KEY OP NUMBER",
-		"job_memory_mb > ":                  "KEY OP NUMBER",
-		"job memory > 1":                    "KEY OP NUMBER",
-		"job_memory_mb = 8000":              "KEY OP NUMBER",
-		"job_memory_mb > 1 2":               "KEY OP NUMBER",
-		"job_memory_mb > 1 for":             "KEY OP NUMBER",
-		"job_memory_mb > 1 over 3s":         "KEY OP NUMBER",
-		"job_memory_mb > 1 for 3s and more": "KEY OP NUMBER",
-		"job_memory_mb >> 1":                "KEY OP NUMBER",
-		"job_memory_mb => 1":                "KEY OP NUMBER",
-		"job_memory_mb > 8GB":               `"8GB" is not a number`,
-		"job_memory_mb > 0x10":              `"0x10" is not a number`,
-		"job_memory_mb > 1_000":             `"1_000" is not a number`,
-		"job_memory_mb > Inf":               `"Inf" is not a number`,
-		"job_memory_mb > NaN":               `"NaN" is not a number`,
-		"job_memory_mb > 1e999":             `"1e999" is not a number`,
-		"job_memory_mb > 1 for ever":        `"ever" is not a duration`,
-		"job_memory_mb > 1 for -3s":         `"-3s" is not a duration`,
-		"job_memory_mb > 1 for 1e300":       `"1e300" is not a duration`,
+	for want, rules := range map[string][]string{
+		"KEY OP NUMBER": {"", "job_memory_mb", "> 8000", "job_memory_mb > ", "job memory > 1", "job_memory_mb = 8000",
+			"job_memory_mb > 1 2", "job_memory_mb > 1 for", "job_memory_mb > 1 over 3s", "job_memory_mb > 1 for 3s and more",
+			"job_memory_mb >> 1", "job_memory_mb => 1"},
+		`"8GB" is not a number`: {"job_memory_mb > 8GB"}, `"0x10" is not a number`: {"job_memory_mb > 0x10"},
+		`"1_000" is not a number`: {"job_memory_mb > 1_000"}, `"Inf" is not a number`: {"job_memory_mb > Inf"},
+		`"NaN" is not a number`: {"job_memory_mb > NaN"}, `"1e999" is not a number`: {"job_memory_mb > 1e999"},
+		`"ever" is not a duration`: {"job_memory_mb > 1 for ever"}, `"-3s" is not a duration`: {"job_memory_mb > 1 for -3s"},
+		`"1e300" is not a duration`: {"job_memory_mb > 1 for 1e300"},
 	} {
-		if _, err := ParseRule(words); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseRule(%q): error %v, want one that contains %s", words, err, want)
+		for _, words := range rules {
+			_, err := ParseRule(words)
+			check(t, err != nil && strings.Contains(err.Error(), want), "ParseRule(%q): error %v, want %s", words, err, want)
 		}
 	}
 }
@@ -73,12 +60,10 @@ func TestParseRule_SuggestsSimilarKey(t *testing.T) {
 	} {
 		_, err := ParseRule(key + " > 1")
 		var unknown *UnknownKeyError
-		if !errors.As(err, &unknown) || unknown.Key != key || unknown.Nearest != want {
-			t.Errorf("key %s: error %v, want an UnknownKeyError with the nearest key %q", key, err, want)
-		}
-		if want != "" && !strings.HasSuffix(err.Error(), "; did you mean "+want+"?") {
-			t.Errorf("key %s: error %v, want it to end with \"; did you mean %s?\"", key, err, want)
-		}
+		check(t, errors.As(err, &unknown) && unknown.Key == key && unknown.Nearest == want,
+			"key %s: error %v, want an UnknownKeyError with the nearest key %q", key, err, want)
+		check(t, want == "" || strings.HasSuffix(err.Error(), "; did you mean "+want+"?"),
+			"key %s: error %v, want it to end with \"; did you mean %s?\"", key, err, want)
 	}
 }
 
@@ -88,12 +73,8 @@ func TestRule_HoldsComparesWithNumber(t *testing.T) {
 		"<": {true, false, false}, "<=": {true, true, false}, ">": {false, false, true}, ">=": {false, true, true},
 	} {
 		r := Rule{Op: op, Number: 2}
-		if got := [3]bool{r.Holds(1), r.Holds(2), r.Holds(3)}; got != want {
-			t.Errorf("Holds for 1, 2, 3 %s 2 = %v, want %v", op, got, want)
-		}
-		if r.Holds(math.NaN()) {
-			t.Errorf("Holds for NaN %s 2 = true, want false", op)
-		}
+		same(t, fmt.Sprintf("Holds for 1, 2, 3 %s 2", op), [3]bool{r.Holds(1), r.Holds(2), r.Holds(3)}, want)
+		check(t, !r.Holds(math.NaN()), "Holds for NaN %s 2 = true, want false", op)
 	}
 }
 
@@ -114,35 +95,27 @@ func TestRuleChecker_HoldsForItsDuration(t *testing.T) {
 		"not measured":         {"job_memory_mb > 10", []watched{{1, nan, 1, false}, {2, nan, 1, false}}},
 		"for":                  {"job_memory_mb > 10 for 2s", []watched{{1, 11, 1, false}, {2, 12, 1, false}, {3, 13, 1, true}}},
 		"true for one sample": {"job_memory_mb > 10 for 1s", []watched{
-			{1, 11, 1, false}, {2, 9, 1, false}, {3, 11, 1, false}, {4, 9, 1, false},
-		}},
+			{1, 11, 1, false}, {2, 9, 1, false}, {3, 11, 1, false}, {4, 9, 1, false}}},
 		"duration is not a multiple of the interval": {"job_memory_mb > 10 for 1500ms", []watched{
-			{1, 11, 1, false}, {2, 11, 1, false}, {3, 11, 1, true},
-		}},
+			{1, 11, 1, false}, {2, 11, 1, false}, {3, 11, 1, true}}},
 		"a missing value restarts the duration": {"job_memory_mb > 10 for 2s", []watched{
-			{1, 11, 1, false}, {2, nan, 1, false}, {3, 11, 1, false}, {4, 11, 1, false}, {5, 11, 1, true},
-		}},
+			{1, 11, 1, false}, {2, nan, 1, false}, {3, 11, 1, false}, {4, 11, 1, false}, {5, 11, 1, true}}},
 		"a window over several samples has no gap": {"job_cpu_cores < 1 for 40ms", []watched{
 			{0.04, 0.5, 0.04, false}, {0.05, nan, 0.01, false}, {0.06, nan, 0.01, false}, {0.07, nan, 0.01, false},
-			{0.08, 0.5, 0.04, true},
-		}},
+			{0.08, 0.5, 0.04, true}}},
 		"a window after a gap": {"job_cpu_cores < 1 for 2s", []watched{
-			{1, 0.5, 1, false}, {2, nan, 1, false}, {3, nan, 1, false}, {4, 0.5, 1, false}, {6, 0.5, 2, true},
-		}},
+			{1, 0.5, 1, false}, {2, nan, 1, false}, {3, nan, 1, false}, {4, 0.5, 1, false}, {6, 0.5, 2, true}}},
 		"a window that is slightly too short": {"job_cpu_cores < 1 for 2s", []watched{
-			{1, 0.5, 1, false}, {2, 0.5, 0.95, false}, {3, 0.5, 0.95, true},
-		}},
+			{1, 0.5, 1, false}, {2, 0.5, 0.95, false}, {3, 0.5, 0.95, true}}},
 	} {
-		rule, err := ParseRule(test.rule)
-		must(t, err)
+		rule := value(ParseRule(test.rule))(t)
 		w := RuleChecker{Rule: rule}
 		for _, step := range test.samples {
 			var s Sample
 			s.Values[rule.Column], s.Weights[rule.Column], s.MemoryLowerBound = step.value, step.window, step.value
 			at := time.Duration(step.at * float64(time.Second))
-			if _, got := w.Check(&s, at); got != step.fires {
-				t.Errorf("%s: at %v s: holds = %v, want %v", name, step.at, got, step.fires)
-			}
+			_, got := w.Check(&s, at)
+			check(t, got == step.fires, "%s: at %v s: holds = %v, want %v", name, step.at, got, step.fires)
 		}
 	}
 }
@@ -167,8 +140,7 @@ func TestRuleChecker_HoldsOnlyForCertainMemory(t *testing.T) {
 		{"job_memory_mb > 100", nan, 132, nan, false},
 		{"job_processes > 1", 2, 0, 2, true},
 	} {
-		rule, err := ParseRule(c.rule)
-		must(t, err)
+		rule := value(ParseRule(c.rule))(t)
 		var s Sample
 		s.Values[rule.Column], s.MemoryLowerBound = c.memory, c.proven
 		w := RuleChecker{Rule: rule}
@@ -180,8 +152,7 @@ func TestRuleChecker_HoldsOnlyForCertainMemory(t *testing.T) {
 
 func TestRuleChecker_ReportsUnmeasuredKeyOnce(t *testing.T) {
 	t.Parallel()
-	rule, err := ParseRule("job_memory_mb > 10")
-	must(t, err)
+	rule := value(ParseRule("job_memory_mb > 10"))(t)
 	w := RuleChecker{Rule: rule}
 
 	for _, step := range []struct {
@@ -196,9 +167,7 @@ func TestRuleChecker_ReportsUnmeasuredKeyOnce(t *testing.T) {
 		s.Values[rule.Column], s.Weights[rule.Column] = step.value, 1
 		at := time.Duration(step.at * float64(time.Second))
 		w.Check(&s, at)
-		if got := w.Unmeasured(at); got != step.said {
-			t.Errorf("at %v s: Unmeasured = %v, want %v", step.at, got, step.said)
-		}
+		same(t, fmt.Sprintf("at %v s: Unmeasured", step.at), w.Unmeasured(at), step.said)
 	}
 }
 

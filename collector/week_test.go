@@ -9,6 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 const weekOfSeconds = 7 * 24 * 3600
@@ -83,9 +84,7 @@ func heap() uint64 {
 }
 
 func TestRecording_KeepsBurstInAWeek(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	before := heap()
 	capacities := []int{2, 10, 1000, 4096}
 	recs := week(capacities...)
@@ -155,9 +154,7 @@ func TestCounterState_SampleAllocatesNothing(t *testing.T) {
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, many))
 	}
-	if fewest != 0 {
-		t.Errorf("%v allocations in 5000 samples, want 0", fewest)
-	}
+	check(t, fewest == 0, "%v allocations in 5000 samples, want 0", fewest)
 }
 
 // A clone belongs to another goroutine: later samples must not change it.
@@ -194,9 +191,8 @@ func TestColumnByKey_FindsEveryColumn(t *testing.T) {
 
 	for _, key := range []string{"", "nothing", "gpu_", "gpu_0", "gpu_0_", "gpu_0_nothing", "gpu_16_power_watts", "gpu_-1_power_watts",
 		"gpu_00_power_watts", "gpu_+1_power_watts", "gpu_x_power_watts"} {
-		if c, ok := ColumnByKey(key); ok {
-			t.Errorf("ColumnByKey(%q) = column %d, %s; want no column", key, c, c.Key())
-		}
+		c, ok := ColumnByKey(key)
+		check(t, !ok, "ColumnByKey(%q) = column %d, %s; want no column", key, c, c.Key())
 	}
 
 	same(t, "the key of a GPU", GPUColumn(3, GPUPower).Key(), "gpu_3_power_watts")

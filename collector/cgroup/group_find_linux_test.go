@@ -41,79 +41,57 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 			memory: []string{"memory/job/task", "memory/job", "memory"},
 			pids:   []string{"pids/job/task", "pids/job", "pids"}},
 		"docker v1: no namespace, own group mounted": {
-			tree: groupTree{
-				cgroup: "5:memory:/docker/abc\n4:cpuacct:/docker/abc\n",
-				mounts: v1("/docker/abc", "memory") + v1("/docker/abc", "cpuacct"),
-				files:  v1Files("memory", "cpuacct")},
+			tree: groupTree{"5:memory:/docker/abc\n4:cpuacct:/docker/abc\n",
+				v1("/docker/abc", "memory") + v1("/docker/abc", "cpuacct"), v1Files("memory", "cpuacct")},
 			version: "v1", path: "/docker/abc", acct: []string{"cpuacct"}, memory: []string{"memory"}},
 		"podman v1: group of a job within the container": {
-			tree: groupTree{
-				cgroup: "5:memory:/libpod_parent/libpod-1/run\n4:cpuacct:/libpod_parent/libpod-1\n",
-				mounts: v1("/libpod_parent/libpod-1", "memory") + v1("/libpod_parent/libpod-1", "cpuacct"),
-				files:  v1Files("memory", "memory/run", "cpuacct")},
+			tree: groupTree{"5:memory:/libpod_parent/libpod-1/run\n4:cpuacct:/libpod_parent/libpod-1\n",
+				v1("/libpod_parent/libpod-1", "memory") + v1("/libpod_parent/libpod-1", "cpuacct"),
+				v1Files("memory", "memory/run", "cpuacct")},
 			version: "v1", path: "/libpod_parent/libpod-1/run", acct: []string{"cpuacct"}, memory: []string{"memory/run", "memory"}},
 		"namespace": {
-			tree: groupTree{
-				cgroup: "5:memory:/\n0::/\n",
-				mounts: v1("/", "memory") + groupMount("/", "/sys/fs/cgroup/unified", "cgroup2", "x"),
-				files: map[string]string{"memory/cgroup.procs": "42\n", "unified/cgroup.procs": "42\n",
+			tree: groupTree{"5:memory:/\n0::/\n", v1("/", "memory") + groupMount("/", "/sys/fs/cgroup/unified", "cgroup2", "x"),
+				map[string]string{"memory/cgroup.procs": "42\n", "unified/cgroup.procs": "42\n",
 					"unified/cgroup.events": "populated 1\n", "unified/cpu.stat": "usage_usec 1\n"}},
 			version: "hybrid", path: "/", cpu: []string{"unified"}, acct: []string{"unified"}, memory: []string{"memory"}, pids: []string{"unified"}},
 		"namespace, process outside": {
-			tree: groupTree{
-				cgroup: "5:memory:/../../other\n4:cpuacct:/\n",
-				mounts: v1("/", "memory") + v1("/", "cpuacct"),
-				files:  v1Files("memory", "cpuacct")},
+			tree: groupTree{"5:memory:/../../other\n4:cpuacct:/\n", v1("/", "memory") + v1("/", "cpuacct"),
+				v1Files("memory", "cpuacct")},
 			version: "v1", path: "/", acct: []string{"cpuacct"}},
 		"namespace, mount from outside": {
-			tree: groupTree{
-				cgroup: "5:memory:/../other/x\n",
-				mounts: v1("/..", "memory"),
-				files:  v1Files("memory", "memory/other", "memory/other/x")},
+			tree:    groupTree{"5:memory:/../other/x\n", v1("/..", "memory"), v1Files("memory", "memory/other", "memory/other/x")},
 			version: "v1", path: "/../other/x", memory: []string{"memory/other/x", "memory/other", "memory"}},
 		"namespace, host's mount with another root": {
-			tree: groupTree{
-				cgroup: "0::/\n",
-				mounts: groupMount("/", "/sys/fs/cgroup/own", "cgroup2", "x") + groupMount("/../..", "/sys/fs/cgroup/host", "cgroup2", "x"),
-				files: map[string]string{"own/cgroup.procs": "42\n", "own/cgroup.events": "", "host/cgroup.procs": "",
+			tree: groupTree{"0::/\n",
+				groupMount("/", "/sys/fs/cgroup/own", "cgroup2", "x") + groupMount("/../..", "/sys/fs/cgroup/host", "cgroup2", "x"),
+				map[string]string{"own/cgroup.procs": "42\n", "own/cgroup.events": "", "host/cgroup.procs": "",
 					"host/a/cgroup.procs": "", "host/a/x/cgroup.procs": "7\n", "host/a/y/cgroup.procs": "1\n42\n", "host/a/y/cgroup.events": ""}},
 			version: "v2", path: "/", cpu: []string{"host/a/y", "host/a", "host"}, acct: []string{"host/a/y", "host/a", "host"},
 			memory: []string{"host/a/y", "host/a", "host"}, pids: []string{"host/a/y", "host/a", "host"}},
 		"namespace, neighbouring group below host's mount": {
-			tree: groupTree{
-				cgroup: "5:memory:/../app\n",
-				mounts: v1("/../../..", "memory"),
-				files:  v1Files("memory", "memory/k/p/app", "memory/k/q/other", "memory/k/p", "memory/k")},
+			tree: groupTree{"5:memory:/../app\n", v1("/../../..", "memory"),
+				v1Files("memory", "memory/k/p/app", "memory/k/q/other", "memory/k/p", "memory/k")},
 			version: "v1", path: "/../app", memory: []string{"memory/k/p/app", "memory/k/p", "memory/k", "memory"}},
 		"several mounts: use the one with most ancestors": {
-			tree: groupTree{
-				cgroup: "5:memory:/a/b\n",
-				mounts: v1("/a/b", "memory") + groupMount("/", "/sys/fs/cgroup/all", "cgroup", "memory") + groupMount("/a", "/sys/fs/cgroup/some", "cgroup", "memory"),
-				files:  v1Files("memory", "all", "all/a", "all/a/b", "some", "some/b")},
+			tree: groupTree{"5:memory:/a/b\n",
+				v1("/a/b", "memory") + groupMount("/", "/sys/fs/cgroup/all", "cgroup", "memory") + groupMount("/a", "/sys/fs/cgroup/some", "cgroup", "memory"),
+				v1Files("memory", "all", "all/a", "all/a/b", "some", "some/b")},
 			version: "v1", path: "/a/b", memory: []string{"all/a/b", "all/a", "all"}},
 		"sibling with the same prefix": {
-			tree: groupTree{
-				cgroup: "5:memory:/ab\n4:cpuacct:/ab\n",
-				mounts: v1("/a", "memory") + v1("/", "cpuacct"),
-				files:  v1Files("memory", "memoryb", "cpuacct/ab", "cpuacct")},
+			tree: groupTree{"5:memory:/ab\n4:cpuacct:/ab\n", v1("/a", "memory") + v1("/", "cpuacct"),
+				v1Files("memory", "memoryb", "cpuacct/ab", "cpuacct")},
 			version: "v1", path: "/ab", acct: []string{"cpuacct/ab", "cpuacct"}},
 		"spaces, colons and backslashes": {
-			tree: groupTree{
-				cgroup: "5:memory:/a b:c\\d/e\n",
-				mounts: v1(`/a\040b:c\134d`, "memory"),
-				files:  v1Files("memory", "memory/e")},
+			tree:    groupTree{"5:memory:/a b:c\\d/e\n", v1(`/a\040b:c\134d`, "memory"), v1Files("memory", "memory/e")},
 			version: "v1", path: `/a b:c\d/e`, memory: []string{"memory/e", "memory"}},
 		"hybrid: memory is in v1, which is not mounted": {
-			tree: groupTree{
-				cgroup: "5:memory:/a\n0::/a\n",
-				mounts: groupMount("/", "/sys/fs/cgroup", "cgroup2", "x"),
-				files:  map[string]string{"a/cgroup.procs": "42\n", "a/cgroup.events": ""}},
+			tree: groupTree{"5:memory:/a\n0::/a\n", groupMount("/", "/sys/fs/cgroup", "cgroup2", "x"),
+				map[string]string{"a/cgroup.procs": "42\n", "a/cgroup.events": ""}},
 			version: "v2", path: "/a", cpu: []string{"a", ""}, acct: []string{"a", ""}, pids: []string{"a", ""}},
 		"hybrid: CPU time from v2, because v1 group is the root": {
-			tree: groupTree{
-				cgroup: "4:cpuacct:/\n5:memory:/user/session-1\n0::/user/session-1\n",
-				mounts: v1("/", "memory") + v1("/", "cpuacct") + groupMount("/", "/sys/fs/cgroup/unified", "cgroup2", "x"),
-				files: map[string]string{"cpuacct/cgroup.procs": "1\n", "cpuacct/release_agent": "", "memory/release_agent": "",
+			tree: groupTree{"4:cpuacct:/\n5:memory:/user/session-1\n0::/user/session-1\n",
+				v1("/", "memory") + v1("/", "cpuacct") + groupMount("/", "/sys/fs/cgroup/unified", "cgroup2", "x"),
+				map[string]string{"cpuacct/cgroup.procs": "1\n", "cpuacct/release_agent": "", "memory/release_agent": "",
 					"memory/user/session-1/cgroup.procs": "42\n", "unified/user/session-1/cgroup.procs": "42\n",
 					"unified/user/session-1/cgroup.events": "populated 1\n", "unified/user/session-1/cpu.stat": "usage_usec 1\n"}},
 			version: "hybrid", path: "/user/session-1", cpu: []string{"unified/user/session-1", "unified/user", "unified"},
@@ -125,16 +103,14 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 			t.Parallel()
 			o := c.tree.write(t)
 			g := groupFind(t, o)
-			if g.Version() != c.version || g.Path() != c.path {
-				t.Errorf("version = %q, path = %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
-			}
+			check(t, g.Version() == c.version && g.Path() == c.path,
+				"version = %q, path = %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			for what, p := range map[string]struct {
 				got  *membership
 				want []string
 			}{"cpu": {g.cpu, c.cpu}, "cpuacct": {g.acct, c.acct}, "memory": {g.memory, c.memory}, "pids": {g.pids, c.pids}} {
-				if diff := cmp.Diff(p.want, groupPlaces(o, p.got)); diff != "" {
-					t.Errorf("directories of the %s group and its ancestors (-want +got):\n%s", what, diff)
-				}
+				diff := cmp.Diff(p.want, groupPlaces(o, p.got))
+				check(t, diff == "", "directories of the %s group and its ancestors (-want +got):\n%s", what, diff)
 			}
 		})
 	}
@@ -176,9 +152,8 @@ func TestFind_ReturnsReasonWithoutGroup(t *testing.T) {
 			o := good.write(t)
 			c.spoil(t, o, nil)
 			g, err := Find(o)
-			if g != nil || !errors.Is(err, ErrNoGroups) || !strings.Contains(err.Error(), c.why) {
-				t.Errorf("Find = %v, %v; want ErrNoGroups that contains %q", g, err, c.why)
-			}
+			check(t, g == nil && errors.Is(err, ErrNoGroups) && strings.Contains(err.Error(), c.why),
+				"Find = %v, %v; want ErrNoGroups that contains %q", g, err, c.why)
 		})
 	}
 }
@@ -194,18 +169,16 @@ func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 	groupWrite(t, proc+"/7/root/sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n")
 	g, err := Find(Options{Proc: proc, PID: 7})
 	must(t, err)
-	if l := g.Limits(); l.Memory != 4096 {
-		t.Errorf("memory limit = %v, want 4096", l.Memory)
-	}
+	l := g.Limits()
+	check(t, l.Memory == 4096, "memory limit = %v, want 4096", l.Memory)
 }
 
 // Paths are as seen from a control group namespace.
 func TestParent_CanLeaveNamespace(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
-		if got := parent(path); got != want {
-			t.Errorf("parent(%q) = %q, want %q", path, got, want)
-		}
+		got := parent(path)
+		check(t, got == want, "parent(%q) = %q, want %q", path, got, want)
 	}
 }
 
@@ -289,9 +262,8 @@ func TestGroup_LimitsAndCountersFollowChangedLimit(t *testing.T) {
 	}
 	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "1000\n")
 	groupWrite(t, groupFile(o, "kube/pod/app/cpu.max"), "100 100000\n")
-	if l := g.Limits(); l.Memory != 1000 || l.CPUs != .001 {
-		t.Errorf("changed limits = %+v, want memory 1000, CPUs .001", l)
-	}
+	l := g.Limits()
+	check(t, l.Memory == 1000 && l.CPUs == .001, "changed limits = %+v, want memory 1000, CPUs .001", l)
 	if c := g.Read(); c.LimitPeak != 6e8 || c.Periods != 10 {
 		t.Errorf("counters of the app: peak = %v, periods = %v; want 6e8, 10", c.LimitPeak, c.Periods)
 	}
@@ -339,9 +311,8 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 	tree := groupV2().write(t)
 	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
 		l := limits(tree, map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"})
-		if l.CPUSetCPUs != 0 || l.Failed["cpuset.cpus.effective"] == nil {
-			t.Errorf("cpuset %q: %d CPUs, failures = %v; want 0 CPUs and a failure", text, l.CPUSetCPUs, l.Failed)
-		}
+		check(t, l.CPUSetCPUs == 0 && l.Failed["cpuset.cpus.effective"] != nil,
+			"cpuset %q: %d CPUs, failures = %v; want 0 CPUs and a failure", text, l.CPUSetCPUs, l.Failed)
 	}
 }
 
@@ -367,12 +338,8 @@ func TestGroup_TaskLimitsIncludesAncestors(t *testing.T) {
 		for i := range got {
 			got[i].Name = strings.Replace(got[i].Name, o.Sys, "/sys", 1)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: task limits = %+v, want %+v", name, got, c.want)
-		}
+		check(t, slices.Equal(got, c.want), "%s: task limits = %+v, want %+v", name, got, c.want)
 	}
 
-	if (*Group)(nil).TaskLimits() != nil {
-		t.Error("TaskLimits of a nil Group is not nil")
-	}
+	check(t, (*Group)(nil).TaskLimits() == nil, "TaskLimits of a nil Group is not nil")
 }

@@ -1,11 +1,14 @@
 package cgroup
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -88,4 +91,18 @@ func FuzzGroupFiles(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkGroupSample measures one sample of a job in a separate group.
+func BenchmarkGroupSample(b *testing.B) {
+	m, err := NewJobGroup(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
+	if err != nil {
+		b.Skipf("cannot create a control group; run as root: %v", err)
+	}
+	defer m.Remove()
+	g := m.Group()
+	defer collectortest.CPUPerOp(b)()
+	for b.Loop() {
+		g.Read()
+	}
 }

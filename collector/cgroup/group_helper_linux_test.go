@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
 // A groupTree is a fake host: the files of /proc/42, and files below /sys/fs/cgroup.
@@ -59,8 +61,7 @@ func (tree groupTree) with(files map[string]string) groupTree {
 
 func groupWrite(t testing.TB, path, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(text), 0o644))
+	collectortest.Write(t, "", path, []byte(text))
 }
 
 // groupFile returns the path of a file of the fixture's group.
@@ -70,9 +71,8 @@ func groupFile(o Options, name string) string { return filepath.Join(o.Sys, "fs/
 func groupSame(t *testing.T, what string, got, want any) {
 	t.Helper()
 	opts := cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-12, 0), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
-	if diff := cmp.Diff(want, got, opts); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	diff := cmp.Diff(want, got, opts)
+	check(t, diff == "", "%s (-want +got):\n%s", what, diff)
 }
 
 // groupMount returns a line of mountinfo.
@@ -92,50 +92,48 @@ func groupPlaces(o Options, p *membership) []string {
 	return dirs
 }
 
+// filesIn returns the files of folders.
+func filesIn(folders map[string]map[string]string) map[string]string {
+	files := map[string]string{}
+	for folder, texts := range folders {
+		for name, text := range texts {
+			files[filepath.Join(folder, name)] = text
+		}
+	}
+	return files
+}
+
 // groupV2 returns the tree of a container's group in pure v2, two levels below the top.
 func groupV2() groupTree {
 	return groupTree{
 		cgroup: "0::/kube/pod/app\n",
 		mounts: groupMount("/", "/sys/fs/cgroup", "cgroup2", "nsdelegate"),
-		files: map[string]string{
-			"cgroup.procs":                            "1\n2\n",
-			"cpu.stat":                                "usage_usec 999000000\n",
-			"cpuset.cpus.effective":                   "0-63\n",
-			"kube/cgroup.procs":                       "",
-			"kube/cgroup.events":                      "populated 1\nfrozen 0\n",
-			"kube/cpu.max":                            "max 100000\n",
-			"kube/memory.max":                         "max\n",
-			"kube/pod/cgroup.procs":                   "",
-			"kube/pod/cgroup.events":                  "populated 1\nfrozen 0\n",
-			"kube/pod/cpu.max":                        "150000 100000\n",
-			"kube/pod/cpu.stat":                       "usage_usec 7000000\nuser_usec 1\nsystem_usec 2\nnr_periods 300\nnr_throttled 120\nthrottled_usec 4500000\n",
-			"kube/pod/memory.max":                     "1073741824\n",
-			"kube/pod/memory.current":                 "800000000\n",
-			"kube/pod/memory.peak":                    "900000000\n",
-			"kube/pod/memory.stat":                    "anon 1\nfile 200000000\nshmem 0\ninactive_file 100000000\n",
-			"kube/pod/memory.events":                  "low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n",
-			"kube/pod/memory.events.local":            "low 0\nhigh 0\nmax 8\noom 2\noom_kill 0\noom_group_kill 0\n",
-			"kube/pod/app/cgroup.procs":               "42\n43\n",
-			"kube/pod/app/cgroup.threads":             "42\n43\n44\n",
-			"kube/pod/app/cgroup.events":              "populated 1\nfrozen 0\n",
-			"kube/pod/app/cpu.max":                    "200000 100000\n",
-			"kube/pod/app/cpu.stat":                   "usage_usec 5500000\nuser_usec 5000000\nsystem_usec 500000\nnr_periods 10\nnr_throttled 1\nthrottled_usec 2\n",
-			"kube/pod/app/cpuset.cpus.effective":      "0-3,7\n",
-			"kube/pod/app/memory.max":                 "max\n",
-			"kube/pod/app/memory.current":             "500000000\n",
-			"kube/pod/app/memory.peak":                "600000000\n",
-			"kube/pod/app/memory.swap.current":        "70000000\n",
-			"kube/pod/app/memory.stat":                "anon 300000000\nfile 150000000\nkernel 5\nshmem 30000000\nfile_mapped 4\ninactive_anon 6\nactive_anon 7\ninactive_file 90000000\nactive_file 30000000\n",
-			"kube/pod/app/memory.events":              "low 0\nhigh 0\nmax 5\noom 1\noom_kill 1\n",
-			"kube/pod/app/io.stat":                    "254:0 rbytes=1000 wbytes=2000 rios=1 wios=2 dbytes=9 dios=9\n253:1 rbytes=1000 wbytes=2000 rios=1 wios=2 dbytes=0 dios=0\n7:0 rbytes=512 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n259:2 rbytes=5 wbytes=6 rios=1 wios=1 dbytes=0 dios=0\n8:0 \n",
-			"kube/pod/app/pids.current":               "5\n",
-			"kube/pod/app/cpu.pressure":               "some avg10=1.00 avg60=0.00 avg300=0.00 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n",
-			"kube/pod/app/memory.pressure":            "some avg10=0.00 avg60=0.00 avg300=0.00 total=30\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=20\n",
-			"kube/pod/app/io.pressure":                "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
-			"kube/pod/app/worker/cgroup.procs":        "50\n51\n52\n",
-			"kube/pod/app/worker/cgroup.threads":      "50\n51\n52\n53\n",
-			"../../dev/block/253:1/slaves/sda/uevent": "",
-		},
+		files: filesIn(map[string]map[string]string{
+			"": {"cgroup.procs": "1\n2\n", "cpu.stat": "usage_usec 999000000\n", "cpuset.cpus.effective": "0-63\n",
+				"../../dev/block/253:1/slaves/sda/uevent": ""},
+			"kube": {
+				"cgroup.procs": "", "cgroup.events": "populated 1\nfrozen 0\n", "cpu.max": "max 100000\n", "memory.max": "max\n"},
+			"kube/pod": {"cgroup.procs": "", "cgroup.events": "populated 1\nfrozen 0\n", "cpu.max": "150000 100000\n",
+				"cpu.stat":   "usage_usec 7000000\nuser_usec 1\nsystem_usec 2\nnr_periods 300\nnr_throttled 120\nthrottled_usec 4500000\n",
+				"memory.max": "1073741824\n", "memory.current": "800000000\n", "memory.peak": "900000000\n",
+				"memory.stat":         "anon 1\nfile 200000000\nshmem 0\ninactive_file 100000000\n",
+				"memory.events":       "low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n",
+				"memory.events.local": "low 0\nhigh 0\nmax 8\noom 2\noom_kill 0\noom_group_kill 0\n"},
+			"kube/pod/app": {
+				"cgroup.procs": "42\n43\n", "cgroup.threads": "42\n43\n44\n", "cgroup.events": "populated 1\nfrozen 0\n",
+				"cpu.max":               "200000 100000\n",
+				"cpu.stat":              "usage_usec 5500000\nuser_usec 5000000\nsystem_usec 500000\nnr_periods 10\nnr_throttled 1\nthrottled_usec 2\n",
+				"cpuset.cpus.effective": "0-3,7\n", "memory.max": "max\n", "memory.current": "500000000\n",
+				"memory.peak": "600000000\n", "memory.swap.current": "70000000\n",
+				"memory.stat":     "anon 300000000\nfile 150000000\nkernel 5\nshmem 30000000\nfile_mapped 4\ninactive_anon 6\nactive_anon 7\ninactive_file 90000000\nactive_file 30000000\n",
+				"memory.events":   "low 0\nhigh 0\nmax 5\noom 1\noom_kill 1\n",
+				"io.stat":         "254:0 rbytes=1000 wbytes=2000 rios=1 wios=2 dbytes=9 dios=9\n253:1 rbytes=1000 wbytes=2000 rios=1 wios=2 dbytes=0 dios=0\n7:0 rbytes=512 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n259:2 rbytes=5 wbytes=6 rios=1 wios=1 dbytes=0 dios=0\n8:0 \n",
+				"pids.current":    "5\n",
+				"cpu.pressure":    "some avg10=1.00 avg60=0.00 avg300=0.00 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n",
+				"memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=30\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=20\n",
+				"io.pressure":     "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"},
+			"kube/pod/app/worker": {"cgroup.procs": "50\n51\n52\n", "cgroup.threads": "50\n51\n52\n53\n"},
+		}),
 	}
 }
 
@@ -150,53 +148,33 @@ func groupV1() groupTree {
 			groupMount("/", "/sys/fs/cgroup/pids", "cgroup", "pids") +
 			groupMount("/", "/sys/fs/cgroup/blkio", "cgroup", "blkio") +
 			groupMount("/", "/sys/fs/cgroup/systemd", "cgroup", "xattr,name=systemd"),
-		files: map[string]string{
-			"cpu,cpuacct/cgroup.procs":                                 "1\n",
-			"cpu,cpuacct/release_agent":                                "",
-			"cpu,cpuacct/cpu.cfs_quota_us":                             "-1\n",
-			"cpu,cpuacct/cpu.cfs_period_us":                            "100000\n",
-			"cpu,cpuacct/job/cgroup.procs":                             "",
-			"cpu,cpuacct/job/cpu.cfs_quota_us":                         "50000\n",
-			"cpu,cpuacct/job/cpu.cfs_period_us":                        "100000\n",
-			"cpu,cpuacct/job/cpu.stat":                                 "nr_periods 40\nnr_throttled 30\nthrottled_time 1500000000\n",
-			"cpu,cpuacct/job/task/cgroup.procs":                        "42\n43\n",
-			"cpu,cpuacct/job/task/tasks":                               "42\n43\n44\n",
-			"cpu,cpuacct/job/task/cpu.cfs_quota_us":                    "-1\n",
-			"cpu,cpuacct/job/task/cpu.cfs_period_us":                   "100000\n",
-			"cpu,cpuacct/job/task/cpu.stat":                            "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
-			"cpu,cpuacct/job/task/cpuacct.usage":                       "2500000000\n",
-			"memory/cgroup.procs":                                      "1\n",
-			"memory/release_agent":                                     "",
-			"memory/memory.limit_in_bytes":                             "9223372036854771712\n",
-			"memory/job/cgroup.procs":                                  "",
-			"memory/job/memory.limit_in_bytes":                         "209715200\n",
-			"memory/job/memory.usage_in_bytes":                         "150000000\n",
-			"memory/job/memory.max_usage_in_bytes":                     "209715200\n",
-			"memory/job/memory.stat":                                   "cache 0\ntotal_cache 50000000\ntotal_shmem 0\ntotal_inactive_file 20000000\n",
-			"memory/job/memory.oom_control":                            "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n",
-			"memory/job/task/cgroup.procs":                             "42\n43\n",
-			"memory/job/task/memory.limit_in_bytes":                    "9223372036854771712\n",
-			"memory/job/task/memory.usage_in_bytes":                    "100000000\n",
-			"memory/job/task/memory.max_usage_in_bytes":                "120000000\n",
-			"memory/job/task/memory.stat":                              "cache 1\nrss 2\nshmem 3\ninactive_file 4\nhierarchical_memory_limit 104857600\ntotal_cache 50000000\ntotal_rss 60000000\ntotal_shmem 10000000\ntotal_swap 5000000\ntotal_inactive_file 30000000\n",
-			"memory/job/task/memory.oom_control":                       "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
-			"memory/job/task/sub/cgroup.procs":                         "",
-			"memory/job/task/sub/memory.oom_control":                   "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
-			"cpuset/cgroup.procs":                                      "1\n",
-			"cpuset/release_agent":                                     "",
-			"cpuset/job/cgroup.procs":                                  "42\n",
-			"cpuset/job/cpuset.cpus":                                   "0-7\n",
-			"cpuset/job/cpuset.effective_cpus":                         "0-1,4\n",
-			"pids/cgroup.procs":                                        "1\n",
-			"pids/release_agent":                                       "",
-			"pids/job/task/cgroup.procs":                               "42\n",
-			"pids/job/task/pids.current":                               "6\n",
-			"blkio/cgroup.procs":                                       "1\n",
-			"blkio/release_agent":                                      "",
-			"blkio/job/task/cgroup.procs":                              "42\n",
-			"blkio/job/task/blkio.throttle.io_service_bytes_recursive": "254:0 Read 52527104\n254:0 Write 73408512\n254:0 Sync 1\n254:0 Async 2\n254:0 Discard 3\n254:0 Total 4\nTotal 4\n",
-			"blkio/job/task/blkio.throttle.io_service_bytes":           "Total 0\n",
-		},
+		files: filesIn(map[string]map[string]string{
+			"cpu,cpuacct": {
+				"cgroup.procs": "1\n", "release_agent": "", "cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n"},
+			"cpu,cpuacct/job": {"cgroup.procs": "", "cpu.cfs_quota_us": "50000\n", "cpu.cfs_period_us": "100000\n",
+				"cpu.stat": "nr_periods 40\nnr_throttled 30\nthrottled_time 1500000000\n"},
+			"cpu,cpuacct/job/task": {
+				"cgroup.procs": "42\n43\n", "tasks": "42\n43\n44\n", "cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n",
+				"cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n", "cpuacct.usage": "2500000000\n"},
+			"memory": {"cgroup.procs": "1\n", "release_agent": "", "memory.limit_in_bytes": "9223372036854771712\n"},
+			"memory/job": {"cgroup.procs": "", "memory.limit_in_bytes": "209715200\n", "memory.usage_in_bytes": "150000000\n",
+				"memory.max_usage_in_bytes": "209715200\n",
+				"memory.stat":               "cache 0\ntotal_cache 50000000\ntotal_shmem 0\ntotal_inactive_file 20000000\n",
+				"memory.oom_control":        "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"},
+			"memory/job/task": {"cgroup.procs": "42\n43\n", "memory.limit_in_bytes": "9223372036854771712\n",
+				"memory.usage_in_bytes": "100000000\n", "memory.max_usage_in_bytes": "120000000\n",
+				"memory.stat":        "cache 1\nrss 2\nshmem 3\ninactive_file 4\nhierarchical_memory_limit 104857600\ntotal_cache 50000000\ntotal_rss 60000000\ntotal_shmem 10000000\ntotal_swap 5000000\ntotal_inactive_file 30000000\n",
+				"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n"},
+			"memory/job/task/sub": {"cgroup.procs": "", "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"},
+			"cpuset":              {"cgroup.procs": "1\n", "release_agent": ""},
+			"cpuset/job":          {"cgroup.procs": "42\n", "cpuset.cpus": "0-7\n", "cpuset.effective_cpus": "0-1,4\n"},
+			"pids":                {"cgroup.procs": "1\n", "release_agent": ""},
+			"pids/job/task":       {"cgroup.procs": "42\n", "pids.current": "6\n"},
+			"blkio":               {"cgroup.procs": "1\n", "release_agent": ""},
+			"blkio/job/task": {"cgroup.procs": "42\n",
+				"blkio.throttle.io_service_bytes_recursive": "254:0 Read 52527104\n254:0 Write 73408512\n254:0 Sync 1\n254:0 Async 2\n254:0 Discard 3\n254:0 Total 4\nTotal 4\n",
+				"blkio.throttle.io_service_bytes":           "Total 0\n"},
+		}),
 	}
 }
 
@@ -222,5 +200,13 @@ func groupAsNobody(t *testing.T, f func()) {
 	must(t, <-done)
 }
 
-// must ends a test on an error. same compares two values.
-var must, same = collectortest.Must, collectortest.Same
+// must ends a test on an error.
+var must = collectortest.Must
+
+// check reports a failure unless ok.
+func check(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}

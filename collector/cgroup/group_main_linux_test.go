@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // groupMode is the environment variable that makes the test binary run one of the programs below.
@@ -26,16 +28,31 @@ const groupMode = "PERFAGENT_GROUP_TEST"
 func TestMain(m *testing.M) {
 	modes := map[string]func() error{
 		"where": groupWhere, "eat": groupEat, "burn": groupBurn, "quit": func() error { return nil },
-		"hold": groupHold, "v2": groupInV2View, "namespace": groupInNamespace, "readonly": groupReadOnly, "alone": groupAlone,
-	}
+		"hold": groupHold, "v2": groupInV2View, "namespace": groupInNamespace, "readonly": groupReadOnly, "alone": groupAlone}
 	mode := os.Getenv(groupMode)
 	if mode == "" {
 		os.Exit(m.Run())
 	}
-	if err := modes[mode](); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+	defer func() {
+		if err := recover(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}()
+	try(modes[mode]())
+}
+
+// try ends a program below if err is not nil. TestMain prints the error.
+func try(err error) {
+	if err != nil {
+		panic(err)
 	}
+}
+
+// tried is like try, and returns v otherwise.
+func tried[T any](v T, err error) T {
+	try(err)
+	return v
 }
 
 // groupCommand returns a command that runs this binary in the given mode.
@@ -50,10 +67,7 @@ func groupCommand(mode string, args ...string) *exec.Cmd {
 // groupWhere prints the groups of this process and of a child, each followed by an empty line. It then waits for the
 // end of its input.
 func groupWhere() error {
-	data, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return err
-	}
+	data := tried(os.ReadFile("/proc/self/cgroup"))
 
 	if len(os.Args) > 1 {
 		fmt.Println(string(data))
@@ -62,24 +76,14 @@ func groupWhere() error {
 	}
 
 	cmd := groupCommand("where", "child")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
+	out := tried(cmd.StdoutPipe())
+	in := tried(cmd.StdinPipe())
+	try(cmd.Start())
 
 	fmt.Println(string(data))
 	r := bufio.NewReader(out)
 	for line := "x"; strings.TrimSpace(line) != ""; {
-		if line, err = r.ReadString('\n'); err != nil {
-			return err
-		}
+		line = tried(r.ReadString('\n'))
 		fmt.Print(line)
 	}
 
@@ -127,19 +131,10 @@ func groupBurn() error {
 		return v[0]
 	}
 
-	used, least, begin := groupUsed(), throttled()+8, time.Now()
-	for groupUsed()-used < 300*time.Millisecond || throttled() < least && time.Since(begin) < time.Minute {
+	used, least, begin := procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID), throttled()+8, time.Now()
+	for procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)-used < 300*time.Millisecond || throttled() < least && time.Since(begin) < time.Minute {
 	}
 	return nil
-}
-
-// groupUsed returns the CPU time of this process so far.
-func groupUsed() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // groupOwnMounts makes this process's mounts private. The process must have been started with CLONE_NEWNS.
@@ -151,13 +146,8 @@ func groupOwnMounts() error {
 func groupInV2View() error {
 	err := errors.Join(groupOwnMounts(), unix.Unmount("/sys/fs/cgroup", unix.MNT_DETACH),
 		unix.Mount("none", "/sys/fs/cgroup", "cgroup2", 0, ""))
-	if err != nil {
-		return err
-	}
-	m, err := NewJobGroup(os.Args[1])
-	if err != nil {
-		return err
-	}
+	try(err)
+	m := tried(NewJobGroup(os.Args[1]))
 	defer m.Remove()
 	g := m.Group()
 	if g.Version() != "v2" || g.Path() != g.unified.names[1]+os.Args[1] && g.Path() != g.unified.names[1]+"/"+os.Args[1] {
@@ -191,20 +181,12 @@ func groupInV2View() error {
 // groupInNamespace runs in a v1 memory group with a limit and in a new control group namespace. It mounts the hierarchy
 // as a container does.
 func groupInNamespace() error {
-	dir, err := os.MkdirTemp("", "group")
-	if err != nil {
-		return err
-	}
+	dir := tried(os.MkdirTemp("", "group"))
 	defer os.Remove(dir)
-	err = errors.Join(groupOwnMounts(), unix.Unmount("/sys/fs/cgroup/memory", unix.MNT_DETACH),
+	err := errors.Join(groupOwnMounts(), unix.Unmount("/sys/fs/cgroup/memory", unix.MNT_DETACH),
 		unix.Mount("none", dir, "cgroup", 0, "memory"))
-	if err != nil {
-		return err
-	}
-	g, err := Find(Options{})
-	if err != nil {
-		return err
-	}
+	try(err)
+	g := tried(Find(Options{}))
 	if l := g.Limits(); l.Memory != 128<<20 || g.memory.names[0] != "/" || l.MemoryGroup != "/" || !g.memory.counts {
 		return fmt.Errorf("limits = %+v of groups %v, want 128 MiB of /", l, g.memory.names)
 	}
@@ -216,13 +198,8 @@ func groupInNamespace() error {
 
 // groupReadOnly tries to create a group while the control groups are mounted read-only.
 func groupReadOnly() error {
-	if err := groupOwnMounts(); err != nil {
-		return err
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
+	try(groupOwnMounts())
+	mounts := tried(os.ReadFile("/proc/self/mountinfo"))
 
 	// At first, all hierarchies except pids are read-only. A group only in pids is useless and must not be left behind.
 	for _, pids := range []bool{false, true} {
@@ -230,9 +207,7 @@ func groupReadOnly() error {
 			if slices.Contains(m.controllers, "pids") != pids {
 				continue
 			}
-			if err := unix.Mount("", m.point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
-				return err
-			}
+			try(unix.Mount("", m.point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
 		}
 		m, err := NewJobGroup(os.Args[1])
 		if m != nil || !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), os.Args[1]) {
@@ -249,16 +224,10 @@ func groupReadOnly() error {
 // groupAlone runs as the only process of a v2 group. hugetlb can be enabled in that group only after the process has
 // left it.
 func groupAlone() error {
-	g, err := Find(Options{})
-	if err != nil {
-		return err
-	}
+	g := tried(Find(Options{}))
 
 	own := g.unified.dir()
-	m, err := newJobGroup(os.Args[1], []string{"hugetlb"})
-	if err != nil {
-		return err
-	}
+	m := tried(newJobGroup(os.Args[1], []string{"hugetlb"}))
 	defer m.Remove()
 	control, _ := os.ReadFile(own + "/cgroup.subtree_control")
 	there, _ := os.ReadFile(m.v2.dir + "/cgroup.controllers")
@@ -268,18 +237,14 @@ func groupAlone() error {
 	if pids, err := m.Group().PIDs(); err != nil || len(pids) != 0 {
 		return fmt.Errorf("PIDs = %v, error = %v; want none", pids, err)
 	}
-	err = m.Enter(func(fd int) error {
+	err := m.Enter(func(fd int) error {
 		cmd := groupCommand("quit")
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 		return cmd.Run()
 	})
 
-	if err != nil {
-		return err
-	}
-	if err := m.Remove(); err != nil {
-		return err
-	}
+	try(err)
+	try(m.Remove())
 
 	control, _ = os.ReadFile(own + "/cgroup.subtree_control")
 	procs, _ := os.ReadFile(own + "/cgroup.procs")

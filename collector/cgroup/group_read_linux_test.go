@@ -21,8 +21,7 @@ func wantV2() Counters {
 		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8, Swap: 7e7,
 		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, LimitUnreclaimable: 6e8, OOMKills: 1, OOMs: 1, LimitOOMs: 2,
 		ReadBytes: 1005, WriteBytes: 2006, Processes: 5, Threads: 5,
-		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}},
-	}
+		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}}}
 }
 
 func wantV1() Counters {
@@ -31,8 +30,7 @@ func wantV1() Counters {
 		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8, Swap: 5e6,
 		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, LimitUnreclaimable: 1e8, OOMKills: 3, OOMs: math.NaN(), LimitOOMs: math.NaN(),
 		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 3, // 3 of the 6 tasks have ended
-		Pressure: UnknownPressure(),
-	}
+		Pressure: UnknownPressure()}
 }
 
 func TestGroup_ReadReturnsCountersOfTree(t *testing.T) {
@@ -125,8 +123,7 @@ func TestGroup_DamagedFileAffectsOnlyItsFields(t *testing.T) {
 	// An empty cgroup.procs or io.stat is valid: there are no processes or no I/O.
 	none := map[string]func(*Counters){
 		"io.stat":      func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 },
-		"cgroup.procs": func(c *Counters) { c.Processes = 3 },
-	}
+		"cgroup.procs": func(c *Counters) { c.Processes = 3 }}
 
 	for file, absent := range groupFields {
 		t.Run(file, func(t *testing.T) {
@@ -147,9 +144,8 @@ func TestGroup_DamagedFileAffectsOnlyItsFields(t *testing.T) {
 				}
 				groupSame(t, "counters, "+fault, got, want)
 				for _, err := range got.Failed {
-					if len(err.Error()) > 500 || !strings.Contains(err.Error(), file) {
-						t.Errorf("%s: reason = %q, want at most 500 bytes that contain %s", fault, err, file)
-					}
+					check(t, len(err.Error()) <= 500 && strings.Contains(err.Error(), file),
+						"%s: reason = %q, want at most 500 bytes that contain %s", fault, err, file)
 				}
 				os.Remove(path)
 				groupWrite(t, path, string(sound))
@@ -177,17 +173,12 @@ func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	g := groupFind(t, o)
 	path := groupFile(o, "kube/pod/app/memory.current")
 	must(t, os.Chmod(path, 0))
-	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // directory made by MkdirTemp
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755)) // directory made by MkdirTemp
 	var c Counters
 	groupAsNobody(t, func() { c = g.Read() })
-	if !math.IsNaN(c.Memory) || !errors.Is(c.Failed["memory.current"], fs.ErrPermission) || len(c.Failed) != 1 {
-		t.Errorf("memory = %v, failures = %v; want NaN, and only ErrPermission for memory.current", c.Memory, c.Failed)
-	}
-	if c.PeakMemory != 6e8 {
-		t.Errorf("peak memory = %v, want 6e8", c.PeakMemory)
-	}
+	check(t, math.IsNaN(c.Memory) && errors.Is(c.Failed["memory.current"], fs.ErrPermission) && len(c.Failed) == 1,
+		"memory = %v, failures = %v; want NaN, and only ErrPermission for memory.current", c.Memory, c.Failed)
+	check(t, c.PeakMemory == 6e8, "peak memory = %v, want 6e8", c.PeakMemory)
 }
 
 // A removed group has no values, but a reason for each file.
@@ -203,15 +194,12 @@ func TestGroup_ReportsReasonsAfterRemoval(t *testing.T) {
 		failed := c.Failed
 		c.Failed = nil
 		groupSame(t, name, c, unknownCounters())
-		if len(failed) < 6 {
-			t.Errorf("%s: failures after the removal = %v, want at least 6", name, failed)
-		}
+		check(t, len(failed) >= 6, "%s: failures after the removal = %v, want at least 6", name, failed)
 		if l := g.Limits(); !math.IsNaN(l.Memory) || !math.IsNaN(l.CPUs) || l.CPUSetCPUs != 0 {
 			t.Errorf("%s: limits after the removal = %+v, want none", name, l)
 		}
-		if pids, err := g.PIDs(); err == nil {
-			t.Errorf("%s: PIDs after the removal = %v, want an error", name, pids)
-		}
+		pids, err := g.PIDs()
+		check(t, err != nil, "%s: PIDs after the removal = %v, want an error", name, pids)
 	}
 }
 
@@ -225,15 +213,12 @@ func TestGroup_PIDsIncludesGroupsBelow(t *testing.T) {
 		"v1, different CPU and memory groups": {groupV1().with(map[string]string{"memory/job/task/cgroup.procs": "43\n0\n99\n"}), []int{0, 42, 43, 99}},
 	} {
 		got, err := c.tree.find(t).PIDs()
-		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s: PIDs = %v, %v; want %v, nil", name, got, err, c.want)
-		}
+		check(t, err == nil && slices.Equal(got, c.want), "%s: PIDs = %v, %v; want %v, nil", name, got, err, c.want)
 	}
 
 	root := groupTree{"0::/\n", groupV2().mounts, groupV2().files}.find(t)
-	if pids, err := root.PIDs(); err == nil {
-		t.Errorf("PIDs of the root group = %v, want an error", pids)
-	}
+	pids, err := root.PIDs()
+	check(t, err != nil, "PIDs of the root group = %v, want an error", pids)
 }
 
 // OOM kills of a group below still count after the removal of that group. A new group with the same name counts from 0.
@@ -245,9 +230,8 @@ func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 	want := func(what string, n float64) {
 		t.Helper()
 		g.descendantOOMs.next = time.Time{}
-		if got := g.Read().OOMKills; got != n {
-			t.Errorf("%s: OOMKills = %v, want %v", what, got, n)
-		}
+		got := g.Read().OOMKills
+		check(t, got == n, "%s: OOMKills = %v, want %v", what, got, n)
 	}
 
 	want("at first", 3)
@@ -270,27 +254,58 @@ func TestGroup_CountsManyProcessesLessOften(t *testing.T) {
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), strings.Repeat("12345\n", 300_000))
 	start := time.Now()
 	if n := g.Read().Processes; n != 300_003 {
-		t.Fatalf("processes in the first count = %v, want 300003", n)
+		t.Errorf("processes in the first count = %v, want 300003", n)
 	}
-	if wait := g.taskCounter.next.Sub(start); wait < 50*time.Millisecond {
-		t.Errorf("pause before the next count = %v, want at least 50 ms", wait)
-	}
+	wait := g.taskCounter.next.Sub(start)
+	check(t, wait >= 50*time.Millisecond, "pause before the next count = %v, want at least 50 ms", wait)
 	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // in case writing the files takes long
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), "1\n")
-	if n := g.Read().Processes; n != 300_003 {
-		t.Errorf("processes before the next count = %v, want 300003", n)
-	}
+	n := g.Read().Processes
+	check(t, n == 300_003, "processes before the next count = %v, want 300003", n)
 	g.taskCounter.next = time.Time{}
-	if n := g.Read().Processes; n != 4 {
-		t.Errorf("processes in the next count = %v, want 4", n)
-	}
+	n = g.Read().Processes
+	check(t, n == 4, "processes in the next count = %v, want 4", n)
 }
 
 func TestGroup_ReadAllocatesLittle(t *testing.T) {
 	g := groupV2().find(t)
 	g.Read()
 	g.taskCounter.next = time.Now().Add(time.Hour)
-	if n := testing.AllocsPerRun(100, func() { g.Read() }); n > 30 {
-		t.Errorf("%v allocations per Read, want at most 30", n)
+	n := testing.AllocsPerRun(100, func() { g.Read() })
+	check(t, n <= 30, "%v allocations per Read, want at most 30", n)
+}
+
+// Reclaim comes from the group with the limit, except memory.high, which may come from any ancestor.
+func TestGroup_ReclaimIsOfGroupWithLimit(t *testing.T) {
+	t.Parallel()
+	page := float64(os.Getpagesize())
+	same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+	check := func(name string, tree groupTree, files map[string]string, want Reclaim) {
+		t.Helper()
+		o := tree.write(t)
+		for file, text := range files {
+			groupWrite(t, groupFile(o, file), text)
+		}
+		g := groupFind(t, o)
+		g.Limits()
+		got := g.Reclaim()
+		check(t, same(got.Swap, want.Swap) && same(got.Refaults, want.Refaults) && same(got.High, want.High) && same(got.HighEvents, want.HighEvents),
+			"%s: Reclaim = %+v, want %+v", name, got, want)
 	}
+
+	check("v2", groupV2(), map[string]string{
+		"kube/pod/memory.stat":         "anon 1\nfile 2\nworkingset_refault_anon 5\nworkingset_refault_file 7\n",
+		"kube/pod/memory.swap.current": "4096\n", "kube/pod/memory.high": "max\n", "kube/memory.high": "1000000\n",
+		"kube/memory.events": "low 0\nhigh 12\nmax 0\n", "kube/pod/app/memory.high": "2000000\n",
+		"kube/pod/app/memory.events": "low 0\nhigh 3\nmax 0\noom_kill 0\n",
+	}, Reclaim{Swap: 4096, Refaults: 12 * page, High: 1000000, HighEvents: 12})
+	check("v2, no such keys", groupV2(), nil, Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan})
+	check("v2 before Linux 5.9", groupV2(), map[string]string{"kube/pod/memory.stat": "anon 1\nworkingset_refault 9\n"},
+		Reclaim{Swap: nan, Refaults: 9 * page, High: nan, HighEvents: nan})
+	check("v1", groupV1(), map[string]string{
+		"memory/job/task/memory.stat": "cache 1\nhierarchical_memory_limit 104857600\ntotal_swap 8192\ntotal_workingset_refault_file 3\n",
+	}, Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}) // the group above has the limit
+	check("v1, of the group with the limit", groupV1(), map[string]string{
+		"memory/job/memory.stat": "cache 1\ntotal_swap 8192\ntotal_workingset_refault_file 3\ntotal_workingset_refault_anon 0\n",
+	}, Reclaim{Swap: 8192, Refaults: 3 * page, High: nan, HighEvents: nan})
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,11 +31,7 @@ func groupMake(t *testing.T) *JobGroup {
 	if err != nil {
 		t.Skipf("cannot create a control group; run as root with writable control groups: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := m.Remove(); err != nil {
-			t.Errorf("Remove at the end of the test = %v, want nil", err)
-		}
-	})
+	t.Cleanup(func() { must(t, m.Remove()) })
 	return m
 }
 
@@ -72,9 +69,8 @@ func groupOurThreads(t *testing.T, name string) {
 	}
 	for _, task := range tasks {
 		data, err := os.ReadFile(task)
-		if err == nil && strings.Contains(string(data), "/"+name+"\n") {
-			t.Errorf("thread %s of this process is in the job's group:\n%s", task, data)
-		}
+		check(t, err != nil || !strings.Contains(string(data), "/"+name+"\n"),
+			"thread %s of this process is in the job's group:\n%s", task, data)
 	}
 }
 
@@ -115,24 +111,18 @@ func TestNewJobGroup_CountsOnlyTheJob(t *testing.T) {
 		}
 	}
 
-	if missing := m.Missing(); len(missing) != 0 {
-		t.Errorf("Missing = %v, want none", missing)
-	}
+	missing := m.Missing()
+	check(t, len(missing) == 0, "Missing = %v, want none", missing)
 	pids, err := m.Group().PIDs()
-	if err != nil || len(pids) != 2 || !slices.Contains(pids, cmd.Process.Pid) {
-		t.Errorf("PIDs = %v, %v; want %d and its child", pids, err, cmd.Process.Pid)
-	}
+	check(t, err == nil && len(pids) == 2 && slices.Contains(pids, cmd.Process.Pid),
+		"PIDs = %v, %v; want %d and its child", pids, err, cmd.Process.Pid)
 	c := m.Group().Read()
-	if c.Processes != 2 || !(c.Threads >= 2) || !(c.CPUSeconds > 0) || !(c.Memory > 0) || !(c.PeakMemory >= c.WorkingSet) || c.OOMKills != 0 || c.Failed != nil {
-		t.Errorf("counters = %+v, want 2 processes with CPU time and memory, and no failures", c)
-	}
-	if err := m.Remove(); !errors.Is(err, ErrBusy) {
-		t.Errorf("Remove with processes in the group = %v, want ErrBusy", err)
-	}
+	check(t, c.Processes == 2 && c.Threads >= 2 && c.CPUSeconds > 0 && c.Memory > 0 && c.PeakMemory >= c.WorkingSet && c.OOMKills == 0 && c.Failed == nil,
+		"counters = %+v, want 2 processes with CPU time and memory, and no failures", c)
+	err = m.Remove()
+	check(t, errors.Is(err, ErrBusy), "Remove with processes in the group = %v, want ErrBusy", err)
 	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the job ended with %v", err)
-	}
+	must(t, cmd.Wait())
 	groupRemoved(t, m)
 }
 
@@ -146,28 +136,21 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 	if m.v2 != nil {
 		dirs = append(dirs, m.v2.dir)
 	}
-	if len(dirs) == 0 {
-		t.Error("the job's group has no directory, want at least one")
-	}
+	check(t, len(dirs) != 0, "the job's group has no directory, want at least one")
 
 	for range 2 {
-		if err := m.Remove(); err != nil {
-			t.Errorf("Remove after the job = %v, want nil", err)
-		}
+		must(t, m.Remove())
 	}
 
 	for _, dir := range dirs {
-		if exists(dir) {
-			t.Errorf("%s still exists after Remove", dir)
-		}
+		check(t, !exists(dir), "%s still exists after Remove", dir)
 	}
 
 	c := m.Group().Read()
 	failed := c.Failed
 	c.Failed = nil
-	if c.Processes != c.Processes && failed["cgroup.procs"] == nil || c.CPUSeconds == c.CPUSeconds || len(failed) == 0 {
-		t.Errorf("counters after Remove = %+v, failures = %v; want unknown CPU time, and reasons", c, failed)
-	}
+	check(t, (c.Processes == c.Processes || failed["cgroup.procs"] != nil) && c.CPUSeconds != c.CPUSeconds && len(failed) != 0,
+		"counters after Remove = %+v, failures = %v; want unknown CPU time, and reasons", c, failed)
 }
 
 // While the job is in the group of one hierarchy, Remove keeps the groups of all hierarchies.
@@ -176,10 +159,7 @@ func TestJobGroup_RemoveKeepsAllIfOneIsBusy(t *testing.T) {
 	if len(m.v1) == 0 {
 		t.Skip("needs cgroup v1")
 	}
-	cmd := groupCommand("burn")
-	out, _ := cmd.StdoutPipe()
-	must(t, groupStart(m, cmd))
-	bufio.NewReader(out).ReadString('\n')
+	cmd := groupReady(t, m, "burn")
 	groupSet(t, filepath.Join(m.v1[0].parent, "cgroup.procs"), fmt.Sprint(cmd.Process.Pid))
 	if err := m.Remove(); !errors.Is(err, ErrBusy) || !exists(m.v1[0].dir) {
 		t.Errorf("Remove = %v, want ErrBusy; empty group exists = %v, want true", err, exists(m.v1[0].dir))
@@ -206,9 +186,8 @@ func TestJobGroup_RemovesGroupsBelow(t *testing.T) {
 func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	m := groupMake(t)
 	want := errors.New("no job")
-	if err := m.Enter(func(int) error { return want }); err != want {
-		t.Errorf("Enter = %v, want the error returned by start, %v", err, want)
-	}
+	err := m.Enter(func(int) error { return want })
+	check(t, err == want, "Enter = %v, want the error returned by start, %v", err, want)
 	groupOurThreads(t, groupName(t))
 	if len(m.v1) == 0 {
 		return
@@ -219,10 +198,9 @@ func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	good := last.dir
 	last.dir += "-gone"
 	called := false
-	err := m.Enter(func(int) error { called = true; return nil })
-	if called || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("start was called = %v, error = %v; want false, ErrNotExist", called, err)
-	}
+	err = m.Enter(func(int) error { called = true; return nil })
+	check(t, !called && errors.Is(err, os.ErrNotExist),
+		"start was called = %v, error = %v; want false, ErrNotExist", called, err)
 	last.dir = good
 	groupOurThreads(t, groupName(t))
 }
@@ -239,13 +217,9 @@ func TestJobGroup_EnterEndsThreadThatCannotLeave(t *testing.T) {
 	tid := 0
 	must(t, m.Enter(func(int) error { tid = unix.Gettid(); return nil }))
 	b.parent = good
-	if m.missing["thread"] == nil {
-		t.Error("Missing has no reason for the thread that could not leave the group")
-	}
+	check(t, m.missing["thread"] != nil, "Missing has no reason for the thread that could not leave the group")
 	delete(m.missing, "thread")
-	if tid == os.Getpid() {
-		t.Error("Enter used the main thread, which the Go runtime cannot end")
-	}
+	check(t, tid != os.Getpid(), "Enter used the main thread, which the Go runtime cannot end")
 
 	for deadline := time.Now().Add(5 * time.Second); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -259,22 +233,19 @@ func TestJobGroup_EnterEndsThreadThatCannotLeave(t *testing.T) {
 func TestNewJobGroup_RejectsBadNamesAndUnprivilegedUsers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "a\nb"} {
-		if m, err := NewJobGroup(name); m != nil || err == nil {
-			t.Errorf("NewJobGroup(%q) = %v, %v; want an error", name, m, err)
-		}
+		m, err := NewJobGroup(name)
+		check(t, m == nil && err != nil, "NewJobGroup(%q) = %v, %v; want an error", name, m, err)
 	}
 
 	name := groupName(t)
 	groupAsNobody(t, func() {
 		m, err := NewJobGroup(name)
-		if m != nil || !errors.Is(err, os.ErrPermission) || strings.Count(err.Error(), name) < 2 {
-			t.Errorf("NewJobGroup as nobody = %v, %v; want ErrPermission that contains the name", m, err)
-		}
+		check(t, m == nil && errors.Is(err, os.ErrPermission) && strings.Count(err.Error(), name) >= 2,
+			"NewJobGroup as nobody = %v, %v; want ErrPermission that contains the name", m, err)
 	})
 
-	if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + name); left != nil {
-		t.Errorf("groups left = %v, want none", left)
-	}
+	left, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
+	check(t, left == nil, "groups left = %v, want none", left)
 }
 
 // groupOutput returns the standard output and error of cmd, and an error if cmd fails.
@@ -283,49 +254,36 @@ func groupOutput(cmd *exec.Cmd) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// groupIsolated runs this binary in the given mode with new namespaces.
-func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
+// groupIsolated runs this binary in the given mode with a new mount namespace.
+func groupIsolated(t *testing.T, mode, arg string) {
 	t.Helper()
 	cmd := groupCommand(mode, arg)
-	cmd.SysProcAttr.Cloneflags = flags
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
 	cmd.SysProcAttr.Pdeathsig = 0
 	out, err := groupOutput(cmd)
 	if errors.Is(err, unix.EPERM) {
 		t.Skip("cannot create namespaces; run as root")
 	}
-	if err != nil {
-		t.Errorf("test in its namespace: %v: %s", err, out)
-	}
+	check(t, err == nil, "test in its namespace: %v: %s", err, out)
 }
 
-func TestNewJobGroup_WorksWithOnlyV2(t *testing.T) {
-	groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t))
-}
-func TestNewJobGroup_FailsOnReadOnlyMounts(t *testing.T) {
-	groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t))
-}
+func TestNewJobGroup_WorksWithOnlyV2(t *testing.T)       { groupIsolated(t, "v2", groupName(t)) }
+func TestNewJobGroup_FailsOnReadOnlyMounts(t *testing.T) { groupIsolated(t, "readonly", groupName(t)) }
 
-// groupV1Memory returns the created group's directory in v1's memory hierarchy.
-func groupV1Memory(t *testing.T, m *JobGroup) string {
-	t.Helper()
+func TestGroup_HasLimitsInNamespace(t *testing.T) {
+	m := groupMake(t)
 	p := m.Group().memory
 	if !p.hasCounters() || p.v2 {
 		t.Skip("needs the memory controller of cgroup v1")
 	}
-	return p.dir()
-}
-
-func TestGroup_HasLimitsInNamespace(t *testing.T) {
-	m := groupMake(t)
-	groupSet(t, filepath.Join(groupV1Memory(t, m), "memory.limit_in_bytes"), "128M")
+	groupSet(t, filepath.Join(p.dir(), "memory.limit_in_bytes"), "128M")
 	cmd := groupCommand("namespace")
 	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP
 	out, _ := cmd.StdoutPipe()
 	must(t, groupStart(m, cmd))
 	text, _ := io.ReadAll(out)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("test in its namespace: %v: %s", err, text)
-	}
+	err := cmd.Wait()
+	check(t, err == nil, "test in its namespace: %v: %s", err, text)
 }
 
 // If this process is alone in its v2 group, it moves to a separate group, so that controllers can be enabled.
@@ -350,9 +308,8 @@ func TestNewJobGroup_MovesAgentToSeparateGroup(t *testing.T) {
 	defer unix.Close(fd)
 	cmd := groupCommand("alone", "job"+groupName(t))
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
-	if out, err := groupOutput(cmd); err != nil {
-		t.Errorf("process that is alone in its group: %v: %s", err, out)
-	}
+	out, err := groupOutput(cmd)
+	check(t, err == nil, "process that is alone in its group: %v: %s", err, out)
 }
 
 func groupSet(t *testing.T, path, text string) {
@@ -373,18 +330,16 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	}
 	groupSet(t, filepath.Join(dir, limit), "67108864")
 	if l := g.Limits(); l.Memory != 64<<20 || l.MemoryGroup != g.memory.names[0] {
-		t.Fatalf("limits = %+v, want 64 MiB of group %s", l, g.memory.names[0])
+		t.Errorf("limits = %+v, want 64 MiB of group %s", l, g.memory.names[0])
 	}
 	before := g.Read()
 	groupEaten(t, m)
 	c := g.Read()
-	if before.OOMKills != 0 || c.OOMKills != 1 {
-		t.Errorf("OOMKills before and after the kill = %v, %v; want 0, 1", before.OOMKills, c.OOMKills)
-	}
+	check(t, before.OOMKills == 0 && c.OOMKills == 1,
+		"OOMKills before and after the kill = %v, %v; want 0, 1", before.OOMKills, c.OOMKills)
 	// The kernel may allow a page or two more.
-	if g.own.peak != "" && (c.PeakMemory < 63<<20 || c.PeakMemory > 65<<20) || c.LimitPeak != c.PeakMemory && g.own.peak != "" {
-		t.Errorf("PeakMemory = %v, LimitPeak = %v; want 63 to 65 MiB, both equal", c.PeakMemory, c.LimitPeak)
-	}
+	check(t, (g.own.peak == "" || c.PeakMemory >= 63<<20 && c.PeakMemory <= 65<<20) && (c.LimitPeak == c.PeakMemory || g.own.peak == ""),
+		"PeakMemory = %v, LimitPeak = %v; want 63 to 65 MiB, both equal", c.PeakMemory, c.LimitPeak)
 	sub := filepath.Join(dir, "sub")
 	must(t, os.Mkdir(sub, 0o755))
 	deeper := &JobGroup{v1: []hierarchyDir{{sub, g.memory.dirs[1]}}, missing: map[string]error{}}
@@ -393,9 +348,8 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	}
 	groupEaten(t, deeper)
 	g.descendantOOMs.next = time.Time{}
-	if c := g.Read(); c.OOMKills != 2 {
-		t.Errorf("OOMKills after a kill in a group below = %v, want 2", c.OOMKills)
-	}
+	c = g.Read()
+	check(t, c.OOMKills == 2, "OOMKills after a kill in a group below = %v, want 2", c.OOMKills)
 }
 
 // groupEaten runs a job that is killed because it exceeds the memory limit.
@@ -405,9 +359,8 @@ func groupEaten(t *testing.T, m *JobGroup) {
 	must(t, groupStart(m, cmd))
 	err := cmd.Wait()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("job ended with %v, want SIGKILL", err)
-	}
+	check(t, errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL,
+		"job ended with %v, want SIGKILL", err)
 }
 
 // Periods and throttled time equal the kernel's numbers for the group with the quota, which is an ancestor of the
@@ -427,11 +380,8 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	}
 
 	groupSet(t, top+"/cpu.cfs_quota_us", "20000")
-	cmd := groupCommand("burn", top+"/cpu.stat")
-	out, _ := cmd.StdoutPipe()
 	deeper := &JobGroup{v1: []hierarchyDir{{leaf, g.cpu.dir()}}, missing: map[string]error{}}
-	must(t, groupStart(deeper, cmd))
-	bufio.NewReader(out).ReadString('\n')
+	cmd := groupReady(t, deeper, "burn", top+"/cpu.stat")
 	job, err := Find(Options{PID: cmd.Process.Pid})
 	must(t, err)
 	if l := job.Limits(); l.CPUs != .2 || !strings.HasSuffix(l.CPUGroup, groupName(t)) {
@@ -439,35 +389,27 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	}
 	before := job.Read()
 	cmd.Process.Signal(unix.SIGUSR1)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the job ended with %v", err)
-	}
+	must(t, cmd.Wait())
 	var c Counters
 	var v [3]float64
 	var data []byte
 	for before := []byte(nil); ; before = data { // the kernel still counts a period or two after the job's end
 		c = job.Read()
-		if data, err = os.ReadFile(top + "/cpu.stat"); err != nil {
-			t.Fatal(err)
-		}
+		data, err = os.ReadFile(top + "/cpu.stat")
+		must(t, err)
 		if bytes.Equal(before, data) {
 			break
 		}
 	}
 
 	parseKeys(data, []string{"nr_periods", "nr_throttled", "throttled_time"}, v[:])
-	if c.Periods != v[0] || c.ThrottledPeriods != v[1] || c.ThrottledSeconds != v[2]/1e9 {
-		t.Errorf("Periods = %v, ThrottledPeriods = %v, ThrottledSeconds = %v; want the numbers in cpu.stat: %s",
-			c.Periods, c.ThrottledPeriods, c.ThrottledSeconds, data)
-	}
+	groupSame(t, "periods, throttled periods and seconds", []float64{c.Periods, c.ThrottledPeriods, c.ThrottledSeconds}, []float64{v[0], v[1], v[2] / 1e9})
 	if n := c.ThrottledPeriods - before.ThrottledPeriods; n < 5 || c.Periods-before.Periods < n {
 		t.Errorf("throttled in %v of %v periods, want at least 5 and at most all", n, c.Periods-before.Periods)
 	}
 
 	for _, dir := range []string{leaf, top} { // works although Group keeps files open
-		if err := os.Remove(dir); err != nil {
-			t.Errorf("remove a group with open files: %v", err)
-		}
+		must(t, os.Remove(dir))
 	}
 
 	if c := job.Read(); c.Periods == c.Periods || !errors.Is(c.Failed["cpu.stat"], unix.ENODEV) {
@@ -475,9 +417,8 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	}
 	open, _ := filepath.Glob("/proc/self/fd/*")
 	for _, fd := range open {
-		if file, _ := os.Readlink(fd); strings.HasPrefix(file, job.quotaStat) {
-			t.Errorf("%s of a removed group is still open", file)
-		}
+		file, _ := os.Readlink(fd)
+		check(t, !strings.HasPrefix(file, job.quotaStat), "%s of a removed group is still open", file)
 	}
 }
 
@@ -488,11 +429,153 @@ func TestGroup_ReadsThisMachine(t *testing.T) {
 	}
 	l, c := g.Limits(), g.Read()
 	t.Logf("%s %s: %+v\n%+v", g.Version(), g.Path(), l, c)
-	if len(c.Failed) > 0 || len(l.Failed) > 0 {
-		t.Errorf("failures of counters = %v, of limits = %v; want none", c.Failed, l.Failed)
-	}
+	check(t, len(c.Failed) == 0 && len(l.Failed) == 0,
+		"failures of counters = %v, of limits = %v; want none", c.Failed, l.Failed)
 	pids, err := g.PIDs()
-	if len(g.primary) > 0 && (err != nil || !slices.Contains(pids, os.Getpid())) {
-		t.Errorf("PIDs = %v, %v; want a list that contains this process, %d", pids, err, os.Getpid())
+	check(t, len(g.primary) == 0 || err == nil && slices.Contains(pids, os.Getpid()),
+		"PIDs = %v, %v; want a list that contains this process, %d", pids, err, os.Getpid())
+}
+
+// groupReady starts a process in the created group, and waits until it is ready.
+func groupReady(t *testing.T, m *JobGroup, mode string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := groupCommand(mode, args...)
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	must(t, groupStart(m, cmd))
+
+	t.Cleanup(func() { // in case the test ends early
+		in.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the job printed %q, error %v; want ready", line, err)
+	}
+	return cmd
+}
+
+// groupOf creates a group in all hierarchies, or only in v2.
+func groupOf(t *testing.T, onlyV2 bool) *JobGroup {
+	t.Helper()
+	m := groupMake(t)
+	if !onlyV2 {
+		return m
+	}
+
+	if m.v2 == nil {
+		t.Skip("needs cgroup v2")
+	}
+	alone := &JobGroup{v2: &hierarchyDir{m.v2.dir, m.v2.parent}, missing: map[string]error{}}
+	t.Cleanup(func() {
+		must(t, alone.Remove())
+		m.v2 = nil
+	})
+	return alone
+}
+
+// A killed process stays in its group until its memory is freed, so Remove waits for the process.
+func TestJobGroup_RemoveWaitsForEndingProcess(t *testing.T) {
+	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
+		t.Run(name, func(t *testing.T) {
+			m := groupOf(t, onlyV2)
+			cmd := groupReady(t, m, "hold")
+			must(t, cmd.Process.Kill())
+			groupRemove(t, m)
+			left, _ := filepath.Glob("/sys/fs/cgroup/*/" + groupName(t))
+			check(t, onlyV2 || left == nil, "groups left after Remove = %v, want none", left)
+		})
+	}
+}
+
+// Remove does not wait for a living process, even if other processes are ending.
+func TestJobGroup_RemoveDoesNotWaitForLivingProcess(t *testing.T) {
+	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
+		t.Run(name, func(t *testing.T) {
+			m := groupOf(t, onlyV2)
+			daemon, killed := groupReady(t, m, "hold"), groupReady(t, m, "hold")
+			must(t, killed.Process.Kill())
+			took := time.Hour
+			for range 5 { // use the fastest call: the machine may stall
+				begin := time.Now()
+				err := m.Remove()
+				if took = min(took, time.Since(begin)); !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "killed") {
+					t.Errorf("Remove with a living process = %v, want ErrBusy that mentions no killed process", err)
+				}
+			}
+			check(t, took <= exitTimeout/2, "Remove with a living process took %v, want at most %v", took, exitTimeout/2)
+			daemon.Process.Kill()
+			groupRemove(t, m)
+		})
+	}
+}
+
+// Remove does not wait forever for a killed process that does not end, as in a frozen group. After the process has
+// ended, the group can be removed.
+func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
+	freezer := "/sys/fs/cgroup/freezer/" + groupName(t)
+	if err := os.Mkdir(freezer, 0o755); err != nil {
+		t.Skipf("cannot create a group of v1's freezer; run as root on a system with v1: %v", err)
+	}
+	defer os.Remove(freezer)
+	m := groupMake(t)
+	cmd := groupReady(t, m, "hold")
+	groupSet(t, freezer+"/cgroup.procs", strconv.Itoa(cmd.Process.Pid))
+	groupSet(t, freezer+"/freezer.state", "FROZEN")
+	thaw := func() { _ = os.WriteFile(freezer+"/freezer.state", []byte("THAWED"), 0) }
+	defer thaw()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if state, err := os.ReadFile(freezer + "/freezer.state"); string(state) == "FROZEN\n" {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("state of the freezer = %s, error = %v; want FROZEN", state, err)
+		}
+	}
+
+	check(t, !isEnding(cmd.Process.Pid), "isEnding = true for a frozen process")
+	must(t, cmd.Process.Kill())
+	begin := time.Now()
+	err := m.Remove()
+	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < exitTimeout || took > exitTimeout+time.Minute {
+		t.Errorf("Remove = %v after %v, want ErrBusy that mentions rmdir after at least %v", err, took, exitTimeout)
+	}
+	time.AfterFunc(exitTimeout/10, thaw)
+	groupRemove(t, m)
+	cmd.Wait()
+}
+
+// A zombie and a process that no longer exists have ended. The state of a process in another PID namespace is unknown.
+func TestIsEnding_RecognizesEndedProcesses(t *testing.T) {
+	check(t, !isEnding(os.Getpid()) && !isEnding(1) && !isEnding(0),
+		"isEnding = true for this process, process 1 or a process of another namespace")
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skip("needs sleep: ", err)
+	}
+	pid := cmd.Process.Pid
+	check(t, !isEnding(pid), "isEnding = true for a sleeping process")
+	cmd.Process.Kill()
+	var info unix.Siginfo
+	must(t, unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
+	check(t, isEnding(pid), "isEnding = false for a zombie")
+	cmd.Wait()
+	check(t, isEnding(pid), "isEnding = false for a process that does not exist")
+}
+
+// groupRemove removes a group of killed processes. It retries if the machine stalls for as long as Remove waits, or if
+// the kernel no longer lists a process although its v1 group is still busy.
+func groupRemove(t *testing.T, m *JobGroup) {
+	t.Helper()
+	for begin := time.Now(); ; {
+		start := time.Now()
+		err := m.Remove()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, ErrBusy) || time.Since(start) < exitTimeout || time.Since(begin) > time.Minute {
+			t.Error(err)
+			return
+		}
 	}
 }

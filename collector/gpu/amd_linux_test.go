@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
 // gpuTree writes files below /sys/class/drm of a temporary /sys, and returns the path of that /sys.
@@ -15,12 +17,7 @@ func gpuTree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	sys := t.TempDir()
 	for name, text := range files {
-		file := filepath.Join(sys, "class/drm", name)
-		err := os.MkdirAll(filepath.Dir(file), 0o755)
-		if err == nil {
-			err = os.WriteFile(file, []byte(text), 0o644)
-		}
-		must(t, err)
+		collectortest.Write(t, filepath.Join(sys, "class/drm"), name, []byte(text))
 	}
 	return sys
 }
@@ -82,17 +79,15 @@ func TestMonitor_NumbersAMDAfterNVIDIA(t *testing.T) {
 	}
 
 	for _, g := range r.Missing {
-		if !strings.HasPrefix(g.What, "gpu_8_") && !strings.HasPrefix(g.What, "gpu_9_") && !strings.HasPrefix(g.What, "gpu_10_") {
-			t.Errorf("missing = %v, want only values of AMD's devices 8 to 10", g)
-		}
+		check(t, strings.HasPrefix(g.What, "gpu_8_") || strings.HasPrefix(g.What, "gpu_9_") || strings.HasPrefix(g.What, "gpu_10_"),
+			"missing = %v, want only values of AMD's devices 8 to 10", g)
 	}
 
 	m = Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "nodriver.txt", "")})
 	gpuRun(t, m)
 	r = gpuWait(t, m, "AMD's alone", func(r Reading) bool { return len(r.Devices) == 3 })
-	if r.Devices[0].Index != 0 || r.Err == nil || math.IsNaN(r.States[0].UtilizationPct) {
-		t.Errorf("Reading without nvidia-smi = %s, want AMD devices from index 0, and an error", gpuDump(r))
-	}
+	check(t, r.Devices[0].Index == 0 && r.Err != nil && !math.IsNaN(r.States[0].UtilizationPct),
+		"Reading without nvidia-smi = %s, want AMD devices from index 0, and an error", gpuDump(r))
 }
 
 func TestCard_RejectsMaliciousFiles(t *testing.T) {
@@ -109,13 +104,10 @@ func TestCard_RejectsMaliciousFiles(t *testing.T) {
 		}
 		r := cards[0].read()
 		for _, v := range []float64{r.UtilizationPct, float64(r.MemoryMB), r.MemoryUsedMB, r.PowerWatts, r.TemperatureCelsius, r.ClockMHz, float64(r.PowerLimitWatts)} {
-			if !math.IsNaN(v) {
-				t.Errorf("files with content %.20q: value %v in %+v, want NaN", text, v, r)
-			}
+			check(t, math.IsNaN(v), "files with content %.20q: value %v in %+v, want NaN", text, v, r)
 		}
-		if len(r.missing) < 7 || len(r.Name) > 300 {
-			t.Errorf("files with content %.20q: row = %+v, want at least 7 missing values and a name of at most 300 bytes", text, r)
-		}
+		check(t, len(r.missing) >= 7 && len(r.Name) <= 300,
+			"files with content %.20q: row = %+v, want at least 7 missing values and a name of at most 300 bytes", text, r)
 	}
 }
 

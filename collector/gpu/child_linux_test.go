@@ -34,8 +34,7 @@ wait
 	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
 	var inherited []int // descriptors that a job's shell may have passed to perfagent
 	for range 3 {
-		fd, err := unix.Open("/proc/self/maps", unix.O_RDONLY, 0)
-		must(t, err)
+		fd := value(unix.Open("/proc/self/maps", unix.O_RDONLY, 0))(t)
 		defer unix.Close(fd)
 		inherited = append(inherited, fd)
 	}
@@ -54,31 +53,25 @@ wait
 	pid := m.PID()
 	start := time.Now()
 	stop()
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("shell and its child ended after %v, want at most 10 s", took)
-	}
+	took := time.Since(start)
+	check(t, took <= 10*time.Second, "shell and its child ended after %v, want at most 10 s", took)
 	l := strings.Split(strings.TrimSpace(string(text)), "\n")
-	sleep, err := strconv.Atoi(l[len(l)-1])
-	must(t, err)
+	sleep := value(strconv.Atoi(l[len(l)-1]))(t)
 	gpuWaitEnded(t, pid)
 	gpuWaitEnded(t, sleep)
 	blocked, ignored := gpuMask(t, l[0]), gpuMask(t, l[1])
-	if blocked != 0 || ignored>>(uint(unix.SIGPIPE)-1)&1 != 0 {
-		t.Errorf("blocked signals = %x, ignored signals = %x; want none blocked, and SIGPIPE not ignored", blocked, ignored)
-	}
+	check(t, blocked == 0 && ignored>>(uint(unix.SIGPIPE)-1)&1 == 0,
+		"blocked signals = %x, ignored signals = %x; want none blocked, and SIGPIPE not ignored", blocked, ignored)
 	fds := strings.Join(l[3:], "\n")
-	if l[2] != "/" || !strings.Contains(fds, " 0 -> /dev/null") || !strings.Contains(fds, " 2 -> pipe:") || strings.Contains(fds, "/maps") {
-		t.Errorf("directory = %s, descriptors:\n%s\nwant /, and only null and pipes but none of these: %v",
-			l[2], fds, inherited)
-	}
+	check(t, l[2] == "/" && strings.Contains(fds, " 0 -> /dev/null") && strings.Contains(fds, " 2 -> pipe:") && !strings.Contains(fds, "/maps"),
+		"directory = %s, descriptors:\n%s\nwant /, and only null and pipes but none of these: %v", l[2], fds, inherited)
 }
 
 // gpuMask parses a signal mask from /proc/PID/status.
 func gpuMask(t *testing.T, line string) uint64 {
 	t.Helper()
 	f := strings.Fields(line)
-	mask, err := strconv.ParseUint(f[len(f)-1], 16, 64)
-	must(t, err)
+	mask := value(strconv.ParseUint(f[len(f)-1], 16, 64))(t)
 	return mask
 }
 
@@ -86,16 +79,12 @@ func gpuMask(t *testing.T, line string) uint64 {
 // because its parent has died.
 func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
-		self, err := os.Executable()
-		must(t, err)
+		self := value(os.Executable())(t)
 		cmd := exec.Command(self)
 		cmd.Args[0] = "gpu-monitor"
 		cmd.Env = gpuEnv(t, "h200.txt", fake)
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		must(t, err)
+		out := value(cmd.StdoutPipe())(t)
+		must(t, cmd.Start())
 		var pid int
 		if _, err := fmt.Fscan(bufio.NewReader(out), &pid); err != nil || gpuEnded(pid) {
 			t.Fatalf("fake %q: process = %d, error = %v; want a living process", fake, pid, err)
@@ -112,22 +101,14 @@ func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	must(t, cmd.Start())
 	c := &child{process: process{pidfd: -1}, pid: cmd.Process.Pid}
 	c.identify(false)
-	if !c.alive() || c.ended() {
-		t.Error("alive = false or ended = true for a living child")
-	}
+	check(t, c.alive() && !c.ended(), "alive = false or ended = true for a living child")
 	other := &child{process: process{pidfd: -1, startTime: c.startTime + "0"}, pid: c.pid}
-	if other.alive() || !other.ended() {
-		t.Error("alive = true or ended = false for a later process with the same ID")
-	}
+	check(t, !other.alive() && other.ended(), "alive = true or ended = false for a later process with the same ID")
 	_ = cmd.Process.Kill()
 	gpuWaitEnded(t, c.pid)
-	if !c.ended() {
-		t.Error("ended = false for a zombie")
-	}
+	check(t, c.ended(), "ended = false for a zombie")
 	_ = cmd.Wait()
-	if c.alive() || !c.ended() {
-		t.Error("alive = true or ended = false for a reaped child")
-	}
+	check(t, !c.alive() && c.ended(), "alive = true or ended = false for a reaped child")
 }
 
 // With or without a pidfd, reap kills the rest of a script's process group, but never the group of a later process with
@@ -138,25 +119,17 @@ func TestChild_ReapKillsOnlyItsGroup(t *testing.T) {
 		attributes := c.attributes()
 		cmd := exec.Command("sh", "-c", "trap '' TERM; sleep 1000 & echo $!; read end")
 		cmd.SysProcAttr = attributes
-		in, err := cmd.StdinPipe()
-		must(t, err)
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		must(t, err)
+		in := value(cmd.StdinPipe())(t)
+		out := value(cmd.StdoutPipe())(t)
+		must(t, cmd.Start())
 		var left int
-		if _, err := fmt.Fscan(out, &left); err != nil {
-			t.Fatal(err)
-		}
+		value(fmt.Fscan(out, &left))(t)
 		c.pid = cmd.Process.Pid
 		if !pidfd {
 			c.release()
 		}
 		c.identify(false)
-		if c.reap() || gpuEnded(left) {
-			t.Error("reap killed the group while the script was running")
-		}
+		check(t, !c.reap() && !gpuEnded(left), "reap killed the group while the script was running")
 		in.Close()
 		gpuWaitEnded(t, c.pid)
 		other := &child{process: process{pidfd: -1, startTime: "1"}, pid: c.pid}

@@ -9,8 +9,11 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,11 +21,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
-
-func gpuContext(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithCancel(t.Context())
-}
 
 // gpuWait waits until want returns true for a Reading, and returns that Reading. what describes it.
 func gpuWait(t *testing.T, m *Monitor, what string, want func(Reading) bool) Reading {
@@ -76,21 +76,16 @@ func TestMonitor_RunReadsAllDevices(t *testing.T) {
 		stop := gpuRun(t, m)
 		r := gpuWait(t, m, "devices", gpuDevices(n))
 		for i, s := range r.States {
-			if math.IsNaN(s.UtilizationPct) || math.IsNaN(s.MemoryUsedMB) || math.IsNaN(s.PowerWatts) || r.Devices[i].Index != i {
-				t.Errorf("%s: device %d = %+v, state = %+v; want all values", fixture, i, r.Devices[i], s)
-			}
+			check(t, !math.IsNaN(s.UtilizationPct) && !math.IsNaN(s.MemoryUsedMB) && !math.IsNaN(s.PowerWatts) && r.Devices[i].Index == i,
+				"%s: device %d = %+v, state = %+v; want all values", fixture, i, r.Devices[i], s)
 		}
-		if len(r.Missing) != 0 {
-			t.Errorf("%s: missing = %v, want none", fixture, r.Missing)
-		}
+		check(t, len(r.Missing) == 0, "%s: missing = %v, want none", fixture, r.Missing)
 		pid := m.PID()
-		if group, err := syscall.Getpgid(pid); err != nil || group != pid {
-			t.Errorf("process %d is in process group %d (error %v), want a separate group", pid, group, err)
-		}
+		group, err := syscall.Getpgid(pid)
+		check(t, err == nil && group == pid, "process %d is in group %d, error %v; want its own group", pid, group, err)
 		stop()
-		if syscall.Kill(pid, 0) == nil || m.PID() != 0 {
-			t.Errorf("after Run: process %d exists or PID() = %d, want an ended process and 0", pid, m.PID())
-		}
+		check(t, syscall.Kill(pid, 0) != nil && m.PID() == 0,
+			"after Run: process %d exists or PID() = %d, want an ended process and 0", pid, m.PID())
 	}
 }
 
@@ -101,12 +96,9 @@ func TestMonitor_RunDropsUnknownFields(t *testing.T) {
 	if got := strings.Join(r.States[0].Throttle, " "); got != "sw_power_cap sw_thermal_slowdown" {
 		t.Errorf("throttle reasons from the field with the newer name = %q, want sw_power_cap sw_thermal_slowdown", got)
 	}
-	if r.Devices[0].PowerLimitWatts != 70 {
-		t.Errorf("power limit = %v, want 70 from power.limit", r.Devices[0].PowerLimitWatts)
-	}
-	if len(r.Missing) != 1 || r.Missing[0].What != "gpu_mig" {
-		t.Errorf("missing = %v, want only gpu_mig", r.Missing)
-	}
+	check(t, r.Devices[0].PowerLimitWatts == 70,
+		"power limit = %v, want 70 from power.limit", r.Devices[0].PowerLimitWatts)
+	check(t, len(r.Missing) == 1 && r.Missing[0].What == "gpu_mig", "missing = %v, want only gpu_mig", r.Missing)
 }
 
 func TestMonitor_RunEndsIfEveryFieldIsUnknown(t *testing.T) {
@@ -124,9 +116,8 @@ func TestMonitor_RunReportsMessageWithoutRestart(t *testing.T) {
 	} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
 		m.Run(t.Context()) // returns, because a restart is useless
-		if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "restarts") {
-			t.Errorf("%s: error = %v, want one with %q and without restarts", fixture, err, want)
-		}
+		r := m.Read()
+		check(t, gpuErrHas(want)(r) && !gpuErrHas("restarts")(r), "%s: error = %v, want %q without restarts", fixture, r.Err, want)
 	}
 }
 
@@ -140,18 +131,13 @@ func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
 	})
 
 	r := gpuWait(t, m, "the end", gpuErrHas("gave up after 3 restarts: "))
-	if !strings.HasSuffix(r.Err.Error(), "GPU is lost") {
-		t.Errorf("error = %v, want one that ends with GPU is lost", r.Err)
-	}
-	if len(r.Devices) != 1 || !math.IsNaN(r.States[0].UtilizationPct) || m.PID() != 0 {
-		t.Errorf("after the end: Reading = %+v, PID() = %d; want 1 device without values, and 0", r, m.PID())
-	}
+	check(t, strings.HasSuffix(r.Err.Error(), "GPU is lost"), "error = %v, want one that ends with GPU is lost", r.Err)
+	check(t, len(r.Devices) == 1 && math.IsNaN(r.States[0].UtilizationPct) && m.PID() == 0,
+		"after the end: Reading = %+v, PID() = %d; want 1 device without values, and 0", r, m.PID())
 }
 
 func TestMonitor_RunKillsHungNvidiaSMI(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	for fake, first := range map[string]bool{"hang:2": true, "slow:100000": false} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
 		m.timing.stale, m.timing.hang = 250*time.Millisecond, 400*time.Millisecond
@@ -165,9 +151,7 @@ func TestMonitor_RunKillsHungNvidiaSMI(t *testing.T) {
 		var pid int
 		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
 		r := gpuWait(t, m, "no response", gpuErrHas("printed nothing"))
-		if first && !math.IsNaN(r.States[0].UtilizationPct) {
-			t.Errorf("%s: state = %+v while nvidia-smi hangs, want unknown values", fake, r.States[0])
-		}
+		check(t, !first || math.IsNaN(r.States[0].UtilizationPct), "%s: states = %+v during the hang, want unknown values", fake, r.States)
 		gpuWait(t, m, "error after the last restart", gpuErrHas("gave up after 3 restarts"))
 		gpuWaitEnded(t, pid)
 	}
@@ -175,15 +159,13 @@ func TestMonitor_RunKillsHungNvidiaSMI(t *testing.T) {
 
 // Environment variables that affect shells do not prevent the shell from executing nvidia-smi.
 func TestMonitor_RunIgnoresShellVariables(t *testing.T) {
-	m := gpuOpen(t, append(gpuEnv(t, "h200.txt", ""), "OPTIND=abc", "SHELLOPTS=noexec", "ENV=/nothing"))
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "", "OPTIND=abc", "SHELLOPTS=noexec", "ENV=/nothing"))
 	gpuRun(t, m)
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
 func TestMonitor_RunWaitsForSlowStart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
 	m.timing.stale = 100 * time.Millisecond
 	gpuRun(t, m)
@@ -192,36 +174,27 @@ func TestMonitor_RunWaitsForSlowStart(t *testing.T) {
 }
 
 func TestMonitor_RunGivesUpOnFloodAndGarbage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "flood"))
 	m.Run(t.Context())
-	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "more than 1 MiB a second") {
-		t.Errorf("flood of output: error = %v, want one with \"more than 1 MiB a second\"", err)
-	}
+	check(t, gpuErrHas("more than 1 MiB a second")(m.Read()), "flood: Reading = %+v, want more than 1 MiB a second", m.Read())
 	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
 	m.timing.hang = 2 * time.Second
 	gpuRun(t, m)
 	r := gpuWait(t, m, "error that quotes the output", func(r Reading) bool { // quotes the last of several lines
 		return gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
-	if text := r.Err.Error(); len(text) > 300 || strings.ContainsAny(text, "\x00\x1b\n") {
-		t.Errorf("garbage: error = %q, want one line of at most 300 bytes", text)
-	}
+	text := r.Err.Error()
+	check(t, len(text) <= 300 && !strings.ContainsAny(text, "\x00\x1b\n"), "garbage: error = %q, want a line of 300 bytes", text)
 	r = gpuWait(t, m, "error after the last restart", gpuErrHas("gave up"))
-	if !strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m") {
-		t.Errorf("garbage: error = %v, want that nvidia-smi was killed", r.Err)
-	}
-	if len(r.Devices) != 0 || strings.ContainsAny(r.Err.Error(), "\x00\x1b\n") {
-		t.Errorf("garbage: Reading = %+v, want no devices and an error of one line", r)
-	}
+	check(t, strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m"),
+		"garbage: error = %v, want that nvidia-smi was killed", r.Err)
+	check(t, len(r.Devices) == 0 && !strings.ContainsAny(r.Err.Error(), "\x00\x1b\n"),
+		"garbage: Reading = %+v, want no devices and an error of one line", r)
 }
 
 func TestMonitor_RunKillsStubbornAndRestartsSilentProcess(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	for _, fake := range []string{"stubborn", "close:3"} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
 		m.timing.grace = 4 * time.Second
@@ -268,9 +241,8 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 			return err
 		}
 		reapers.Go(func() {
-			if got, err := gpuReap(pid); got != pid {
-				t.Errorf("wait4(%d) = %d, %v; want the process: the Monitor must not reap it", pid, got, err)
-			}
+			got, err := gpuReap(pid)
+			check(t, got == pid, "wait4(%d) = %d, %v; want the process: the Monitor must not reap it", pid, got, err)
 			reaped <- pid
 		})
 		return nil
@@ -278,12 +250,9 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 
 	m.Run(t.Context()) // the process dies and is restarted until Run gives up
 	reapers.Wait()
-	if n := len(reaped); n != 1+maxRestarts {
-		t.Errorf("%d processes started, want %d", n, 1+maxRestarts)
-	}
-	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "gave up after 3") {
-		t.Errorf("error = %v, want one with gave up after 3", err)
-	}
+	n := len(reaped)
+	check(t, n == 1+maxRestarts, "%d processes started, want %d", n, 1+maxRestarts)
+	check(t, gpuErrHas("gave up after 3")(m.Read()), "Reading = %+v, want an error with gave up after 3", m.Read())
 
 	for _, want := range []error{errors.New("no process to spare"), nil} {
 		m = gpuOpen(t, gpuEnv(t, "h200.txt", ""))
@@ -295,7 +264,7 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 	}
 }
 
-// A cancelled Monitor also ends a process that is reaped by other code.
+// A canceled Monitor also ends a process that is reaped by other code.
 func TestMonitor_RunEndsProcessReapedByStart(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = 200 * time.Millisecond
@@ -322,7 +291,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	m.timing.grace = time.Minute
 	other := exec.Command("sh", "-c", "exit 5")
 	must(t, other.Start())
-	ctx, cancel := gpuContext(t)
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -338,9 +307,8 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 			t.Fatalf("killed process %d was not reaped within a minute", pid)
 		}
 	}
-	if _ = other.Wait(); other.ProcessState.ExitCode() != 5 {
-		t.Errorf("other child ended with %v, want exit code 5", other.ProcessState)
-	}
+	_ = other.Wait()
+	check(t, other.ProcessState.ExitCode() == 5, "other child ended with %v, want exit code 5", other.ProcessState)
 }
 
 // A message that follows rows is reported as soon as the rows are old.
@@ -351,7 +319,194 @@ func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 		t.Errorf("check with a message after old rows = %v, want the message", err)
 	}
 	b.updatedAt = now.Add(-time.Second)
-	if err := b.check(now, 5*time.Second); err != nil {
-		t.Errorf("check with a message after a new row = %v, want nil", err)
+	err := b.check(now, 5*time.Second)
+	check(t, err == nil, "check with a message after a new row = %v, want nil", err)
+}
+
+// TestMain runs the fake nvidia-smi if the test binary is started by that name.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "nvidia-smi":
+		os.Exit(gpuFake())
+	case "gpu-monitor":
+		gpuMonitorForEver()
 	}
+	os.Exit(m.Run())
+}
+
+// gpuFake behaves like nvidia-smi: it rejects unknown flags and fields, and prints the rows of a fixture in the
+// requested order. GPU_FAKE selects a fault.
+func gpuFake() int {
+	fields, loop, bad := gpuFakeFlags(os.Args[1:])
+	if bad != "" {
+		fmt.Printf("ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'.\n", bad)
+		return 1
+	}
+
+	known := slices.DeleteFunc(append(newQuery().fields, "clocks_event_reasons.active"), func(f string) bool {
+		return slices.Contains(strings.Split(os.Getenv("GPU_UNKNOWN"), ","), f)
+	})
+
+	for _, f := range fields {
+		if !slices.Contains(known, f) {
+			fmt.Printf("Field %q is not a valid field to query.\n\n", f)
+			return 2
+		}
+	}
+
+	if ms, err := strconv.Atoi(os.Getenv("GPU_LOOP")); err == nil {
+		loop = time.Duration(ms) * time.Millisecond
+	}
+	kind, count, _ := strings.Cut(os.Getenv("GPU_FAKE"), ":")
+	n, _ := strconv.Atoi(count)
+	switch kind {
+	case "slow":
+		time.Sleep(time.Duration(n) * time.Millisecond)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	case "flood":
+		for _, err := fmt.Println(strings.Repeat("x", 1000)); err == nil; {
+			_, err = fmt.Print(strings.Repeat("x", 1000))
+		}
+	case "garbage":
+		_, _ = os.Stdout.Write([]byte("\x00\x1b[31m\xff\n,,,,\n\n0, GPU-1\n" + strings.Repeat("9", 9000) + "\n"))
+		gpuSleep()
+	}
+
+	return gpuFakeRounds(kind, n, fields, loop)
+}
+
+// gpuFakeRounds prints a round of rows in each interval.
+func gpuFakeRounds(kind string, n int, fields []string, loop time.Duration) int {
+	rows := gpuFixtureLines(os.Getenv("GPU_FIXTURE"))
+	for round := 1; ; round++ {
+		for _, line := range rows {
+			values := strings.Split(line, ", ")
+			if len(values) != len(newQuery().fields) {
+				fmt.Println(line)
+				continue
+			}
+			var out []string
+			for _, f := range fields {
+				out = append(out, values[slices.Index(newQuery().fields, strings.Replace(f, "event", "throttle", 1))])
+			}
+			if _, err := fmt.Println(strings.Join(out, ", ")); err != nil {
+				return 1
+			}
+		}
+		switch {
+		case len(rows) > 0 && !strings.Contains(rows[0], ", "):
+			return 9 // the fixture is a message
+		case kind == "die" && round == n:
+			fmt.Fprintln(os.Stderr, "Unable to determine the device handle for GPU0: GPU is lost")
+			return 15
+		case kind == "hang" && round == n:
+			gpuSleep()
+		case kind == "close" && round == n:
+			os.Stdout.Close()
+			os.Stderr.Close()
+			gpuSleep()
+		}
+		time.Sleep(loop)
+	}
+}
+
+// gpuSleep sleeps until a signal ends the process.
+func gpuSleep() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// gpuFakeFlags parses the command line. bad is the first flag that nvidia-smi does not have.
+func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad string) {
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		switch {
+		case name == "--query-gpu":
+			fields = strings.Split(value, ",")
+		case arg == "--format=csv,noheader,nounits":
+		case name == "--loop-ms":
+			ms, err := strconv.Atoi(value)
+			if err != nil || ms < 1000 { // an interval shorter than the driver's window is never requested
+				return nil, 0, arg
+			}
+			loop = time.Duration(ms) * time.Millisecond
+		default:
+			return nil, 0, arg
+		}
+	}
+	return fields, loop, ""
+}
+
+// gpuFixtureLines returns the lines of a fixture, without comments.
+func gpuFixtureLines(file string) []string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(99)
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimRight(string(data), "\n"), "\n"), func(l string) bool {
+		return strings.HasPrefix(l, "#")
+	})
+}
+
+// gpuPath returns a directory for the PATH that contains the fake.
+func gpuPath(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Symlink(value(os.Executable())(t), filepath.Join(dir, "nvidia-smi")))
+	return dir
+}
+
+// gpuEnv returns the environment in which the fake prints a fixture with a fault.
+func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
+	t.Helper()
+	file := value(filepath.Abs(filepath.Join("testdata", fixture)))(t)
+	return append([]string{"PATH=/nowhere:" + gpuPath(t), "GPU_FIXTURE=" + file, "GPU_FAKE=" + fake, "GPU_LOOP=20",
+		"GORACE=atexit_sleep_ms=0"}, more...) // otherwise, each fake that exits sleeps for a second
+}
+
+// gpuOpen opens a Monitor with shorter timeouts than usual.
+func gpuOpen(t *testing.T, env []string) *Monitor {
+	t.Helper()
+	m := Open(Options{Sys: t.TempDir(), Env: env})
+	m.timing = timing{interval: time.Second, stale: 20 * time.Second, hang: time.Minute, backoff: 10 * time.Millisecond, grace: time.Second}
+	return m
+}
+
+// gpuRun runs a Monitor until the test ends or stop is called.
+func gpuRun(t *testing.T, m *Monitor) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.Run(ctx)
+	}()
+
+	stop = func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(2 * time.Minute):
+			t.Error("Run has not returned within 2 minutes after the end of its context")
+		}
+	}
+
+	t.Cleanup(stop)
+	return stop
+}
+
+// gpuMonitorForEver is a program that monitors GPUs until it is killed. It prints the process ID of its query.
+func gpuMonitorForEver() {
+	m := Open(Options{Sys: "/nowhere"})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go m.Run(ctx)
+	for r := m.Read(); len(r.Devices) == 0; r = m.Read() {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println(m.PID())
+	gpuSleep()
 }

@@ -42,41 +42,34 @@ func TestJobDevices_FollowsCUDAVariables(t *testing.T) {
 		"MIG-GPU-1100beef-1b2c/1/0": "1", "MIG-GPU-1100beef-1b2c/1/0,MIG-GPU-1100beef-1b2c/2/0": "1", "MIG-GPU-aaaa/1/0": "",
 		"MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd": "",
 	} {
-		if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES="+list); got != want {
-			t.Errorf("CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
-		}
+		got := gpuChosen(four, "CUDA_VISIBLE_DEVICES="+list)
+		check(t, got == want, "CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
 	}
 
-	if got := gpuChosen(four, "HOME=/root", "NVIDIA_VISIBLE_DEVICES=void", "CUDA_VISIBLE_DEVICES"); got != "0 1 2 3" {
-		t.Errorf("without a selection: GPUs %q, want \"0 1 2 3\"", got)
-	}
-	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=1", "SLURM_JOB_GPUS=2", "SLURM_STEP_GPUS=3"); got != "1" {
-		t.Errorf("CUDA_VISIBLE_DEVICES=1 and Slurm's variables: GPUs %q, want \"1\"", got)
-	}
+	got := gpuChosen(four, "HOME=/root", "NVIDIA_VISIBLE_DEVICES=void", "CUDA_VISIBLE_DEVICES")
+	check(t, got == "0 1 2 3", "without a selection: GPUs %q, want \"0 1 2 3\"", got)
+	got = gpuChosen(four, "CUDA_VISIBLE_DEVICES=1", "SLURM_JOB_GPUS=2", "SLURM_STEP_GPUS=3")
+	check(t, got == "1", "CUDA_VISIBLE_DEVICES=1 and Slurm's variables: GPUs %q, want \"1\"", got)
 }
 
 func TestJobDevices_NotesUncertainty(t *testing.T) {
 	four := gpuNode("nvidia", 4)
 	four[3].Name = "Y"
-	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0"); got != "0 ?" {
-		t.Errorf("different models without CUDA_DEVICE_ORDER: GPUs %q, want \"0 ?\"", got)
-	}
+	got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0")
+	check(t, got == "0 ?", "different models without CUDA_DEVICE_ORDER: GPUs %q, want \"0 ?\"", got)
 
 	for _, env := range []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=GPU-00"} {
-		if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0", env); got != "0" {
-			t.Errorf("different models with %s: GPUs %q, want \"0\"", env, got)
-		}
+		got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0", env)
+		check(t, got == "0", "different models with %s: GPUs %q, want \"0\"", env, got)
 	}
 
 	mig := "CUDA_VISIBLE_DEVICES=MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd"
 	four[1].MIG = true
-	if got := gpuChosen(four, mig); got != "1" {
-		t.Errorf("MIG instance, one device with MIG: GPUs %q, want \"1\"", got)
-	}
+	got = gpuChosen(four, mig)
+	check(t, got == "1", "MIG instance, one device with MIG: GPUs %q, want \"1\"", got)
 	four[2].MIG = true
-	if got := gpuChosen(four, mig); got != "1 2 ?" {
-		t.Errorf("MIG instance, two devices with MIG: GPUs %q, want \"1 2 ?\"", got)
-	}
+	got = gpuChosen(four, mig)
+	check(t, got == "1 2 ?", "MIG instance, two devices with MIG: GPUs %q, want \"1 2 ?\"", got)
 }
 
 func TestJobDevices_FollowsSlurmVariables(t *testing.T) {
@@ -92,15 +85,13 @@ func TestJobDevices_FollowsSlurmVariables(t *testing.T) {
 		{4, "SLURM_JOB_GPUS=all", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=0-99999999999", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=3-1", "0 1 2 3"},
 	} {
 		for _, vendor := range []string{"nvidia", "amd"} {
-			if got := gpuChosen(gpuNode(vendor, c.visible), c.env); got != c.want {
-				t.Errorf("%d visible devices of %s, %s: GPUs %q, want %q", c.visible, vendor, c.env, got, c.want)
-			}
+			got := gpuChosen(gpuNode(vendor, c.visible), c.env)
+			check(t, got == c.want, "%d visible devices of %s, %s: GPUs %q, want %q", c.visible, vendor, c.env, got, c.want)
 		}
 	}
 
-	if got := gpuChosen(gpuNode("nvidia", 8), "SLURM_JOB_GPUS=0,1,2", "SLURM_STEP_GPUS=2"); got != "2" {
-		t.Errorf("SLURM_JOB_GPUS=0,1,2 SLURM_STEP_GPUS=2: GPUs %q, want \"2\"", got)
-	}
+	got := gpuChosen(gpuNode("nvidia", 8), "SLURM_JOB_GPUS=0,1,2", "SLURM_STEP_GPUS=2")
+	check(t, got == "2", "SLURM_JOB_GPUS=0,1,2 SLURM_STEP_GPUS=2: GPUs %q, want \"2\"", got)
 }
 
 func TestJobDevices_FollowsAMDVariables(t *testing.T) {
@@ -110,19 +101,16 @@ func TestJobDevices_FollowsAMDVariables(t *testing.T) {
 		"HIP_VISIBLE_DEVICES=2": "2", "ROCR_VISIBLE_DEVICES=1,3 HIP_VISIBLE_DEVICES=1": "3", "HIP_VISIBLE_DEVICES=1,7,2": "1",
 		"CUDA_VISIBLE_DEVICES=0": "0", "HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=0": "1", "ROCR_VISIBLE_DEVICES=3,0 CUDA_VISIBLE_DEVICES=0": "3",
 	} {
-		if got := gpuChosen(four, strings.Fields(env)...); got != want {
-			t.Errorf("%s: GPUs %q, want %q", env, got, want)
-		}
+		got := gpuChosen(four, strings.Fields(env)...)
+		check(t, got == want, "%s: GPUs %q, want %q", env, got, want)
 	}
 
 	both := append(gpuNode("nvidia", 2), gpuNode("amd", 2)...)
 	both[2].Index, both[3].Index = 2, 3
-	if got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=0"); got != "1 2" {
-		t.Errorf("NVIDIA and AMD, CUDA_VISIBLE_DEVICES=1 ROCR_VISIBLE_DEVICES=0: GPUs %q, want \"1 2\"", got)
-	}
-	if got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1"); got != "1 2 3" {
-		t.Errorf("NVIDIA and AMD, only CUDA_VISIBLE_DEVICES=1: GPUs %q, want \"1 2 3\"", got)
-	}
+	got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=0")
+	check(t, got == "1 2", "NVIDIA and AMD, CUDA_VISIBLE_DEVICES=1 ROCR_VISIBLE_DEVICES=0: GPUs %q, want \"1 2\"", got)
+	got = gpuChosen(both, "CUDA_VISIBLE_DEVICES=1")
+	check(t, got == "1 2 3", "NVIDIA and AMD, only CUDA_VISIBLE_DEVICES=1: GPUs %q, want \"1 2 3\"", got)
 }
 
 func FuzzGPUOfJob(f *testing.F) {
@@ -144,9 +132,8 @@ func FuzzGPUOfJob(f *testing.F) {
 func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 	devices := gpuNode("nvidia", maxDevices)
 	for list, want := range map[string]string{"18": "?", "3,18": "3 ?", "GPU-ffff": "?", "15": "15", "-1": "", "": "", "x": "", "1,none": "1"} {
-		if got := gpuChosen(devices, "CUDA_VISIBLE_DEVICES="+list); got != want {
-			t.Errorf("CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
-		}
+		got := gpuChosen(devices, "CUDA_VISIBLE_DEVICES="+list)
+		check(t, got == want, "CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
 	}
 	if _, note := JobDevices(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that perfagent follows" {
 		t.Errorf("note = %q, want that device 18 is not among the 16 monitored devices", note)
@@ -156,8 +143,7 @@ func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 // Not only each number but also the length of the whole list is limited.
 func TestSlurmNumbers_LimitsLengthOfList(t *testing.T) {
 	for list, want := range map[string]int{"0,2-3": 3, "0-1023": 1024, strings.Repeat("0-1023,", 9) + "0": 0, "1024": 0, "x": 0} {
-		if got := slurmNumbers(list); len(got) != want {
-			t.Errorf("slurmNumbers(%.20s): %d numbers, want %d", list, len(got), want)
-		}
+		got := slurmNumbers(list)
+		check(t, len(got) == want, "slurmNumbers(%.20s): %d numbers, want %d", list, len(got), want)
 	}
 }

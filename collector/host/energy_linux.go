@@ -65,7 +65,8 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	return out, err
 }
 
-// findZones finds the counters. Since CVE-2020-8694, only root may read them. missing reports it if this user may not.
+// findZones finds the counters. Since CVE-2020-8694, only root may read them. If this user may not, missing has the
+// reason.
 func (e *energyReader) findZones(sys string) (missing series.Missing) {
 	class := filepath.Join(sys, "class", "powercap")
 	for _, name := range readNames(class) {

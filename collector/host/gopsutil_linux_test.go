@@ -1,6 +1,7 @@
 package host
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,14 +14,6 @@ func openThrough(t testing.TB, proc, sys string) *Reader {
 	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Gopsutil: true, Now: eachSecond()})
 	t.Cleanup(r.Close)
 	return r
-}
-
-func TestReader_NameIsAutoOrGopsutil(t *testing.T) {
-	for name, o := range map[string]Options{"auto": {}, "gopsutil": {Gopsutil: true}} {
-		r := NewReader(o)
-		same(t, "name", r.Name(), name)
-		r.Close()
-	}
 }
 
 // gopsutil accepts impossible numbers, but for the Reader they are errors.
@@ -36,13 +29,82 @@ func TestGopsutil_RejectsImpossibleNumbers(t *testing.T) {
 		"no disk":   {"diskstats", "", SourceDiskIO, "no disk"},
 		"no NIC":    {"net/dev", "a\nb\n", SourceNetwork, "no network interface"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			proc, sys := collectortest.CopyOfTree(t)
-			write(t, proc, tt.file, []byte(tt.text))
-			got := openThrough(t, proc, sys).Read()
-			if err := got.Failed[tt.source]; err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), "gopsutil") {
-				t.Errorf("failure of %s = %v, want one that contains %q and gopsutil", tt.source, err, tt.why)
-			}
+		proc, sys := collectortest.CopyOfTree(t)
+		write(t, proc, tt.file, []byte(tt.text))
+		wantError(t, name, openThrough(t, proc, sys).Read().Failed[tt.source], tt.why, "gopsutil")
+	}
+}
+
+// treesScript prints psutil's numbers for each tree given on the command line.
+const treesScript = `
+import json, sys, warnings
+import psutil
+warnings.simplefilter("ignore")
+out = {}
+for tree in sys.argv[1:]:
+    psutil.PROCFS_PATH = tree
+    m = psutil.virtual_memory()
+    d = psutil.disk_io_counters(perdisk=True, nowrap=False)
+    n = psutil.net_io_counters(pernic=True, nowrap=False)
+    out[tree] = {
+        "memory": [m.total, m.available, m.percent],
+        "cpu": [list(c)[:10] for c in psutil.cpu_times(percpu=True)],
+        "disks": {k: [v.read_bytes, v.write_bytes] for k, v in d.items()},
+        "nics": {k: [v.bytes_recv, v.bytes_sent] for k, v in n.items()},
+    }
+print(json.dumps(out))
+`
+
+// A psutilTree is the result of treesScript for a tree.
+type psutilTree struct {
+	Memory [3]float64
+	CPU    [][]float64
+	Disks  map[string][2]uint64
+	NICs   map[string][2]uint64
+}
+
+func TestReader_AgreesWithPsutil(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(collectortest.Root(t), "testdata/proc/*"))
+	if err != nil || len(dirs) < 20 {
+		t.Fatalf("%d trees, error %v; want at least 20", len(dirs), err)
+	}
+	var trees []string
+	for _, dir := range dirs {
+		base := filepath.Base(dir)
+		// psutil always skips the first two lines of net/dev.
+		if !strings.HasPrefix(base, "damaged-") && base != "netdev-without-headings" {
+			trees = append(trees, dir)
+		}
+	}
+
+	want := map[string]psutilTree{}
+	collectortest.RunPython(t, &want, treesScript, trees...)
+	for _, tree := range trees {
+		t.Run(filepath.Base(tree), func(t *testing.T) {
+			r := openFixture(t, filepath.Base(tree))
+			r.hostProc = false // psutil does not read another host's process 1
+			same(t, "numbers compared with psutil's", ours(t, r), want[tree])
 		})
 	}
+}
+
+// ours takes a Reading and converts it to psutil's form.
+func ours(t *testing.T, r *Reader) psutilTree {
+	t.Helper()
+	got := r.Read()
+	if failed := failedOf(got); len(failed) > 0 {
+		t.Fatalf("failures = %v, want none", failed)
+	}
+	out := psutilTree{Memory: [3]float64{float64(got.Memory.Total), float64(got.Memory.Available), got.Memory.Percent()},
+		Disks: map[string][2]uint64{}, NICs: map[string][2]uint64{}}
+	for _, c := range got.CPU {
+		out.CPU = append(out.CPU, append(c.Seconds[:], c.Guest, c.GuestNice))
+	}
+	for _, d := range got.Devices[Disks] {
+		out.Disks[d.Name] = [2]uint64{d.In * diskUnit, d.Out * diskUnit}
+	}
+	for _, d := range got.Devices[NICs] {
+		out.NICs[d.Name] = [2]uint64{d.In, d.Out}
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"maps"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,14 @@ func eachSecond() func() Instant {
 	}
 }
 
+// wantError fails the test unless err contains all words.
+func wantError(t *testing.T, what string, err error, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		check(t, err != nil && strings.Contains(err.Error(), word), "failure of %s = %v, want one that contains %q", what, err, word)
+	}
+}
+
 // namesOf returns the names of the devices with all bits of class.
 func namesOf(devs []Device, class DeviceClass) []string {
 	names := []string{}
@@ -79,4 +88,21 @@ func failedOf(r *Reading) map[string]error {
 		delete(failed, source)
 	}
 	return failed
+}
+
+// check reports a failure unless ok.
+func check(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
+// value ends a test on an error, and returns v otherwise.
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,42 +25,35 @@ const mibOfPorts = (1 << 20) / rdmaUnit
 
 func TestReader_ReadsRDMAPorts(t *testing.T) {
 	const full = 1<<32 - 1
-	tests := map[string]struct {
+	for tree, test := range map[string]struct {
 		want []Device
 		why  string // end of the failure's text; "" = no failure
 	}{
 		// Two ports, including one with RoCE. The driver of efa_0 has other counters.
 		"infiniband": {want: []Device{
 			{"mlx5_0/1", 7 << 20 * mibOfPorts, 5 << 10 * mibOfPorts, Counted},
-			{"mlx5_1/1", 3 * mibOfPorts, 2 * mibOfPorts, Counted},
-		}},
+			{"mlx5_1/1", 3 * mibOfPorts, 2 * mibOfPorts, Counted}}},
 		// Old counters stay at the end of their range, each of them independently.
 		"infiniband-saturated": {want: []Device{
 			{"mlx4_0/1", full, 100 * mibOfPorts, Counted | StaleIn | SaturatedIn},
-			{"mlx4_0/2", 50 * mibOfPorts, 60 * mibOfPorts, Counted},
-		}},
+			{"mlx4_0/2", 50 * mibOfPorts, 60 * mibOfPorts, Counted}}},
 		// A 64-bit counter may also have that value, and a 32-bit counter may be near its end.
 		"infiniband-widths": {want: []Device{
 			{"mlx5_0/1", full, 8589934592, Counted},
-			{"qib0/1", mibOfPorts, full - 1, Counted},
-		}},
+			{"qib0/1", mibOfPorts, full - 1, Counted}}},
 		// One port has a malformed counter, and another one a driver that does not count.
 		"infiniband-damaged": {want: []Device{{"mlx5_1/1", 20 * mibOfPorts, 30 * mibOfPorts, Counted}},
 			why: `mlx5_0/ports/1/counters/port_rcv_data: "lots" is not a count`},
 		"healthy": {},
-	}
-	for tree, test := range tests {
+	} {
 		t.Run(tree, func(t *testing.T) {
 			r := openPorts(t, tree)
 			for range 2 {
 				got := r.Read()
 				same(t, "ports", got.Devices[RDMAPorts], test.want)
-				switch err := got.Failed[SourceInfiniBand]; {
-				case (err != nil) != (test.why != ""):
-					t.Errorf("failure = %v, want one that ends with %q, or none if that is empty", err, test.why)
-				case err != nil && !strings.HasSuffix(err.Error(), test.why):
-					t.Errorf("failure = %q, want one that ends with %q", err, test.why)
-				}
+				err := got.Failed[SourceInfiniBand]
+				check(t, (err != nil) == (test.why != ""), "failure = %v, want %q, or none if that is empty", err, test.why)
+				check(t, err == nil || strings.HasSuffix(fmt.Sprint(err), test.why), "failure = %v, want the end %q", err, test.why)
 			}
 		})
 	}
@@ -90,8 +84,7 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	now := time.Duration(0)
 	read = func() []Device {
 		t.Helper()
-		devs, err := open(now, nil)
-		must(t, err)
+		devs := value(open(now, nil))(t)
 		return devs
 	}
 	return p, read, func(d time.Duration) { now += d }
@@ -171,19 +164,15 @@ func TestRDMA_UnreadableCounterKeepsItsLastValue(t *testing.T) {
 	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
 	write(t, p.dir("mlx5_0/1"), "counters/port_xmit_data", []byte("21\n"))
 	open := openRDMA(&Reader{sys: p.sys})
-	if devs, err := open(0, nil); len(devs) != 0 || err == nil {
-		t.Errorf("damaged port that was never read: devices = %v, error = %v; want no devices and an error", devs, err)
-	}
-	p.set(t, "mlx5_0/1", 10, 20)
-	if devs, err := open(0, nil); len(devs) != 1 || err != nil {
-		t.Errorf("repaired port: devices = %v, error = %v; want 1 device, no error", devs, err)
-	}
-	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
 	devs, err := open(0, nil)
+	check(t, len(devs) == 0 && err != nil, "damaged port, never read: devices = %v, error = %v; want none, an error", devs, err)
+	p.set(t, "mlx5_0/1", 10, 20)
+	devs, err = open(0, nil)
+	check(t, len(devs) == 1 && err == nil, "repaired port: devices = %v, error = %v; want 1 device, no error", devs, err)
+	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
+	devs, err = open(0, nil)
 	same(t, "ports with an unreadable counter", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn}})
-	if err == nil {
-		t.Error("no error for an unreadable counter")
-	}
+	check(t, err != nil, "no error for an unreadable counter")
 }
 
 // A card that does not respond delays only one Reading, by one timeout.
@@ -191,20 +180,14 @@ func TestRDMA_UnresponsiveCardDelaysOneReading(t *testing.T) {
 	p, _, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
 	open := openRDMA(&Reader{sys: p.sys})
-	if _, err := open(0, nil); err != nil {
-		t.Fatal(err)
-	}
+	value(open(0, nil))(t)
 	path := filepath.Join(p.dir("mlx5_0/1"), "counters", "port_rcv_data")
 	must(t, os.Remove(path))
-	if err := syscall.Mkfifo(path, 0o666); err != nil { // opening it blocks until there is a writer
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path, 0o666)) // opening it blocks until there is a writer
 	for range 3 {
 		devs, err := open(0, nil)
 		same(t, "ports while the card does not respond", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn | StaleOut}})
-		if err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") {
-			t.Errorf("failure = %v, want a timeout after 500 ms", err)
-		}
+		wantError(t, "an unresponsive card", err, "did not answer within 500ms")
 	}
 	if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // unblock it
 		f.Close()

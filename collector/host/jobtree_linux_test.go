@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,9 +21,7 @@ func aChild(t *testing.T) (pid int) {
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	environ := fmt.Sprintf("/proc/%d/environ", child.Process.Pid)
 	for data := []byte(nil); len(data) == 0; { // empty during execve(2)
-		var err error
-		data, err = os.ReadFile(environ)
-		must(t, err)
+		data = value(os.ReadFile(environ))(t)
 	}
 	return child.Process.Pid
 }
@@ -49,27 +46,21 @@ func TestJobTree_HungScanBlocksOnlyOneReading(t *testing.T) {
 		}
 		for n := range 4 {
 			tree.closing = n == 3
-			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no response within 2s") {
-				t.Errorf("reading %d: error = %v, want a timeout after 2 s", n, err)
-			}
-			if tree.scannedRelation(1) != process.UnknownRelation {
-				t.Error("relation of process 1 is known while the scan hangs, want UnknownRelation")
-			}
+			_, err := read()
+			wantError(t, fmt.Sprint("reading ", n), err, "no response within 2s")
+			check(t, tree.scannedRelation(1) == process.UnknownRelation,
+				"relation of process 1 is known while the scan hangs, want UnknownRelation")
 		}
 		same(t, "durations of the reads", took, []time.Duration{treeTimeout, 0, 0, treeTimeout})
 		same(t, "number of scans", scans.Load(), int32(1))
 		close(release)
 		synctest.Wait()
 		use, err := read()
-		if err != nil || !use.Fresh || use.Processes < 1 || !math.IsNaN(use.Memory) {
-			t.Errorf("after the hang: usage = %+v, error = %v; want a fresh scan without memory", use, err)
-		}
-		if scans.Load() < 2 {
-			t.Error("the late result was reported as the result of a new scan")
-		}
-		if seen := tree.scannedRelation(1); seen != process.Foreign {
-			t.Errorf("relation of process 1 = %v, want Foreign (%v)", seen, process.Foreign)
-		}
+		check(t, err == nil && use.Fresh && use.Processes >= 1 && math.IsNaN(use.Memory),
+			"after the hang: usage = %+v, error = %v; want a fresh scan without memory", use, err)
+		check(t, scans.Load() >= 2, "the late result was reported as the result of a new scan")
+		seen := tree.scannedRelation(1)
+		check(t, seen == process.Foreign, "relation of process 1 = %v, want Foreign (%v)", seen, process.Foreign)
 	})
 }
 
@@ -89,9 +80,8 @@ func TestJobTree_LongScanReportsNoCPUTime(t *testing.T) {
 			tree.tree = process.NewTree(options) // the first scan of a tree is not deferred
 			a, err := tree.read(treeRequest{})
 			use, took := a.use, a.took
-			if err != nil || long != (took > longScan) || use.Processes < 1 {
-				t.Errorf("scan of %v (long: %v): usage = %+v, error = %v; want a process and no error", took, long, use, err)
-			}
+			check(t, err == nil && long == (took > longScan) && use.Processes >= 1,
+				"scan of %v (long: %v): usage = %+v, error = %v; want a process and no error", took, long, use, err)
 			return use.Fresh
 		}
 		var told []bool
@@ -108,30 +98,48 @@ func TestHelper_TimeoutReturnsLastUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHelper()
 		self := h.read(os.Getpid())
-		if self.Threads < 1 || self.Processes < 1 {
-			t.Fatalf("usage of this process = %+v, want at least 1 process and 1 thread", self)
-		}
+		check(t, self.Threads >= 1 && self.Processes >= 1,
+			"usage of this process = %+v, want at least 1 process and 1 thread", self)
 		hung := make(chan struct{})
 		h.caller.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
-		if got := h.read(os.Getpid()); got != self {
-			t.Errorf("usage while the helper hangs = %+v, want the last known usage, %+v", got, self)
-		}
+		got := h.read(os.Getpid())
+		check(t, got == self, "usage while the helper hangs = %+v, want the last known usage, %+v", got, self)
 		if got, want := h.read(1<<30), (process.Usage{CPUSeconds: self.CPUSeconds}); got != want {
 			t.Errorf("usage of a new helper that was not read = %+v, want the CPU time of the old helper, %+v", got, want)
 		}
 		close(hung)
 		synctest.Wait()
-		if again := h.read(os.Getpid()); again.Threads < 1 {
-			t.Errorf("usage after the hang = %+v, want at least 1 thread", again)
-		}
+		again := h.read(os.Getpid())
+		check(t, again.Threads >= 1, "usage after the hang = %+v, want at least 1 thread", again)
 	})
 }
 
 func TestJobTree_ReturnsPanicAsError(t *testing.T) {
 	tree := newJobTree(JobOptions{}) // its methods panic
 	for range 2 {
-		if _, err := tree.read(treeRequest{}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
-			t.Errorf("error = %v, want one for a damaged kernel file", err)
+		_, err := tree.read(treeRequest{})
+		wantError(t, "a tree whose methods panic", err, "damaged kernel file")
+	}
+}
+
+// The processes of a job with a control group are scanned 1 s and 2 s after its start, then every 5 s, and at its end.
+func TestJobReader_TableIsDueEarlyThenEveryFiveSeconds(t *testing.T) {
+	for interval, want := range map[time.Duration][]time.Duration{
+		time.Second:            {1e9, 2e9, 7e9, 12e9, 13e9},
+		100 * time.Millisecond: {1e9, 2e9, 7e9, 12e9, 13e9},
+		3 * time.Second:        {3e9, 9e9, 13e9},
+	} {
+		const begun = time.Hour
+		j := jobReader{begun: begun}
+		var got []time.Duration
+		for at := interval; at < 13*time.Second; at += interval {
+			if j.tableDue(begun + at) {
+				got = append(got, at)
+			}
 		}
+		if j.closing = true; j.tableDue(begun + 13*time.Second) {
+			got = append(got, 13*time.Second)
+		}
+		same(t, interval.String(), got, want)
 	}
 }

@@ -107,9 +107,8 @@ func TestKernelLog_KeepsKnownRelations(t *testing.T) {
 	})
 	l.resolveRelations(func(int) process.Relation { return process.UnknownRelation })
 	for i, want := range [][2]bool{{true, false}, {true, false}, {false, true}} {
-		if v := l.victims()[i]; [2]bool{v.InJob, v.Foreign} != want {
-			t.Errorf("victim = %+v, want InJob and Foreign %v", v, want)
-		}
+		v := l.victims()[i]
+		check(t, [2]bool{v.InJob, v.Foreign} == want, "victim = %+v, want InJob and Foreign %v", v, want)
 	}
 }
 
@@ -142,17 +141,15 @@ func TestKernelLog_FindsVictimsSinceItWasOpened(t *testing.T) {
 		t.Errorf("victim = %+v, want the group %s", v, group)
 	}
 
-	if !v.At.Equal(start.Wall) {
-		t.Errorf("time of the kill = %v, want the start, %v: it cannot have been earlier", v.At, start.Wall)
-	}
+	check(t, v.At.Equal(start.Wall),
+		"time of the kill = %v, want the start, %v: it cannot have been earlier", v.At, start.Wall)
 	if l.read(start, now); of(l.victims()) == nil {
 		t.Errorf("process %d is no longer a victim after another read", pid)
 	}
 	later := logOf(t)
 	later.read(Instant{}, now)
-	if old := of(later.victims()); old != nil {
-		t.Errorf("a log opened after the kill reports victim %+v, want none", old)
-	}
+	old := of(later.victims())
+	check(t, old == nil, "a log opened after the kill reports victim %+v, want none", old)
 }
 
 func TestKernelLog_KeepsNewestVictims(t *testing.T) {
@@ -174,8 +171,40 @@ func TestReader_UnreadableLogHasNoVictims(t *testing.T) {
 	r := NewReader(Options{})
 	r.WatchOOMKills()
 	r.resolveVictims()
-	if v, whole := r.Victims(Now()); v != nil || whole {
-		t.Errorf("victims = %+v, whole = %v; want nil, false", v, whole)
-	}
+	v, whole := r.Victims(Now())
+	check(t, v == nil && !whole, "victims = %+v, whole = %v; want nil, false", v, whole)
 	r.Close()
+}
+
+// The lines are from Linux 6.18, 5.10, 5.0 and 4.19, except the malicious ones.
+func TestParseVictim_UnderstandsAllKernels(t *testing.T) {
+	const head = "6,568,34361325065,-;"
+	for line, want := range map[string]Victim{
+		"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=27157,uid=0":    {Process: "python3", PID: 27157, Group: "/a/b", LimitGroup: "/a", Constraint: OOMOfGroup},
+		"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/u,task=x,pid=1,uid=0,pid=7,uid=0":       {Process: "x,pid=1,uid=0", PID: 7, Group: "/u", Host: true, Constraint: OOMOfHost},
+		"oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/a,mems_allowed=9,mems_allowed=1,global_oom,task_memcg=/u,task=x,pid=7,uid=0": {Process: "x", PID: 7, Group: "/u", Host: true, Constraint: OOMOfCPUSet, Nodes: "1"},
+		"oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0,cpuset=/,mems_allowed=0-1,3,global_oom,task_memcg=/u,task=x,pid=7,uid=0":                  {Process: "x", PID: 7, Group: "/u", Host: true, Constraint: OOMOfCPUSet, Nodes: "0-1,3"},
+		"oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=0,2,cpuset=/,mems_allowed=0-3,global_oom,task_memcg=/u,task=x,pid=7,uid=0":           {Process: "x", PID: 7, Group: "/u", Host: true, Constraint: OOMOfPolicy, Nodes: "0,2"},
+		"oom-kill:constraint=CONSTRAINT_NEW,nodemask=0,2,cpuset=/,mems_allowed=0-3,global_oom,task_memcg=/u,task=x,pid=7,uid=0":                     {Process: "x", PID: 7, Group: "/u", Host: true},
+		"oom-kill:task=x,pid=7,uid=0": {},
+		"Memory cgroup out of memory: Killed process 27157 (python3) total-vm:77996kB, anon-rss:20224kB, file-rss:6224kB, shmem-rss:0kB, UID:0 pgtables:100kB oom_score_adj:0": {Process: "python3", PID: 27157, Constraint: OOMOfGroup},
+		"Out of memory: Killed process 7 (a) (b) total-vm:1kB, anon-rss:1kB, file-rss:1kB, shmem-rss:0kB":                                                                      {Process: "a) (b", PID: 7, Host: true},
+		"Out of memory: Killed process 7 (x), UID 0, total-vm:1kB, anon-rss:1kB":                                                                                               {Process: "x", PID: 7, Host: true},
+		"Killed process 42 (python) total-vm:77996kB, anon-rss:20224kB, file-rss:6224kB, shmem-rss:0kB":                                                                        {Process: "python", PID: 42},
+		"oom-kill:":                    {},
+		"oom-kill:task=x,pid=-3,uid=0": {},
+		"somebody says: Killed process 42 (x) total-vm:": {},
+		"Out of memory: Killed process x (y) total-vm:":  {},
+		"Out of memory: Killed process 42":               {},
+		"":                                               {},
+	} {
+		v, at, ok := parseVictim([]byte(head + line + "\n SUBSYSTEM=x\n"))
+		check(t, v == want && ok == (want.PID > 0) && (!ok || at == 34361325065*time.Microsecond),
+			"%q: victim = %+v at %v, ok = %v; want %+v", line, v, at, ok, want)
+	}
+
+	for _, record := range []string{"12,568,34361325065,-;Killed process 42 (python) total-vm:77996kB, anon-rss:0kB", "", ";", "1,2,3", "1,2,x,-;oom-kill:", "1,2,-3,-;oom-kill:task=x,pid=3,", "oom-kill:task=x,pid=3,"} {
+		v, _, ok := parseVictim([]byte(record))
+		check(t, !ok, "%q: victim = %+v, want the record to be rejected", record, v)
+	}
 }

@@ -42,7 +42,6 @@ func TestLimits_WithRangesRecordsChanges(t *testing.T) {
 			}
 		}
 	}
-	if l.LeastCPUs() != .5 || l.MostCPUs() != 4 || l.MeanCPUs() != 4 || l.LeastQuota() != .5 || l.LeastMemoryMB() != 50 {
-		t.Errorf("limits = %+v, want CPUs from .5 to 4, mean 4, lowest quota .5, lowest memory 50", l)
-	}
+	check(t, l.LeastCPUs() == .5 && l.MostCPUs() == 4 && l.MeanCPUs() == 4 && l.LeastQuota() == .5 && l.LeastMemoryMB() == 50,
+		"limits = %+v, want CPUs from .5 to 4, mean 4, lowest quota .5, lowest memory 50", l)
 }

@@ -67,23 +67,19 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 		"nfs-shared": {
 			"0:48 nfs 1.2.3.4:/storage/home on /nfs/home and /nfs/projects: 1134399088816, 407107155723; 21 operations, " +
 				"GETATTR 100 105 106 107, READ 600 605 606 607",
-			"0:49 nfs 1.2.3.4:/archive on /nfs/archive: 0, 0; 3 operations, GETATTR 12 0 7 9",
-		},
+			"0:49 nfs 1.2.3.4:/archive on /nfs/archive: 0, 0; 3 operations, GETATTR 12 0 7 9"},
 		"nfs-bound": {
 			"0:42 nfs4 192.168.1.1:/srv/test on /mnt/nfs/test and /mnt/nfs/test-dupe: 1210214218, 0; 1 operations, " +
 				"READ 1298 6 79386 79407",
-			"0:44 nfs 192.168.1.1:/srv/test on /mnt/nfs/test-dupe: 1210214218, 0; 2 operations, READ 1298 6 79386 79407",
-		},
+			"0:44 nfs 192.168.1.1:/srv/test on /mnt/nfs/test-dupe: 1210214218, 0; 2 operations, READ 1298 6 79386 79407"},
 		"nfs-4.1": {
 			"0:45 nfs4 fs.example.com:/home on /home: 1788561151, 39087991255; 28 operations, " +
-				"READ 34096 2272 464840 467945, GETATTR 52480 2930 30069 34502",
-		},
+				"READ 34096 2272 464840 467945, GETATTR 52480 2930 30069 34502"},
 		"nfs-rdma": {
 			"0:61 nfs storage.example.com:/apps on /storage/apps: 1048576, 0; 5 operations, GETATTR 3 2 4 7, READ 4 1 8 9",
 			"0:62 nfs storage.example.com:/data on /storage/data: 2013200952170479, 0; 8 operations, " +
 				"GETATTR 512052 107131 612667 751847, READ 2654501510 6347457114 31407021389 37927280438",
-			"0:63 nfs storage.example.com:/apps on /storage/apps: 8192, 0; 3 operations, GETATTR 1 0 1 1, READ 1 0 2 2",
-		},
+			"0:63 nfs storage.example.com:/apps on /storage/apps: 8192, 0; 3 operations, GETATTR 1 0 1 1, READ 1 0 2 2"},
 		"lustre-2.10": {"lustrefs-ffff88105db50000 lustre lustrefs on : 4194304, 93813797294080; 0 operations, "},
 		"lustre-2.14": {"ai400x2-ff47bce9ca35d800 lustre ai400x2 on : 0, 0; 11 operations, open 35955554 0 0 3393651645"},
 		"amd":         nil,
@@ -98,9 +94,8 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 			}
 			same(t, "mounts", got, want)
 			same(t, "devices", devices, len(want))
-			if err := failedOptional(r); err != nil || r.Missing != nil {
-				t.Errorf("failure = %v, missing = %v; want neither", err, r.Missing)
-			}
+			err := failedOptional(r)
+			check(t, err == nil && r.Missing == nil, "failure = %v, missing = %v; want neither", err, r.Missing)
 		})
 	}
 }
@@ -109,17 +104,15 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 func TestReader_BaselineReadsNoOptionalDevices(t *testing.T) {
 	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
 		r := openOptional(t, name).Baseline()
-		if r.Mounts != nil || r.Energy != nil || r.Thermal != nil || r.Devices[NFSMounts] != nil || r.Devices[LustreMounts] != nil {
-			t.Errorf("%s: baseline = %+v, want no optional devices", name, r)
-		}
+		check(t, r.Mounts == nil && r.Energy == nil && r.Thermal == nil && r.Devices[NFSMounts] == nil && r.Devices[LustreMounts] == nil,
+			"%s: baseline = %+v, want no optional devices", name, r)
 	}
 }
 
 // edit replaces all occurrences of old in the file at path.
 func edit(t *testing.T, path, old, now string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
+	data := value(os.ReadFile(path))(t)
 	if !strings.Contains(string(data), old) {
 		t.Fatalf("%s does not contain %q", path, old)
 	}
@@ -200,10 +193,8 @@ func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
 // A file system that the job has mounted, directly or through an automounter, counts from its first byte.
 func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
-	stats, err := os.ReadFile(h.mountstats())
-	must(t, err)
-	info, err := os.ReadFile(h.mountinfo())
-	must(t, err)
+	stats := value(os.ReadFile(h.mountstats()))(t)
+	info := value(os.ReadFile(h.mountinfo()))(t)
 	h.begin()
 	add := func(path, id, dir, age string) {
 		block := string(stats[strings.Index(string(stats), "device fs.example"):strings.Index(string(stats), "device tmpfs mounted on /run/user")])
@@ -211,9 +202,8 @@ func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 			"age:\t83520", "age:\t"+age).Replace(block)
 		line := "300 60 " + id + " / " + path + " rw - nfs4 fs.example.com:" + dir + " rw\n"
 		for file, text := range map[string]string{h.mountstats(): block, h.mountinfo(): line} {
-			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
-			must(t, err)
-			_, err = f.WriteString(text)
+			f := value(os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0))(t)
+			_, err := f.WriteString(text)
 			must(t, errors.Join(err, f.Close()))
 		}
 	}
@@ -261,12 +251,8 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 		h := openOptional(t, "nfs-4.1")
 		edit(t, h.mountstats(), c.old, c.now)
 		r := h.begin()
-		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), h.mountstats()) {
-			t.Errorf("%s: failure = %v, want one with %q and the path", c.now, err, c.why)
-		}
-		if len(r.Devices[NFSMounts]) > 0 {
-			t.Errorf("%s: mounts = %v, want none", c.now, bytesOf(NFSMounts, r))
-		}
+		wantError(t, c.now, r.Failed[SourceNFS], c.why, h.mountstats())
+		check(t, len(r.Devices[NFSMounts]) == 0, "%s: mounts = %v, want none", c.now, bytesOf(NFSMounts, r))
 	}
 
 	// All other mounts count.
@@ -274,9 +260,7 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 	edit(t, h.mountstats(), "READ: 1298 1298 0 207680 1210292152 6 79386 79407\n\t       WRITE: 0 0 0 0 0 0 0 0\n\ndevice", "READ: x\n\ndevice")
 	r := h.begin()
 	same(t, "mounts other than the damaged one", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
-	if r.Failed[SourceNFS] == nil {
-		t.Error("no failure for a damaged entry")
-	}
+	check(t, r.Failed[SourceNFS] != nil, "no failure for a damaged entry")
 }
 
 // A kernel that hangs delays one Reading by 200 ms, and later Readings not at all.
@@ -285,20 +269,15 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 		h := openOptional(t, "nfs-4.1")
 		h.disks.timeout = statfsTimeout
 		must(t, os.Remove(h.mountstats()))
-		if err := unix.Mkfifo(h.mountstats(), 0o600); err != nil { // pread of a FIFO fails
-			t.Fatal(err)
-		}
+		must(t, unix.Mkfifo(h.mountstats(), 0o600)) // pread of a FIFO fails
 		release := make(chan struct{})
 		n := h.nfsReader()
 		n.caller.Start(func() mountResult { <-release; return mountResult{} })
 		begin := time.Now()
 		r := h.begin()
-		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
-			t.Errorf("failure = %v, want a timeout after 200 ms", err)
-		}
-		if took := time.Since(begin); took > 0 {
-			t.Errorf("Read waited %v for a pending call, want no wait", took)
-		}
+		wantError(t, "a pending call", r.Failed[SourceNFS], "did not answer within 200ms")
+		took := time.Since(begin)
+		check(t, took == 0, "Read waited %v for a pending call, want no wait", took)
 		close(release)
 	})
 }
@@ -354,4 +333,47 @@ func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 	asNobody(t, func() {
 		same(t, "energy", new(energyReader).findZones(h.sys), series.Missing{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the energy counters"})
 	})
+}
+
+func TestReader_FollowsLustreMountsAndUnmounts(t *testing.T) {
+	h := openOptional(t, "lustre-2.10")
+	h.begin()
+	const first = "lustrefs-ffff88105db50000 4194304 93813797294080"
+	same(t, "Lustre was skipped after 1 ms", h.after(time.Millisecond).Skipped[LustreMounts], true)
+	stats := "snapshot_time 1510950459.7 secs.nsecs\nwrite_bytes 1 samples [bytes] 4096 4096 4096\n"
+	write(t, h.proc, "fs/lustre/llite/home-ffff0001/stats", []byte(stats))
+	r := h.after(time.Second)
+	same(t, "mounts with a new one", bytesOf(LustreMounts, r), []string{"home-ffff0001 0 4096 F", first})
+	same(t, "mounts a second later", bytesOf(LustreMounts, h.after(time.Second)), []string{"home-ffff0001 0 4096", first})
+	must(t, os.RemoveAll(filepath.Join(h.proc, "fs/lustre/llite/home-ffff0001")))
+	same(t, "mounts after an unmount", bytesOf(LustreMounts, h.after(time.Second)), []string{first})
+	must(t, os.RemoveAll(filepath.Join(h.proc, "fs/lustre")))
+	r = h.after(time.Second)
+	same(t, "mounts and failures without the client", []any{bytesOf(LustreMounts, r), failedOptional(r)}, []any{[]string(nil), nil})
+	same(t, "Lustre was skipped without the client", h.after(time.Second).Skipped[LustreMounts], false)
+}
+
+func TestReader_RejectsDamagedLustreStats(t *testing.T) {
+	for _, line := range []string{
+		"read_bytes 1 samples [bytes] 4194304 4194304", "read_bytes 1 samples [bytes] 0 0 -4", "write_bytes many samples [bytes] 1 2 3",
+		"open 3 samples [usecs] 1 2",
+	} {
+		h := openOptional(t, "lustre-2.10")
+		write(t, h.proc, "fs/lustre/llite/lustrefs-ffff88105db50000/stats", []byte("snapshot_time 1 secs.nsecs\n"+line+"\n"))
+		r := h.begin()
+		wantError(t, line, r.Failed[SourceLustre], `stats: "`+line+`" is not understood`)
+		same(t, line, bytesOf(LustreMounts, r), []string(nil))
+	}
+}
+
+// debugfs is restricted to root and may not be mounted. On a host with Lustre, this is reported.
+func TestReader_ReportsLustreWithoutDebugfs(t *testing.T) {
+	h := openOptional(t, "lustre-2.14")
+	debug := filepath.Join(h.sys, "kernel/debug")
+	must(t, os.RemoveAll(debug))
+	r := h.begin()
+	same(t, "number of missing parts", len(r.Missing), 1)
+	if g := r.Missing[0]; g.What != SourceLustre || g.Code != RootOnly || !strings.HasPrefix(g.Why, debug) || failedOptional(r) != nil {
+		t.Errorf("missing = %+v, failure = %v; want that only root may read %s, and no failure", g, failedOptional(r), debug)
+	}
 }

@@ -19,7 +19,7 @@ type selfLimits struct {
 	environs [][]string // see JobUsage
 }
 
-// setSelfLimits stores b and reads the limits of its groups. A value that is unknown in b keeps its old value.
+// setSelfLimits stores b and reads the limits of its groups. Values that are unknown in b are left unchanged.
 func (j *jobReader) setSelfLimits(b selfLimits) {
 	if b.cpus > 0 {
 		j.selfLimits.cpus = b.cpus

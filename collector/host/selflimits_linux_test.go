@@ -54,15 +54,11 @@ func aGoProgram(t *testing.T) (pid int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf_CountsCPUsOfAllThreads$")
 	cmd.Env = append(os.Environ(), goProgram+"=1")
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
+	in := value(cmd.StdinPipe())(t)
+	out := value(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
-	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
-		t.Fatal(err)
-	}
+	value(io.ReadFull(out, make([]byte, len("ready"))))(t)
 	return cmd.Process.Pid
 }
 
@@ -77,31 +73,26 @@ func TestCPUsOf_CountsCPUsOfAllThreads(t *testing.T) {
 	a, b := aChild(t), aChild(t)
 	bindTo(t, a, first)
 	bindTo(t, b, first)
-	if got := cpusOf([]int{a, b}); got != 1 {
-		t.Errorf("two processes bound to the same CPU: %d CPUs, want 1", got)
-	}
+	got := cpusOf([]int{a, b})
+	check(t, got == 1, "two processes bound to the same CPU: %d CPUs, want 1", got)
 	bindTo(t, b, second)
-	if got := cpusOf([]int{a, b}); got != 2 {
-		t.Errorf("two processes bound to different CPUs: %d CPUs, want 2", got)
-	}
+	got = cpusOf([]int{a, b})
+	check(t, got == 2, "two processes bound to different CPUs: %d CPUs, want 2", got)
 
 	threads := aGoProgram(t)
 	bindTo(t, threads, first)
-	if got, want := cpusOf([]int{threads}), affinity(0); got != want {
-		t.Errorf("process with only its main thread bound: %d CPUs, want %d", got, want)
-	}
+	got, want := cpusOf([]int{threads}), affinity(0)
+	check(t, got == want, "process with only its main thread bound: %d CPUs, want %d", got, want)
 
-	if got := cpusOf([]int{1 << 22}); got != 0 {
-		t.Errorf("process that does not exist: %d CPUs, want 0 (unknown)", got)
-	}
+	got = cpusOf([]int{1 << 22})
+	check(t, got == 0, "process that does not exist: %d CPUs, want 0 (unknown)", got)
 }
 
 // ownReader returns a function that reads the children of this process as a job. Everything is due in each call.
 func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 	t.Helper()
 	r := NewReader(Options{JobOnly: true, Job: JobOptions{
-		Source: JobFromTree, Group: group, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
-	}})
+		Source: JobFromTree, Group: group, Tree: process.NewTree(process.Options{Root: os.Getpid()})}})
 	t.Cleanup(r.Close)
 	r.Baseline()
 	return func() *JobUsage {
@@ -131,16 +122,14 @@ func TestReader_BoundJobHasOwnAndGivenCPUs(t *testing.T) {
 // host.
 func TestReader_JobOnlyReadsOnlyOOMKillsOfHost(t *testing.T) {
 	r := NewReader(Options{JobOnly: true, Job: JobOptions{
-		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
-	}})
+		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})}})
 	t.Cleanup(r.Close)
 	if vm := r.Baseline().VM; vm == nil || !math.IsNaN(vm.SwapIn) || !math.IsNaN(vm.MajorFaults) {
 		t.Errorf("baseline of a job-only Reader: vmstat = %+v, want only OOM kills", vm)
 	}
 	for i := range 2 {
-		if vm := r.Read().VM; vm != nil {
-			t.Errorf("reading %d of a job-only Reader: vmstat = %+v, want nil", i, vm)
-		}
+		vm := r.Read().VM
+		check(t, vm == nil, "reading %d of a job-only Reader: vmstat = %+v, want nil", i, vm)
 	}
 }
 
@@ -159,8 +148,7 @@ func TestReader_JobHasLimitsOfGroupItEnters(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(quota), 0o600); err != nil {
 		t.Skip("needs the cpu controller: ", err)
 	}
-	own, err := cgroup.Find(cgroup.Options{})
-	must(t, err)
+	own := value(cgroup.Find(cgroup.Options{}))(t)
 	read := ownReader(t, own)
 	given, home := read().Limits, filepath.Join(filepath.Dir(dir), "cgroup.procs")
 
@@ -176,9 +164,7 @@ func TestReader_JobHasLimitsOfGroupItEnters(t *testing.T) {
 	if l := use.Limits; l.CPUQuota != .5 || l.CPUs != .5 || l.GivenCPUs != given.CPUs || l.CPUGroup != "/"+filepath.Base(dir) {
 		t.Errorf("limits in the group = %+v, want half a CPU from %s, given %v", l, dir, given.CPUs)
 	}
-	if use.Group == nil || !(use.Group.Periods >= 0) {
-		t.Errorf("counters of the group = %+v, want known periods", use.Group)
-	}
+	check(t, use.Group != nil && use.Group.Periods >= 0, "counters of the group = %+v, want known periods", use.Group)
 	move(home)
 	if l := read().Limits; l.CPUs != given.CPUs || l.GivenCPUs != 0 {
 		t.Errorf("limits after leaving the group = %+v, want %v CPUs and GivenCPUs 0", l, given.CPUs)
@@ -202,10 +188,9 @@ func TestControlGroups_DetectsEndingProcess(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 		got, err := controlGroups(dir)
-		if ends := errors.Is(err, fs.ErrNotExist); ends != test.ends || !ends && (err != nil || string(got) != test.groups) {
-			t.Errorf("%s: groups = %q, error = %v; want %q, or ErrNotExist if ending: %v",
-				test.name, got, err, test.groups, test.ends)
-		}
+		ends := errors.Is(err, fs.ErrNotExist)
+		check(t, ends == test.ends && (ends || err == nil && string(got) == test.groups),
+			"%s: groups = %q, error = %v; want %q, or ErrNotExist if ending: %v", test.name, got, err, test.groups, test.ends)
 	}
 }
 
@@ -216,15 +201,12 @@ func TestGroupsOf_IgnoresZombie(t *testing.T) {
 	defer func() { _ = cmd.Wait() }()
 	must(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
 
-	if groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid}); groups != "" {
-		t.Errorf("groups of a zombie = %q, want none", groups)
-	}
-	own, err := os.ReadFile("/proc/self/cgroup")
-	must(t, err)
+	groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid})
+	check(t, groups == "", "groups of a zombie = %q, want none", groups)
+	own := value(os.ReadFile("/proc/self/cgroup"))(t)
 	got, err := controlGroups(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
-	if !errors.Is(err, fs.ErrNotExist) && string(got) != string(own) {
-		t.Errorf("control groups of a zombie = %q, error = %v; want this process's groups, %q, or ErrNotExist", got, err, own)
-	}
+	check(t, errors.Is(err, fs.ErrNotExist) || string(got) == string(own),
+		"control groups of a zombie = %q, error = %v; want this process's groups, %q, or ErrNotExist", got, err, own)
 }
 
 // environsOf keeps only the variables that select GPUs.
@@ -235,10 +217,8 @@ func TestEnvironsOf_KeepsOnlyGPUVariables(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "2,3")
 	two, same := aChild(t), aChild(t)
 	got := environsOf([]int{one, two, same, 1 << 22})
-	if len(got) != 2 || len(got[0]) != 1 || got[0][0] != "CUDA_VISIBLE_DEVICES=1" || got[1][0] != "CUDA_VISIBLE_DEVICES=2,3" {
-		t.Errorf("environments = %q, want CUDA_VISIBLE_DEVICES=1 and CUDA_VISIBLE_DEVICES=2,3", got)
-	}
-	if got := environsOf(make([]int, maxEnvirons+1)); got != nil {
-		t.Errorf("environments of more than %d processes = %q, want nil", maxEnvirons, got)
-	}
+	check(t, len(got) == 2 && len(got[0]) == 1 && got[0][0] == "CUDA_VISIBLE_DEVICES=1" && got[1][0] == "CUDA_VISIBLE_DEVICES=2,3",
+		"environments = %q, want CUDA_VISIBLE_DEVICES=1 and CUDA_VISIBLE_DEVICES=2,3", got)
+	got = environsOf(make([]int, maxEnvirons+1))
+	check(t, got == nil, "environments of more than %d processes = %q, want nil", maxEnvirons, got)
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"math"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -24,16 +23,14 @@ func TestReader_ReadsEnergyOfPackagesAndMemory(t *testing.T) {
 			{"intel-rapl:0", 100000000000, span}, {"intel-rapl:0:0", 37871987688, 65712999613},
 			{"intel-rapl:1", 101000000000, span}, {"intel-rapl:1:0", 16813759539, 65712999613},
 			{"intel-rapl:2", 102000000000, span}, {"intel-rapl:2:0", 31533870934, 65712999613},
-			{"intel-rapl:3", 103000000000, span}, {"intel-rapl:3:0", 23087939276, 65712999613},
-		},
+			{"intel-rapl:3", 103000000000, span}, {"intel-rapl:3:0", 23087939276, 65712999613}},
 		"amd": nil,
 	} {
 		h := openOptional(t, name)
 		r := h.begin()
 		same(t, name, zonesOf(r.Energy), want)
-		if err := failedOptional(r); err != nil || r.Missing != nil {
-			t.Errorf("%s: failure = %v, missing = %v; want neither", name, err, r.Missing)
-		}
+		err := failedOptional(r)
+		check(t, err == nil && r.Missing == nil, "%s: failure = %v, missing = %v; want neither", name, err, r.Missing)
 	}
 }
 
@@ -49,9 +46,8 @@ func TestReader_ReadsEnergyAtItsInterval(t *testing.T) {
 		[]any{false, uint64(240422366268), r.At.Mono})
 	write(t, filepath.Dir(file), "energy_uj", []byte("lots\n"))
 	r = h.after(time.Second)
-	if err := r.Failed[SourceEnergy]; err == nil || !strings.HasSuffix(err.Error(), `energy_uj: "lots\n" is not a count`) || len(zonesOf(r.Energy)) > 0 {
-		t.Errorf("failure = %v, zones = %v; want that \"lots\" is not a count, and no zones", err, zonesOf(r.Energy))
-	}
+	wantError(t, "energy", r.Failed[SourceEnergy], `energy_uj: "lots\n" is not a count`)
+	same(t, "zones of a damaged file", zonesOf(r.Energy), []EnergyZone{})
 	write(t, filepath.Dir(file), "energy_uj", []byte("240422366270\n"))
 	same(t, "energy in the last Reading", zonesOf(h.Final().Energy)[0].MicroJoules, uint64(240422366270))
 }
@@ -79,9 +75,8 @@ func TestReader_ReadsTemperatureAndThrottling(t *testing.T) {
 		same(t, name+", within the first second", h.after(999*time.Millisecond).Thermal, (*Thermal)(nil))
 		r := h.after(time.Millisecond)
 		same(t, name, r.Thermal, want)
-		if err := failedOptional(r); err != nil {
-			t.Errorf("%s: failure = %v, want none", name, err)
-		}
+		err := failedOptional(r)
+		check(t, err == nil, "%s: failure = %v, want none", name, err)
 	}
 }
 
@@ -136,14 +131,9 @@ func TestReader_DamagedSensorIsUnknown(t *testing.T) {
 	write(t, h.sys, "class/hwmon/hwmon1/temp1_input", []byte("999000\n"))
 	write(t, h.sys, "devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", []byte("\n"))
 	r := h.after(5 * time.Second)
-	if !math.IsNaN(r.Thermal.Celsius) {
-		t.Errorf("temperature of a damaged sensor = %v °C, want NaN", r.Thermal.Celsius)
-	}
+	check(t, math.IsNaN(r.Thermal.Celsius), "temperature of a damaged sensor = %v °C, want NaN", r.Thermal.Celsius)
 	same(t, "throttles", r.Thermal.Throttles, []ThrottleCounter{{Name: "package 1", Events: 6}})
-	if err := r.Failed[SourceThermal]; err == nil || !strings.Contains(err.Error(), `"-3000\n" is not a count`) ||
-		!strings.Contains(err.Error(), `package_throttle_count: "\n" is not a count`) {
-		t.Errorf("failure = %v, want one that names the damaged sensor and counter", err)
-	}
+	wantError(t, "thermal", r.Failed[SourceThermal], `"-3000\n" is not a count`, `package_throttle_count: "\n" is not a count`)
 }
 
 // If no driver provides a sensor, the kernel's thermal zones are used.

@@ -3,11 +3,14 @@ package host
 import (
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -36,9 +39,7 @@ func TestReader_ReadsAllSourcesOfHealthyHost(t *testing.T) {
 
 	want.At, want.Disk = r.At, r.Disk
 	same(t, "reading", r, want)
-	if len(r.Disk) != 1 || r.Disk[0].Used+r.Disk[0].Available == 0 {
-		t.Errorf("disks = %+v, want one with a size", r.Disk)
-	}
+	check(t, len(r.Disk) == 1 && r.Disk[0].Used+r.Disk[0].Available != 0, "disks = %+v, want one with a size", r.Disk)
 }
 
 // damages describes the directories of testdata/proc that contain only a damaged file.
@@ -91,8 +92,7 @@ func spoil(t *testing.T, proc, name, file string) {
 	case strings.HasSuffix(name, "-too-large"):
 		write(t, proc, file, []byte(strings.Repeat("MemHuge: 1 kB\n", 1<<17)))
 	default:
-		data, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc", "damaged-"+name, file))
-		must(t, err)
+		data := value(os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc", "damaged-"+name, file)))(t)
 		write(t, proc, file, data)
 	}
 }
@@ -105,17 +105,10 @@ func TestReader_DamagedFileAffectsOnlyItsSource(t *testing.T) {
 			healthy := r.Read()
 			spoil(t, proc, name, tt.file)
 			got := r.Read()
-			err := got.Failed[tt.source]
-			if err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), filepath.Join(proc, tt.file)) {
-				t.Errorf("failure of %s = %v, want one that names %s and contains %q", tt.source, err, tt.file, tt.why)
-			}
-			if len(got.Failed) != 1 {
-				t.Errorf("failures = %v, want only the failure of %s", got.Failed, tt.source)
-			}
+			wantError(t, tt.source, got.Failed[tt.source], tt.why, filepath.Join(proc, tt.file))
+			same(t, "number of failures", len(got.Failed), 1)
 			same(t, "the other sources", got.without(tt.source), healthy.without(tt.source))
-			if part := got.part(tt.source); part != "" {
-				t.Errorf("source %s has values, want none: its file is damaged", part)
-			}
+			same(t, "source with values from a damaged file", got.part(tt.source), "")
 			repair(t, proc, tt.file)
 			again := r.Read()
 			again.At, again.Disk = healthy.At, healthy.Disk
@@ -178,9 +171,8 @@ func TestReader_SidecarDoesNotReadItsOwnNetwork(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	must(t, os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777))
 	got := openHost(t, proc, sys).Read()
-	if got.Devices[NICs] != nil || got.Failed[SourceNetwork] == nil {
-		t.Errorf("NICs = %v, failure = %v; want no NICs and a failure", got.Devices[NICs], got.Failed[SourceNetwork])
-	}
+	check(t, got.Devices[NICs] == nil && got.Failed[SourceNetwork] != nil,
+		"NICs = %v, failure = %v; want no NICs and a failure", got.Devices[NICs], got.Failed[SourceNetwork])
 }
 
 func TestClassCache_ClassifiesAgainAfterAMinute(t *testing.T) {
@@ -200,8 +192,7 @@ func TestClassCache_ClassifiesAgainAfterAMinute(t *testing.T) {
 	same(t, "counted interfaces after the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo"})
 
 	must(t, os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")))
-	data, err := os.ReadFile(filepath.Join(proc, "net/dev"))
-	must(t, err)
+	data := value(os.ReadFile(filepath.Join(proc, "net/dev")))(t)
 	write(t, proc, "net/dev", append(data, "  eth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"...))
 	same(t, "counted interfaces when one is added", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
 }
@@ -215,8 +206,7 @@ func TestNameCache_HasNamesOfNewestReading(t *testing.T) {
 		for _, name := range want {
 			file.WriteString(name + ": 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n")
 		}
-		nics, err := parseNetDev([]byte(file.String()), &names, nil)
-		must(t, err)
+		nics := value(parseNetDev([]byte(file.String()), &names, nil))(t)
 		same(t, "names", namesOf(nics, 0), want)
 	}
 }
@@ -225,7 +215,51 @@ func TestNameCache_HasNamesOfNewestReading(t *testing.T) {
 func repair(t *testing.T, proc, file string) {
 	t.Helper()
 	must(t, os.RemoveAll(filepath.Join(proc, file)))
-	mended, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", file))
-	must(t, err)
+	mended := value(os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", file)))(t)
 	write(t, proc, file, mended)
+}
+
+// openFiles returns the targets of this process's file descriptors, by path in procfs.
+func openFiles(t *testing.T) map[string]string {
+	t.Helper()
+	entries := value(os.ReadDir("/proc/self/fd"))(t)
+
+	files := map[string]string{}
+	for _, e := range entries {
+		path := "/proc/self/fd/" + e.Name()
+		if to, err := os.Readlink(path); err == nil { // fails for the descriptor that ReadDir used
+			files[path] = to
+		}
+	}
+
+	return files
+}
+
+// A closed Reader has no open files and may be used again.
+func TestReader_CloseClosesOpenFiles(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	must(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+
+	before := openFiles(t)
+	job := JobOptions{Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})}
+	job.Group, job.GroupErr = cgroup.Find(cgroup.Options{})
+	r := NewReader(Options{Job: job})
+
+	for range 2 {
+		r.Baseline()
+		r.Final()
+		time.Sleep(10 * time.Millisecond)
+		if use := r.Final().Job; math.IsNaN(use.CPUSeconds) || use.Processes < 1 {
+			t.Errorf("usage of the job = %+v, want known CPU seconds and at least 1 process", use)
+		}
+		r.Close()
+
+		for path, to := range openFiles(t) {
+			check(t, before[path] == to, "%s is still open after Close", to)
+		}
+	}
 }

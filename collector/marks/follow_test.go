@@ -10,7 +10,21 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
 )
+
+// must ends a test on an error.
+var must = collectortest.Must
+
+// check reports a failure unless ok.
+func check(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
 
 // write replaces the content of the file.
 func write(t *testing.T, path, data string) {
@@ -58,9 +72,8 @@ func TestFollower_RetriesAfterError(t *testing.T) {
 		f.detector = newChangeDetector(path)
 		return Update{Why: "too many open files"}
 	}
-	if news := f.Poll(); news.Why == "" {
-		t.Error("Poll returned no reason, want the error of the poll")
-	}
+	news := f.Poll()
+	check(t, news.Why != "", "Poll returned no reason, want the error of the poll")
 
 	f.poll = look
 	wantTexts(t, f.Poll(), "one")
@@ -145,10 +158,9 @@ func TestFollower_CountsDroppedLines(t *testing.T) {
 	write(t, path, text.String())
 
 	news := f.Finish()
-	if want := (Dropped{Marks: 500, PhaseSpans: 500}); news.Dropped != want || len(news.Lines) != MaxMarks+MaxPhaseSpans+1 {
-		t.Errorf("dropped %+v, returned %d lines; want %+v, %d", news.Dropped, len(news.Lines), want,
-			MaxMarks+MaxPhaseSpans+1)
-	}
+	want := (Dropped{Marks: 500, PhaseSpans: 500})
+	check(t, news.Dropped == want && len(news.Lines) == MaxMarks+MaxPhaseSpans+1,
+		"dropped %+v, returned %d lines; want %+v, %d", news.Dropped, len(news.Lines), want, MaxMarks+MaxPhaseSpans+1)
 	// The first phase beyond the limit ends the previous phase at its own beginning.
 	if end := news.Lines[len(news.Lines)-1]; !end.IsPhase || end.Text != "" || end.At != 1000 {
 		t.Errorf("last line = %+v, want the end of the phase (empty text) at 1000", end)
@@ -165,9 +177,8 @@ func TestFollower_ReadsAtMostMaxFile(t *testing.T) {
 	add(t, path, strings.Repeat(line, 100_000))
 	news := f.Poll()
 	size, whole := 17+100_000*100, (MaxFile-17)/100
-	if want := (Dropped{Marks: int64(whole) - MaxMarks, Bytes: int64(size - 17 - whole*100)}); news.Dropped != want {
-		t.Errorf("dropped %+v, want %+v", news.Dropped, want)
-	}
+	want := (Dropped{Marks: int64(whole) - MaxMarks, Bytes: int64(size - 17 - whole*100)})
+	check(t, news.Dropped == want, "dropped %+v, want %+v", news.Dropped, want)
 	if end := news.Lines[len(news.Lines)-1]; !equal(end, Line{IsPhase: true, At: math.NaN()}) {
 		t.Errorf("last line = %+v, want the end of the phase without a time, as later phases are unknown", end)
 	}
@@ -187,10 +198,9 @@ func TestFollower_KeepsLateResult(t *testing.T) {
 	f.poll = func() Update { <-answer; return look() }
 
 	for range 2 {
-		if news := f.Poll(); len(news.Lines) > 0 || !strings.Contains(news.Why, "no response within 200ms") {
-			t.Fatalf("file system hangs: got texts %q, reason %q; want no texts and \"no response within 200ms\"", texts(news),
-				news.Why)
-		}
+		news := f.Poll()
+		check(t, len(news.Lines) == 0 && strings.Contains(news.Why, "no response within 200ms"),
+			"file system hangs: got texts %q, reason %q; want no texts and \"no response within 200ms\"", texts(news), news.Why)
 	}
 	close(answer)
 	for deadline := time.Now().Add(10 * time.Second); ; {
@@ -213,9 +223,8 @@ func TestAppend_WritesLinesForFollower(t *testing.T) {
 	wantTexts(t, Follow(path).Finish(), "one", "[load]")
 
 	for _, bad := range []string{dir, filepath.Join(dir, "none", "node-0.marks")} {
-		if err := Append(bad, Line{Text: "one"}); err == nil {
-			t.Errorf("Append to %s returned nil, want an error", bad)
-		}
+		err := Append(bad, Line{Text: "one"})
+		check(t, err != nil, "Append to %s returned nil, want an error", bad)
 	}
 }
 
@@ -267,9 +276,8 @@ func TestFollower_SkipKeepsOnlyCurrentPhase(t *testing.T) {
 
 		news := f.Poll()
 		wantTexts(t, news, want...)
-		if l := news.Lines[0]; l.IsPhase && l.At != 0 {
-			t.Errorf("time of the phase = %v, want 0 for the start of the recording", l.At)
-		}
+		l := news.Lines[0]
+		check(t, !l.IsPhase || l.At == 0, "time of the phase = %v, want 0 for the start of the recording", l.At)
 	}
 }
 
@@ -279,12 +287,9 @@ func TestFollower_KeepsUnfinishedLineUpToLimit(t *testing.T) {
 	f := Follow(path)
 	add(t, path, strings.Repeat("x", MaxFile-1))
 	wantTexts(t, f.Poll())
-	if allocated := testing.AllocsPerRun(10, func() { f.file.poll(false) }); allocated > 10 {
-		t.Errorf("poll of an unchanged file made %v allocations, want at most 10", allocated)
-	}
-	if len(f.file.rest) != MaxFile-1 {
-		t.Errorf("kept %d bytes of the unfinished line, want %d", len(f.file.rest), MaxFile-1)
-	}
+	allocated := testing.AllocsPerRun(10, func() { f.file.poll(false) })
+	check(t, allocated <= 10, "poll of an unchanged file made %v allocations, want at most 10", allocated)
+	check(t, len(f.file.rest) == MaxFile-1, "kept %d bytes of the unfinished line, want %d", len(f.file.rest), MaxFile-1)
 
 	add(t, path, "xx")
 	for range 2 {
@@ -320,8 +325,105 @@ func TestFollower_FinishWaitsForPendingPoll(t *testing.T) {
 			t.Errorf("Poll during another poll = %+v, want a reason", news)
 		}
 		news := f.Finish()
-		if len(news.Lines) != 2 || news.Lines[0].Text != "late" || news.Lines[1].Text != "the end" {
-			t.Errorf("Finish = %+v, want the lines \"late\" and \"the end\"", news)
+		check(t, len(news.Lines) == 2 && news.Lines[0].Text == "late" && news.Lines[1].Text == "the end",
+			"Finish = %+v, want the lines \"late\" and \"the end\"", news)
+	})
+}
+
+func TestParse_AcceptsJSONAndPlainText(t *testing.T) {
+	nan := math.NaN()
+	for _, test := range []struct {
+		line string
+		want Line
+		ok   bool
+	}{
+		{"", Line{}, false},
+		{" \r", Line{}, false},
+		{"epoch 3\r", Line{Text: "epoch 3", At: nan}, true},
+		{`{"mark":"epoch 3","ts":1795357692.08}`, Line{Text: "epoch 3", At: 1795357692.08}, true},
+		{`{"mark":"epoch 3"}`, Line{Text: "epoch 3", At: nan}, true},
+		{`{"mark":"epoch 3","ts":null}`, Line{Text: "epoch 3", At: nan}, true},
+		{`{"mark":"","ts":1}`, Line{At: 1}, true},
+		{`{"phase":"train","ts":2}`, Line{IsPhase: true, Text: "train", At: 2}, true},
+		{`{"phase":"train","later":[1,{"a":2}]}`, Line{IsPhase: true, Text: "train", At: nan}, true},
+		{`{"phase":null,"ts":2.5}`, Line{IsPhase: true, At: 2.5}, true},
+		{`{"phase":""}`, Line{IsPhase: true, At: nan}, true},
+		{`{"mark":"a\u001b[2Jb"}`, Line{Text: "a\x1b[2Jb", At: nan}, true},
+
+		{"\xff\xfe", Line{Text: "\uFFFD", At: nan}, true},
+		{strings.Repeat("ä", 150), Line{Text: strings.Repeat("ä", 100), At: nan}, true},
+		{"x" + strings.Repeat("ä", 150), Line{Text: "x" + strings.Repeat("ä", 99), At: nan}, true},
+	} {
+		got, ok := Parse([]byte(test.line))
+		check(t, ok == test.ok && equal(got, test.want),
+			"Parse(%q) = %+v, %v; want %+v, %v", test.line, got, ok, test.want, test.ok)
+	}
+	// JSON that is neither a mark nor a phase is a mark with the line as its text.
+	for _, line := range []string{
+		`{`, `{}`, `{"epoch":3}`, `{"mark":3}`, `{"phase":3}`, `{"phase":["a"]}`, `{"mark":"a","phase":"b"}`,
+		`{"mark":"a","ts":"1"}`, `{"mark":"a","ts":1e999}`, `{"mark":"a"} tail`,
+	} {
+		got, ok := Parse([]byte(line))
+		check(t, ok && equal(got, Line{Text: line, At: nan}), "Parse(%q) = %+v, %v; want the line as text", line, got, ok)
+	}
+}
+
+// equal reports whether two lines are equal. Unknown times are equal.
+func equal(a, b Line) bool {
+	same := a.At == b.At || math.IsNaN(a.At) && math.IsNaN(b.At)
+	a.At, b.At = 0, 0
+	return same && a == b
+}
+
+func TestLine_AppendRoundTrips(t *testing.T) {
+	for _, l := range []Line{
+		{Text: "epoch 3", At: 1795357692.080001},
+		{Text: "no time", At: math.NaN()},
+		{Text: "quotes \" and\nline ends \x00 and ünïcode", At: 0.5},
+		{IsPhase: true, Text: "train", At: 12},
+		{IsPhase: true, At: 12},
+	} {
+		line := l.Append(nil)
+		if n := strings.Count(string(line), "\n"); n != 1 || !strings.HasSuffix(string(line), "\n") {
+			t.Errorf("Append = %q with %d line ends, want one line end, at the end", line, n)
+		}
+		got, ok := Parse(line)
+		check(t, ok && equal(got, l), "Parse(%q) = %+v, %v; want %+v, true", line, got, ok, l)
+	}
+}
+
+// FuzzParse parses any input as at most one line within the limits, which must not change when it is written and parsed
+// again.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"", "text", `{"mark":"a","ts":1.5}`, `{"phase":"b"}`, `{"phase":null,"ts":2}`, `{"mark":`, "{\"mark\":\"\xff\"}",
+		`{"phase":"` + strings.Repeat("é", 150) + `"}`, `{"mark":"x","ts":-1e300}`, "\x00\x1b]0;title\x07",
+	} {
+		f.Add([]byte(seed))
+	}
+
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, ok := Parse(data)
+		if !ok {
+			if strings.TrimSpace(string(data)) != "" {
+				t.Errorf("Parse(%q) returned false for input that is not blank", data)
+			}
+			return
+		}
+		if len(l.Text) > MaxText || !utf8.ValidString(l.Text) || math.IsInf(l.At, 0) {
+			t.Fatalf("Parse(%q) = %+v, want a finite time and at most %d bytes of UTF-8", data, l, MaxText)
+		}
+
+		if math.Abs(l.At) > 1e9 { // below that, six decimals are exact
+			l.At = 1
+		}
+		again, ok := Parse(l.Append(nil))
+		if near := math.Abs(again.At-l.At) < 1e-6; !ok || near != !math.IsNaN(l.At) {
+			t.Fatalf("parsed %+v after writing %+v, want the same line", again, l)
+		}
+		again.At = l.At
+		if !equal(again, l) {
+			t.Fatalf("parsed %+v after writing %+v, want the same line", again, l)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -23,11 +24,10 @@ func TestTree_MeasuresMemoryWithoutFirstThread(t *testing.T) {
 
 	u := treeWant(t, tree, j.cmd.Process.Pid)
 	if p := tree.jobProcs[0]; p.state != 'Z' || p.dead() || u.Processes != 1 {
-		t.Fatalf("process in state %c with %v threads, usage %+v; want state Z, but 1 living process", p.state, p.threads, u)
+		t.Errorf("process in state %c with %v threads, usage %+v; want state Z, but 1 living process", p.state, p.threads, u)
 	}
-	if u.MemoryKind != "pss" || u.Memory < 32<<20 || u.Memory > 256<<20 || treeFailed(u) {
-		t.Errorf("usage %+v, want a PSS of 32 to 256 MiB without failures", u)
-	}
+	check(t, u.MemoryKind == "pss" && u.Memory >= 32<<20 && u.Memory <= 256<<20 && !treeFailed(u),
+		"usage %+v, want a PSS of 32 to 256 MiB without failures", u)
 }
 
 // The sum omits a process that is about to end and has released its memory, so the memory of the other processes
@@ -42,7 +42,7 @@ func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 	ending.line(t)
 	pid := ending.cmd.Process.Pid
 	if u := treeRead(t, tree); u.MemoryKind != "pss" || u.Memory < alone.Memory+32<<20 {
-		t.Fatalf("usage of both processes %+v, want a PSS at least 32 MiB above the usage of one, %+v", u, alone)
+		t.Errorf("usage of both processes %+v, want a PSS at least 32 MiB above the usage of one, %+v", u, alone)
 	}
 
 	treeKeepEnding(t, pid)
@@ -50,11 +50,10 @@ func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 		tree := treeOwn(t) // a new Tree does not defer its first measurement
 		u := treeRead(t, tree)
 		if p := findProc(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
-			t.Fatalf("entry of the ending process %+v, want class inJob and state Z, but not dead", p)
+			t.Errorf("entry of the ending process %+v, want class inJob and state Z, but not dead", p)
 		}
-		if u.MemoryKind != "pss" || treeFailed(u) || u.Memory <= 0 || u.Memory > alone.Memory+16<<20 {
-			t.Errorf("usage during the end of a process %+v, want about the same PSS as without it, %+v", u, alone)
-		}
+		check(t, u.MemoryKind == "pss" && !treeFailed(u) && u.Memory > 0 && u.Memory <= alone.Memory+16<<20,
+			"usage during the end of a process %+v, want about the same PSS as without it, %+v", u, alone)
 	}
 }
 
@@ -131,4 +130,89 @@ func treeTrace(pid int) (tid int, err error) {
 		return tid, nil
 	}
 	return 0, fmt.Errorf("process %d has only one thread", pid)
+}
+
+// treeAwait waits until process pid is in the given state.
+func treeAwait(t *testing.T, pid int, state string) {
+	t.Helper()
+	for treeWaits(t, pid) != state {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// The stat of a process that has not run is read in only one of ten scans; in the others, a value that the test has set
+// remains. Once the process runs, the next scan reads its stat.
+func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
+	tree := treeOwn(t)
+	j := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; "+treeShort+"; echo ready; read x"))
+	j.line(t)
+	pid := j.cmd.Process.Pid
+	treeAwait(t, pid, "S")
+	before := treeRead(t, tree)
+
+	const mark = 1 << 40
+	stays := func() bool {
+		findProc(tree.all, int32(pid)).faults = mark
+		u := treeRead(t, tree)
+		check(t, u.Processes == 1 && u.CPUSeconds == before.CPUSeconds,
+			"CPU time = %v s, want %v s as before, and 1 process; usage %+v", u.CPUSeconds, before.CPUSeconds, u)
+		return findProc(tree.all, int32(pid)).faults == mark
+	}
+	kept := 0
+	for range 3 * reread {
+		if stays() {
+			kept++
+		}
+	}
+	check(t, kept == 3*(reread-1), "%d of %d scans did not read the stat, want %d", kept, 3*reread, 3*(reread-1))
+
+	for (pid+tree.scans)%reread == 0 { // the next scan would read the stat even if the process had not run
+		treeRead(t, tree)
+	}
+	findProc(tree.all, int32(pid)).faults = mark
+	value(j.input.Write([]byte("go\n")))(t)
+	j.line(t)
+	treeAwait(t, pid, "S")
+	u, want := treeRead(t, tree), treeStat(pid)
+	if p := findProc(tree.all, int32(pid)); p.faults != want.faults || p.own != want.own || !(u.CPUSeconds > before.CPUSeconds) {
+		t.Errorf("stat %+v, want %+v; CPU time %v s, want more than %v s", p.stat, want, u.CPUSeconds, before.CPUSeconds)
+	}
+}
+
+// A sleeping process has a new parent after its parent has ended.
+func TestTree_NoticesAdoptionOfSleepingProcess(t *testing.T) {
+	treeAdopt(t)
+	for _, reaped := range []bool{true, false} {
+		tree := treeOwn(t)
+		j := treeStart(t, treeSelf("middle"))
+		j.line(t)
+		for range 2 {
+			treeRead(t, tree)
+		}
+		middle := j.cmd.Process.Pid
+		var daemon int
+		for _, p := range tree.jobProcs {
+			if int(p.pid) != middle {
+				daemon = int(p.pid)
+			}
+		}
+
+		treeMust(j.cmd.Process.Kill())
+		for s := treeStat(middle); !s.dead(); s = treeStat(middle) {
+			time.Sleep(time.Millisecond)
+		}
+		if reaped {
+			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
+		}
+		treeRead(t, tree)
+		if p := findProc(tree.all, int32(daemon)); p == nil || int(p.ppid) != os.Getpid() {
+			t.Errorf("parent reaped: %v; entry of the daemon %+v, want parent %d", reaped, p, os.Getpid())
+		}
+		treeMust(j.input.Close()) // ends the daemon
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(daemon, &status, 0, nil); err != nil {
+			t.Error(err)
+		}
+		tree.Close()
+	}
 }

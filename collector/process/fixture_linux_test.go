@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
 // A treeProc is a directory with a procfs that the test writes.
@@ -42,11 +44,7 @@ func treeFixture(tb testing.TB) treeProc {
 
 func (p treeProc) file(pid int, name, data string) {
 	p.tb.Helper()
-	path := filepath.Join(p.dir, fmt.Sprint(pid), name)
-	must(p.tb, os.MkdirAll(filepath.Dir(path), 0o755))
-	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-		p.tb.Fatal(err)
-	}
+	collectortest.Write(p.tb, filepath.Join(p.dir, fmt.Sprint(pid)), name, []byte(data))
 }
 
 // put writes the files of a process.
@@ -60,6 +58,21 @@ func (p treeProc) put(l treeLine) {
 	p.file(l.pid, "smaps_rollup", fmt.Sprintf("00400000-7fff0000 ---p 00000000 00:00 0                          [rollup]\nRss:    %8d kB\nPss:    %8d kB\nPss_Dirty:   1 kB\n%s",
 		4*l.pages, l.pssKB, l.rollup))
 	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
+}
+
+// family writes processes given as PID<PARENT@START, such as "200<100@60 300<200@70".
+func (p treeProc) family(text string) {
+	p.tb.Helper()
+	for word := range strings.FieldsSeq(text) {
+		var l treeLine
+		value(fmt.Sscanf(word, "%d<%d@%d", &l.pid, &l.parent, &l.start))(p.tb)
+		p.put(l)
+	}
+}
+
+// sized returns a child of the root with the given memory.
+func sized(pid, pages, pssKB int) treeLine {
+	return treeLine{pid: pid, parent: 100, start: 60, pages: pages, pssKB: pssKB}
 }
 
 // several writes processes of the job with the IDs from first up to, but not including, end.
@@ -84,9 +97,11 @@ func (p treeProc) remove(path string) {
 	must(p.tb, os.RemoveAll(path))
 }
 
-func (p treeProc) end(pid int) {
+func (p treeProc) end(pids ...int) {
 	p.tb.Helper()
-	p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
+	for _, pid := range pids {
+		p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
+	}
 }
 
 // tree returns a Tree with root 100 that never defers a scan.
@@ -99,8 +114,16 @@ func (p treeProc) tree(ignore func(int) bool) *Tree {
 
 func treeRead(tb testing.TB, t *Tree) TreeUsage {
 	tb.Helper()
-	u, err := t.Read()
-	must(tb, err)
+	u := value(t.Read())(tb)
+	return u
+}
+
+// wantMemory reads the tree, and fails the test unless the job has the given memory, measured again or not.
+func wantMemory(t *testing.T, tree *Tree, kib float64, fresh bool, what string) TreeUsage {
+	t.Helper()
+	u := treeRead(t, tree)
+	check(t, u.Memory == kib*1024 && u.MemoryFresh == fresh, "memory %s = %v KiB, measured again: %v; want %v KiB, %v; usage %+v",
+		what, u.Memory/1024, u.MemoryFresh, kib, fresh, u)
 	return u
 }
 
@@ -134,24 +157,21 @@ func TestTree_SumsProcessesOfJob(t *testing.T) {
 	u.Unowned = 0 // depends on the host
 	want := TreeUsage{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
-	if u.MemoryUpToDate, u.MemoryLowerBound = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
-		t.Fatalf("usage\ngot  %+v\nwant %+v", u, want)
-	}
+	u.MemoryUpToDate, u.MemoryLowerBound = false, 0
+	check(t, fmt.Sprint(u) == fmt.Sprint(want), "usage\ngot  %+v\nwant %+v", u, want)
 	if first := tree.jobProcs[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
-		t.Fatalf("first process %+v, want ID 60, start 90 and 10 pages", first)
+		t.Errorf("first process %+v, want ID 60, start 90 and 10 pages", first)
 	}
 }
 
 // Processes of the job and their children remain in the job when they are adopted.
 func TestTree_KeepsAdoptedProcesses(t *testing.T) {
 	p := treeFixture(t)
-	p.put(treeLine{pid: 200, parent: 100, start: 60})
-	p.put(treeLine{pid: 300, parent: 200, start: 70})
+	p.family("200<100@60 300<200@70")
 	tree := p.tree(nil)
 	treeWant(t, tree, 200, 300)
 	p.end(200)
-	p.put(treeLine{pid: 300, parent: 1, start: 70})
-	p.put(treeLine{pid: 301, parent: 300, start: 71})
+	p.family("300<1@70 301<300@71")
 	for range 2 * recheck {
 		treeWant(t, tree, 300, 301)
 	}
@@ -159,11 +179,7 @@ func TestTree_KeepsAdoptedProcesses(t *testing.T) {
 
 func TestTree_DropsProcessWithReusedID(t *testing.T) {
 	p := treeFixture(t)
-	p.put(treeLine{pid: 150, parent: 1, start: 55})
-	p.put(treeLine{pid: 151, parent: 1, start: 55})
-	p.put(treeLine{pid: 300, parent: 100, start: 70})
-	p.put(treeLine{pid: 301, parent: 300, start: 71})
-	p.put(treeLine{pid: 400, parent: 100, start: 70})
+	p.family("150<1@55 151<1@55 300<100@70 301<300@71 400<100@70")
 	tree := p.tree(nil)
 	treeWant(t, tree, 300, 301, 400)
 	p.replace(treeLine{pid: 300, parent: 1, start: 90})   // the old process was in the job; its child remains there
@@ -182,10 +198,7 @@ func TestTree_DropsProcessWithReusedID(t *testing.T) {
 
 func TestTree_LeavesOutIgnoredProcesses(t *testing.T) {
 	p := treeFixture(t)
-	p.put(treeLine{pid: 200, parent: 100, start: 60})
-	p.put(treeLine{pid: 210, parent: 100, start: 60})
-	p.put(treeLine{pid: 211, parent: 210, start: 61})
-	p.put(treeLine{pid: 212, parent: 211, start: 61})
+	p.family("200<100@60 210<100@60 211<210@61 212<211@61")
 	which := 0
 	tree := p.tree(func(pid int) bool { return pid == which })
 	treeWant(t, tree, 200, 210, 211, 212)
@@ -202,12 +215,7 @@ func TestTree_LeavesOutIgnoredProcesses(t *testing.T) {
 // Processes in a cycle of parents, or with a parent that does not exist, are not in the job.
 func TestTree_LeavesOutProcessesWithImpossibleParents(t *testing.T) {
 	p := treeFixture(t)
-	p.put(treeLine{pid: 200, parent: 100, start: 60})
-	p.put(treeLine{pid: 300, parent: 301, start: 60})
-	p.put(treeLine{pid: 301, parent: 300, start: 60})
-	p.put(treeLine{pid: 302, parent: 302, start: 60})
-	p.put(treeLine{pid: 303, parent: 9999, start: 60})
-	p.put(treeLine{pid: 304, parent: 303, start: 60})
+	p.family("200<100@60 300<301@60 301<300@60 302<302@60 303<9999@60 304<303@60")
 	tree := p.tree(nil)
 	treeWant(t, tree, 200)
 	p.put(treeLine{pid: 303, parent: 200, start: 60}) // its parent has just ended
@@ -242,12 +250,10 @@ func TestTree_ToleratesChangesDuringScan(t *testing.T) {
 		return false
 	})
 
-	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 6 {
-		t.Errorf("CPU time in the scan during which a process was waited for = %v s, want 6", u.CPUSeconds)
-	}
-	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 7 {
-		t.Errorf("CPU time in the scan after a process was waited for = %v s, want 7", u.CPUSeconds)
-	}
+	u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300)
+	check(t, u.CPUSeconds == 6, "CPU time in the scan during which a process was waited for = %v s, want 6", u.CPUSeconds)
+	u = treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300)
+	check(t, u.CPUSeconds == 7, "CPU time in the scan after a process was waited for = %v s, want 7", u.CPUSeconds)
 }
 
 func TestTree_FailsWithoutRoot(t *testing.T) {
@@ -258,9 +264,8 @@ func TestTree_FailsWithoutRoot(t *testing.T) {
 	fails := func(want string) {
 		t.Helper()
 		u, err := tree.Read()
-		if err == nil || !strings.Contains(err.Error(), want) || !math.IsNaN(u.CPUSeconds) || !math.IsNaN(u.Memory) || u.Fresh {
-			t.Fatalf("usage %+v, error %v; want unknown usage and an error with %q", u, err, want)
-		}
+		check(t, err != nil && strings.Contains(err.Error(), want) && math.IsNaN(u.CPUSeconds) && math.IsNaN(u.Memory) && !u.Fresh,
+			"usage %+v, error %v; want unknown usage and an error with %q", u, err, want)
 	}
 
 	p.put(treeLine{pid: 100, parent: 1, start: 99})
@@ -274,7 +279,7 @@ func TestTree_FailsWithoutRoot(t *testing.T) {
 	p.remove(p.dir)
 	fails("no such file or directory")
 	if tree.Close(); tree.held != 0 {
-		t.Fatalf("%d stat files are open after Close, want 0", tree.held)
+		t.Errorf("%d stat files are open after Close, want 0", tree.held)
 	}
 }
 
@@ -336,12 +341,9 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
 		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // tested in TestTree_LowerBoundCountsSharedPagesOnce; Unowned depends on the host
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: usage\ngot  %+v\nwant %+v", what, got, want)
-		}
-		if failed == "" && u.Failed != nil || failed != "" && (len(u.Failed) != 1 || u.Failed[failed] == nil) {
-			t.Errorf("%s: failures %v, want only a failure of %q", what, u.Failed, failed)
-		}
+		check(t, fmt.Sprint(got) == fmt.Sprint(want), "%s: usage\ngot  %+v\nwant %+v", what, got, want)
+		check(t, (failed != "" || u.Failed == nil) && (failed == "" || len(u.Failed) == 1 && u.Failed[failed] != nil),
+			"%s: failures %v, want only a failure of %q", what, u.Failed, failed)
 		if err := u.Failed[failed]; err != nil && (!strings.Contains(err.Error(), "1 of ") || !strings.Contains(err.Error(), path+": ")) {
 			t.Errorf("%s: failure %q, want it to count 1 process and to name %s", what, err, path)
 		}
@@ -352,36 +354,34 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 func TestTree_CountsRSSWithoutRollup(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3})
-	for _, pid := range []string{"100", "200"} {
-		p.remove(filepath.Join(p.dir, pid, "smaps_rollup"))
-		p.remove(filepath.Join(p.dir, pid, "io"))
+	for _, file := range []string{"100/smaps_rollup", "100/io", "200/smaps_rollup", "200/io"} {
+		p.remove(filepath.Join(p.dir, file))
 	}
 	u := treeWant(t, p.tree(nil), 200)
-	if u.Memory != float64(3*os.Getpagesize()) || u.MemoryKind != "rss" || !math.IsNaN(u.ReadBytes) || !math.IsNaN(u.WriteBytes) ||
-		u.Failed["memory"] == nil || !errors.Is(u.Failed["io"], unix.ENOENT) || u.IOFresh {
-		t.Fatalf("usage %+v, want an RSS of 3 pages, unknown I/O, and failures of memory and io", u)
-	}
+	check(t, u.Memory == float64(3*os.Getpagesize()) && u.MemoryKind == "rss" && math.IsNaN(u.ReadBytes) && math.IsNaN(u.WriteBytes) &&
+		u.Failed["memory"] != nil && errors.Is(u.Failed["io"], unix.ENOENT) && !u.IOFresh,
+		"usage %+v, want an RSS of 3 pages, unknown I/O, and failures of memory and io", u)
 }
 
 func TestTree_KeepsLastMemoryWithoutProcesses(t *testing.T) {
 	p := treeFixture(t)
 	tree := p.tree(nil)
 	u := treeWant(t, tree)
-	if u.CPUSeconds != 0 || u.Processes != 0 || !math.IsNaN(u.Memory) || u.MemoryKind != "" || u.ReadBytes != 0 || u.Failed != nil {
-		t.Fatalf("usage of a job that never had a process %+v, want zeros, unknown memory and no failure", u)
-	}
+	check(t, u.CPUSeconds == 0 && u.Processes == 0 && math.IsNaN(u.Memory) && u.MemoryKind == "" && u.ReadBytes == 0 && u.Failed == nil,
+		"usage of a job that never had a process %+v, want zeros, unknown memory and no failure", u)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	treeWant(t, tree, 200)
 	p.end(200)
-	if u = treeWant(t, tree); u.Memory != 8<<10 || u.MemoryFresh || u.Processes != 0 {
-		t.Fatalf("usage after the end of the last process %+v, want its last memory, not fresh", u)
-	}
+	u = treeWant(t, tree)
+	check(t, u.Memory == 8<<10 && !u.MemoryFresh && u.Processes == 0,
+		"usage after the end of the last process %+v, want its last memory, not fresh", u)
 }
 
 // A treeClock is advanced by the test. Each call of now takes the CPU time look.
 type treeClock struct {
 	at   clockReading
 	look time.Duration
+	tree *Tree
 }
 
 func (c *treeClock) now() clockReading {
@@ -389,9 +389,16 @@ func (c *treeClock) now() clockReading {
 	return c.at
 }
 
+// after advances the clock, and returns its tree.
+func (c *treeClock) after(d time.Duration) *Tree {
+	c.at.mono += d
+	return c.tree
+}
+
 // timed returns a Tree with root 100 and its clock; each reading of the clock takes the CPU time look.
 func (p treeProc) timed(look time.Duration) (*Tree, *treeClock) {
-	tree, clock := p.tree(nil), &treeClock{at: clockReading{mono: time.Hour}, look: look}
+	tree := p.tree(nil)
+	clock := &treeClock{clockReading{mono: time.Hour}, look, tree}
 	tree.clock = clock.now
 	return tree, clock
 }
@@ -401,22 +408,16 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree, c := p.timed(15 * time.Millisecond)
 	treeWant(t, tree, 200) // the first scan does not defer the second
-	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
-		t.Fatalf("second scan: usage %+v, want a fresh scan with the memory and I/O of the first", u)
-	}
+	u := wantMemory(t, tree, 8, false, "in the second scan")
+	check(t, !u.Skipped && u.Fresh && !u.IOFresh, "second scan: usage %+v, want a fresh scan with the I/O of the first", u)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 9, pssKB: 9, read: 7})
-	c.at.mono += 749 * time.Millisecond
-	if u := treeRead(t, tree); !u.Skipped || u.Fresh || u.CPUSeconds != 0 || u.Memory != 8<<10 || u.Processes != 1 {
-		t.Fatalf("749 ms after a scan of 15 ms: usage %+v, want a skipped scan", u)
-	}
-	c.at.mono += time.Millisecond
-	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.CPUSeconds != 1 || u.MemoryFresh || u.IOFresh {
-		t.Fatalf("750 ms after a scan of 15 ms: usage %+v, want a fresh scan without memory and I/O", u)
-	}
-	c.at.mono += 4250 * time.Millisecond // 5 s after the first
-	if u := treeRead(t, tree); !u.MemoryFresh || !u.IOFresh || u.Memory != 9<<10 || u.ReadBytes != 7 {
-		t.Fatalf("5 s after the first scan: usage %+v, want fresh memory and I/O", u)
-	}
+	u = wantMemory(t, c.after(749*time.Millisecond), 8, false, "749 ms after a scan of 15 ms")
+	check(t, u.Skipped && !u.Fresh && u.CPUSeconds == 0 && u.Processes == 1, "usage %+v, want a skipped scan", u)
+	u = treeRead(t, c.after(time.Millisecond))
+	check(t, !u.Skipped && u.Fresh && u.CPUSeconds == 1 && !u.MemoryFresh && !u.IOFresh,
+		"750 ms after a scan of 15 ms: usage %+v, want a fresh scan without memory and I/O", u)
+	u = wantMemory(t, c.after(4250*time.Millisecond), 9, true, "5 s after the first scan")
+	check(t, u.IOFresh && u.ReadBytes == 7, "5 s after the first scan: usage %+v, want fresh I/O", u)
 }
 
 // A pass over PSS that has taken 50 ms leaves the remaining processes to the next pass. They are assumed to share as
@@ -424,63 +425,48 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 func TestTree_MeasuresPSSInParts(t *testing.T) {
 	p := treeFixture(t)
 	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
-	p.put(treeLine{pid: 204, parent: 100, start: 60, pages: 500, pssKB: 900})
+	p.put(sized(204, 500, 900))
 	tree, c := p.timed(15 * time.Millisecond)
-	u := treeRead(t, tree)
-	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
-		t.Fatalf("first pass: usage %+v, want (4*400+200) KiB and a failure of 1 of 5 processes", u)
-	}
+	u := wantMemory(t, tree, 4*400+200, true, "after the first pass")
+	wantFailed(t, u, "pss", "50 ms were not enough for 1 of 5 processes")
 	for pid := 200; pid < 204; pid++ { // without page faults, so the change is not noticed
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
+		p.put(sized(pid, 1000, 500))
 	}
+	wantFailed(t, wantMemory(t, c.after(maxInterval), 900+4*400, true, "after the second pass"), "pss", "")
+	wantMemory(t, c.after(maxIdleScanInterval-time.Second), 900+4*400, false, "before a minute has passed")
+	wantMemory(t, c.after(time.Second), 900+4*500, true, "after a minute")
+}
 
-	c.at.mono += maxInterval
-	if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (900+4*400)<<10 || u.Failed["memory"] != nil {
-		t.Fatalf("second pass: memory %v KiB, want %v; usage %+v", u.Memory/1024, 900+4*400, u)
-	}
-	c.at.mono += maxIdleScanInterval - time.Second
-	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("usage %+v, want unchanged memory not measured again", u)
-	}
-	c.at.mono += time.Second
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
-		t.Errorf("after a minute: memory %v KiB, want %v measured again; usage %+v", u.Memory/1024, 900+4*500, u)
-	}
+// wantFailed fails the test unless the memory is of the given kind, and could not be measured for the given reason.
+func wantFailed(t *testing.T, u TreeUsage, kind, why string) {
+	t.Helper()
+	err := fmt.Sprint(u.Failed["memory"])
+	check(t, u.MemoryKind == kind && strings.Contains(err, why) && (why == "") == (u.Failed["memory"] == nil),
+		"memory of kind %s, failure %s; want kind %s, failure %q", u.MemoryKind, err, kind, why)
 }
 
 // The second pass of a round measures the remaining processes, and rereads those that have changed or could not be
 // measured exactly.
 func TestTree_RemeasuresChangedProcessesInEachPass(t *testing.T) {
-	line := func(pid, pages, kb int) treeLine {
-		return treeLine{pid: pid, parent: 100, start: 60, pages: pages, pssKB: kb}
-	}
-	grown, sleeping := line(201, 100, 400), line(201, 100, 0)
+	grown, sleeping := sized(201, 100, 400), sized(201, 100, 0)
 	grown.faults, sleeping.state = 99, "D"
 	for name, c := range map[string]struct {
 		first, then  treeLine
 		before, want float64 // KiB
 	}{
-		"grows":               {line(201, 1, 4), grown, 24, 420},
-		"shrinks":             {line(201, 100, 400), line(201, 1, 4), 420, 24},
-		"slept in the kernel": {sleeping, line(201, 100, 40), 420, 60},
-		"is unchanged":        {line(201, 1, 4), line(201, 1, 4), 24, 24},
+		"grows":               {sized(201, 1, 4), grown, 24, 420},
+		"shrinks":             {sized(201, 100, 400), sized(201, 1, 4), 420, 24},
+		"slept in the kernel": {sleeping, sized(201, 100, 40), 420, 60},
+		"is unchanged":        {sized(201, 1, 4), sized(201, 1, 4), 24, 24},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := treeFixture(t)
-			for pid := 200; pid < 206; pid++ {
-				p.put(line(pid, 1, 4))
-			}
-			p.put(c.first)
-			tree, clock := p.timed(15 * time.Millisecond)
-			if u := treeRead(t, tree); u.Memory != c.before*1024 {
-				t.Errorf("memory after the first pass = %v KiB, want %v", u.Memory/1024, c.before)
-			}
-			p.put(c.then)
-			clock.at.mono += maxInterval
-			if u := treeRead(t, tree); u.Memory != c.want*1024 || u.MemoryKind != "pss" || !u.MemoryFresh || u.Failed["memory"] != nil {
-				t.Errorf("memory after the second pass = %v KiB, want %v; usage %+v", u.Memory/1024, c.want, u)
-			}
-		})
+		p := treeFixture(t)
+		p.several(200, 206, treeLine{pages: 1, pssKB: 4})
+		p.put(c.first)
+		tree, clock := p.timed(15 * time.Millisecond)
+		wantMemory(t, tree, c.before, true, "of a process that "+name+", after the first pass")
+		p.put(c.then)
+		u := wantMemory(t, clock.after(maxInterval), c.want, true, "of a process that "+name+", after the second pass")
+		wantFailed(t, u, "pss", "")
 	}
 }
 
@@ -491,16 +477,10 @@ func TestTree_StartsNewRoundAfterProcessesEnded(t *testing.T) {
 	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
 	tree, clock := p.timed(15 * time.Millisecond)
 	treeRead(t, tree) // measures 200 to 203
-	for pid := 201; pid < 205; pid++ {
-		p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
-	}
-	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 2000})
-	clock.at.mono += maxInterval
-	treeRead(t, tree)
-	clock.at.mono += maxInterval
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 2000<<10 {
-		t.Errorf("memory of the remaining process = %v KiB, want 2000; usage %+v", u.Memory/1024, u)
-	}
+	p.end(201, 202, 203, 204)
+	p.put(sized(200, 1000, 2000))
+	treeRead(t, clock.after(maxInterval))
+	wantMemory(t, clock.after(maxInterval), 2000, true, "of the remaining process")
 }
 
 // Idle processes are measured even if other processes change before each pass and take up all of its time.
@@ -508,43 +488,34 @@ func TestTree_MeasuresIdleProcessesAmongBusyOnes(t *testing.T) {
 	p := treeFixture(t)
 	busy := func(pass int) { p.several(200, 206, treeLine{pages: 1000, pssKB: 400, faults: 10_000 * pass}) }
 	busy(1)
-	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 400})
+	p.put(sized(206, 1000, 400))
 	tree, clock := p.timed(15 * time.Millisecond)
 	treeRead(t, tree)
-	clock.at.mono += maxInterval
-	treeRead(t, tree)
-	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 4000}) // without page faults, so the change is not noticed
+	treeRead(t, clock.after(maxInterval))
+	p.put(sized(206, 1000, 4000)) // without page faults, so the change is not noticed
 	var u TreeUsage
 	for pass := range int(maxIdleScanInterval/maxInterval) + 2 {
 		busy(pass + 2)
-		clock.at.mono += maxInterval
-		u = treeRead(t, tree)
+		u = treeRead(t, clock.after(maxInterval))
 	}
-	if u.Memory != (6*400+4000)<<10 {
-		t.Errorf("memory after more than a minute = %v KiB, want %v; usage %+v", u.Memory/1024, 6*400+4000, u)
-	}
+	check(t, u.Memory == (6*400+4000)<<10,
+		"memory after more than a minute = %v KiB, want %v; usage %+v", u.Memory/1024, 6*400+4000, u)
 }
 
 // A process that grows before an uninterruptible sleep is measured once it wakes up.
 func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
 	p := treeFixture(t)
-	line := treeLine{pid: 200, parent: 100, start: 60, pages: 1, pssKB: 4}
+	line := sized(200, 1, 4)
 	p.put(line)
-	p.put(treeLine{pid: 201, parent: 100, start: 60, pages: 1, pssKB: 4})
+	p.put(sized(201, 1, 4))
 	tree, clock := p.timed(time.Millisecond)
 	treeRead(t, tree)
 	line.state, line.pages, line.pssKB, line.faults = "D", 1000, 2000, 1000
 	p.put(line)
-	clock.at.mono += maxInterval
-	if u := treeRead(t, tree); u.Memory != 8<<10 {
-		t.Errorf("memory during the sleep = %v KiB, want 8, as before; usage %+v", u.Memory/1024, u)
-	}
+	wantMemory(t, clock.after(maxInterval), 8, true, "during the sleep, as before,")
 	line.state = "S"
 	p.put(line)
-	clock.at.mono += maxInterval
-	if u := treeRead(t, tree); u.Memory != 2004<<10 {
-		t.Errorf("memory after the sleep = %v KiB, want 2004; usage %+v", u.Memory/1024, u)
-	}
+	wantMemory(t, clock.after(maxInterval), 2004, true, "after the sleep")
 }
 
 // A zombie has no memory, so it does not prevent the memory of the other processes from being steady.
@@ -556,14 +527,12 @@ func TestTree_MemoryIsSteadyDespiteZombie(t *testing.T) {
 	p.put(treeLine{pid: 201, parent: 100, start: 60, state: "Z", faults: 2000})
 	passes := 0
 	for range 4 {
-		clock.at.mono += maxInterval / 2
-		if u := treeRead(t, tree); u.MemoryFresh {
+		if u := treeRead(t, clock.after(maxInterval/2)); u.MemoryFresh {
 			passes++
 		}
 	}
-	if u := treeRead(t, tree); passes > 2 || u.Memory != 400<<10 || !u.MemoryUpToDate {
-		t.Errorf("%d passes, want at most 2; memory %v KiB, want 400; up to date %v", passes, u.Memory/1024, u.MemoryUpToDate)
-	}
+	u := wantMemory(t, tree, 400, false, "of a job with a zombie")
+	check(t, passes <= 2 && u.MemoryUpToDate, "%d passes, want at most 2; up to date: %v, want true", passes, u.MemoryUpToDate)
 }
 
 // A process that could not be read is reported in the passes that do not try to read it, too.
@@ -573,37 +542,32 @@ func TestTree_ReportsUnreadProcessInEachPass(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600))
 	tree, c := p.timed(15 * time.Millisecond)
 	for pass, wait := range []time.Duration{maxInterval, maxIdleScanInterval, maxInterval, 0} {
-		u := treeRead(t, tree)
-		if !u.MemoryFresh || u.MemoryKind != "rss" || u.Memory != 24<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {
-			t.Errorf("pass %d: memory %v KiB, want 24 of kind rss and 1 of 6 processes unread; usage %+v", pass, u.Memory/1024, u)
-		}
-		c.at.mono += wait
+		wantFailed(t, wantMemory(t, tree, 24, true, fmt.Sprint("in pass ", pass)), "rss", "1 of 6")
+		c.after(wait)
 	}
 }
 
 func TestIdleScanInterval_GrowsWithCost(t *testing.T) {
-	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxIdleScanInterval} {
-		if got := idleScanInterval(cost); got != want {
-			t.Errorf("idleScanInterval(%v) = %v, want %v", cost, got, want)
-		}
+	const ms = time.Millisecond
+	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1.5e6: maxInterval, 6 * ms: 20_000 * ms, 1000 * ms: maxIdleScanInterval} {
+		same(t, fmt.Sprintf("idleScanInterval(%v)", cost), idleScanInterval(cost), want)
 	}
 }
 
 func TestTree_CountsRSSOfVeryLargeProcess(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 1})
-	if u := treeRead(t, p.tree(nil)); u.MemoryKind != "rss" || u.Memory != float64(3<<20*os.Getpagesize()) || u.Failed["memory"] == nil {
-		t.Fatalf("usage of a process with 12 GiB %+v, want its RSS and a failure of memory", u)
-	}
+	u := wantMemory(t, p.tree(nil), float64(3<<10*os.Getpagesize()), true, "of a process with 12 GiB")
+	check(t, u.MemoryKind == "rss" && u.Failed["memory"] != nil, "usage %+v, want the RSS and a failure of memory", u)
 }
 
 // A process whose first thread has ended while another runs is not a zombie.
 func TestTree_CountsProcessWithoutFirstThread(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, state: "Z", threads: 2})
-	if u := treeRead(t, p.tree(nil)); u.Processes != 1 || u.Threads != 2 || u.Failed["memory"] == nil {
-		t.Fatalf("usage %+v, want 1 process, 2 threads, and a failure of memory", u)
-	}
+	u := treeRead(t, p.tree(nil))
+	same(t, "processes, threads", []float64{u.Processes, u.Threads}, []float64{1, 2})
+	wantFailed(t, u, u.MemoryKind, "1 of 1")
 }
 
 func FuzzTreeStat(f *testing.F) {
@@ -664,36 +628,25 @@ func TestTree_RequestNowIsNotDeferred(t *testing.T) {
 	tree := p.tree(nil)
 	treeWant(t, tree, 200)
 	tree.due.scan, tree.due.io = 1<<62, 1<<62
-	if u := treeRead(t, tree); !u.Skipped {
-		t.Fatal("a scan that was not due was not skipped")
-	}
+	check(t, treeRead(t, tree).Skipped, "a scan that was not due was not skipped")
 	tree.Next.Now = true
-	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
-		t.Errorf("usage with Request.Now %+v, want a fresh scan with fresh I/O", u)
-	}
+	u := treeRead(t, tree)
+	check(t, !u.Skipped && u.Fresh && u.IOFresh, "usage with Request.Now %+v, want a fresh scan with fresh I/O", u)
 }
 
 // Unchanged memory is not measured at each Read; changed memory is measured at the next Read.
 func TestTree_MeasuresChangedMemoryAtNextRead(t *testing.T) {
 	p := treeFixture(t)
-	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 8})
+	p.put(sized(200, 1000, 8))
 	tree := p.tree(nil)
 	treeWant(t, tree, 200)
-	if u := treeRead(t, tree); u.MemoryFresh || u.Memory != 8<<10 {
-		t.Errorf("usage of unchanged memory %+v, want it not measured again", u)
-	}
-	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1011, pssKB: 9})
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 9<<10 {
-		t.Errorf("usage after memory growth %+v, want 9 KiB, measured again", u)
-	}
-	p.put(treeLine{pid: 201, parent: 100, start: 61, pages: 1, pssKB: 1})
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 10<<10 {
-		t.Errorf("usage with a second process %+v, want 10 KiB, measured again", u)
-	}
+	wantMemory(t, tree, 8, false, "that is unchanged")
+	p.put(sized(200, 1011, 9))
+	wantMemory(t, tree, 9, true, "after growth")
+	p.put(sized(201, 1, 1))
+	wantMemory(t, tree, 10, true, "with a second process")
 	tree.measured -= maxInterval
-	if u := treeRead(t, tree); !u.MemoryFresh {
-		t.Errorf("usage 5 s after the last measurement %+v, want memory measured again", u)
-	}
+	wantMemory(t, tree, 10, true, "5 s after the last measurement")
 }
 
 // Copy-on-write may split pages that two processes share without a change of their resident sizes, but each split
@@ -707,29 +660,19 @@ func TestTree_NoticesCopyOnWriteByFaults(t *testing.T) {
 	treeWant(t, tree, 200)
 	first.faults += 5000
 	p.put(first)
-	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("usage of a single process after page faults %+v, want memory not measured again", u)
-	}
+	wantMemory(t, tree, 2000, false, "of a single process after page faults")
 	p.put(second)
 	treeWant(t, tree, 200, 201)
 	page := os.Getpagesize() >> 10
 	second.pssKB, second.faults = 4000, 70+2*2000/page/100 // 1 % of the PSS
 	p.put(second)
-	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("usage after faults for 1 %% of the PSS %+v, want memory not measured again", u)
-	}
+	wantMemory(t, tree, 4000, false, "after faults for 1 % of the PSS")
 	second.faults++
 	p.put(second)
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 6000<<10 {
-		t.Errorf("usage after faults for more than 1 %% of the PSS %+v, want 6000 KiB, measured again", u)
-	}
-	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("usage of unchanged memory %+v, want it not measured again", u)
-	}
+	wantMemory(t, tree, 6000, true, "after faults for more than 1 % of the PSS")
+	wantMemory(t, tree, 6000, false, "that is unchanged")
 	p.replace(treeLine{pid: 201, parent: 200, start: 99, pages: 1000, pssKB: 3000, faults: 90}) // fewer faults in total
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 5000<<10 {
-		t.Errorf("usage after a process was replaced %+v, want 5000 KiB, measured again", u)
-	}
+	wantMemory(t, tree, 5000, true, "after a process was replaced")
 }
 
 // Passes over PSS take 0.5 % of a core in the long run. Up to 5 s of unused budget are carried over, and passes are at
@@ -750,5 +693,116 @@ func TestTree_AfterPSSKeepsBudget(t *testing.T) {
 		if got := tree.afterPSS(at(c.begin, 100), at(c.begin+1, 100+c.cost)); got != at(c.want, 0).mono {
 			t.Errorf("pass of %d ms at %d s, due at %d s: next pass at %v, want %d s", c.cost, c.begin, c.due, got, c.want)
 		}
+	}
+}
+
+// check reports a failure unless ok.
+func check(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
+// named returns a Tree with Members that never defers a scan.
+func (p treeProc) named(ignore func(int) bool, pids ...int) *Tree {
+	t := NewTree(Options{Proc: p.dir, Members: pids, Ignore: ignore})
+	treeReadFreely(t)
+	p.tb.Cleanup(t.Close)
+	return t
+}
+
+// wantUse reads the tree, and fails the test unless CPU time and storage I/O are as given.
+func wantUse(tb testing.TB, t *Tree, seconds, read, written float64) {
+	tb.Helper()
+	u := treeRead(tb, t)
+	check(tb, math.Abs(u.CPUSeconds-seconds) <= 1e-9 && u.ReadBytes == read && u.WriteBytes == written,
+		"CPU time %v s, %v bytes read, %v written; want %v s, %v, %v", u.CPUSeconds, u.ReadBytes, u.WriteBytes, seconds, read, written)
+}
+
+func TestTree_IncludesMembersAndDescendants(t *testing.T) {
+	p := treeFixture(t)
+	p.family("110<100@60 120<110@70 121<120@71 200<1@60 210<200@60 300<1@60")
+	tree := p.named(func(pid int) bool { return pid == 120 }, 100, 200)
+	treeWant(t, tree, 100, 110, 200, 210)
+
+	p.put(treeLine{pid: 121, parent: 110, start: 71}) // its ignored parent has ended, and a member has adopted it
+	p.end(120)
+	treeWant(t, tree, 100, 110, 200, 210)
+
+	p.end(100)
+	p.family("110<1@60 111<110@90")
+	treeWant(t, tree, 110, 111, 200, 210)
+
+	p.put(treeLine{pid: 100, parent: 1, start: 95}) // a new process with the ID of the ended member
+	p.put(treeLine{pid: 101, parent: 100, start: 96})
+	treeWant(t, tree, 110, 111, 200, 210)
+}
+
+func TestTree_MissingMemberIsAnError(t *testing.T) {
+	p := treeFixture(t)
+	_, err := p.named(nil, 100, 555).Read()
+	check(t, err != nil, "Read with a missing member returned no error")
+}
+
+// An ended process counts once: as part of the parent that waited for it, or with its last known usage.
+func TestTree_CountsEndedMemberOnce(t *testing.T) {
+	const root = 28 // ticks of the fixture's process 100
+	grown := func(children int) treeLine {
+		return treeLine{pid: 100, parent: 1, start: 50, ticks: [4]int{7, 7, 7 + children, 7}, read: 9, written: 9}
+	}
+	child := treeLine{pid: 110, parent: 100, start: 60, ticks: [4]int{10, 10, 0, 0}, read: 5, written: 6}
+	below := treeLine{pid: 120, parent: 110, start: 70, ticks: [4]int{30, 0, 0, 0}, read: 1, written: 1}
+	for _, c := range []struct {
+		name                   string
+		end                    []int
+		after                  treeLine
+		seconds, read, written float64
+	}{
+		{"waited for", []int{120, 110}, grown(55), (root + 55) / 100., 9, 9},
+		{"within the kernel's rounding", []int{120, 110}, grown(49), (root + 49) / 100., 9, 9},
+		{"not waited for", []int{120, 110}, grown(0), (root + 50) / 100., 9, 9},
+		{"only one waited for", []int{120, 110}, grown(20), (root + 50) / 100., 9, 9},
+		{"all ended", []int{120, 110, 100}, treeLine{}, (root + 50) / 100., 15, 16},
+		{"only the grandchild left", []int{110, 100}, treeLine{}, (root + 50) / 100., 15, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := treeFixture(t)
+			p.put(child)
+			p.put(below)
+			tree := p.named(nil, 100)
+			wantUse(t, tree, (root+50)/100., 15, 16)
+			if c.after.pid != 0 {
+				p.put(c.after)
+			}
+			for _, pid := range c.end {
+				p.end(pid)
+			}
+			for range 2 { // the second Read must not add it again
+				wantUse(t, tree, c.seconds, c.read, c.written)
+			}
+		})
+	}
+}
+
+// Storage I/O that could not be read remains unknown after the process has ended.
+func TestTree_UnreadableIOOfEndedMemberStaysUnknown(t *testing.T) {
+	p := treeFixture(t)
+	p.file(100, "io", "nothing\n")
+	tree := p.named(nil, 100)
+	for range 2 {
+		if u := treeRead(t, tree); !math.IsNaN(u.ReadBytes) || !math.IsNaN(u.WriteBytes) || u.IOFresh {
+			t.Errorf("read %v, written %v, fresh %v; want NaN, NaN, false", u.ReadBytes, u.WriteBytes, u.IOFresh)
+		}
+		p.end(100)
+	}
+}
+
+// value ends a test on an error, and returns v otherwise.
+func value[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

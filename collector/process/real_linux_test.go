@@ -69,6 +69,12 @@ func treeMust(err error) {
 	}
 }
 
+// treeValue ends the process of a role if err is not nil, and returns v otherwise.
+func treeValue[T any](v T, err error) T {
+	treeMust(err)
+	return v
+}
+
 // treeSelf returns a command that runs the test binary in the role part.
 func treeSelf(part string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
@@ -108,11 +114,9 @@ func treeThread() {
 		}
 		cmd := treeSelf("linger 1")
 		cmd.Stdin = os.Stdin
-		out, err := cmd.StdoutPipe()
-		treeMust(err)
+		out := treeValue(cmd.StdoutPipe())
 		treeMust(cmd.Start())
-		_, err = bufio.NewReader(out).ReadString('\n')
-		treeMust(err)
+		treeValue(bufio.NewReader(out).ReadString('\n'))
 		done <- cmd.Process.Pid
 	}()
 
@@ -155,10 +159,8 @@ func treeLeaderless(mib int) {
 
 // treeStat returns the stat of a process.
 func treeStat(pid int) stat {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	treeMust(err)
-	s, err := parseStat(data, int32(pid))
-	treeMust(err)
+	data := treeValue(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
+	s := treeValue(parseStat(data, int32(pid)))
 	return s
 }
 
@@ -179,19 +181,15 @@ func treeZombie() {
 // treeReader reads the tree of process root and prints the result. If root is 0, it starts three children and reads its
 // own tree.
 func treeReader(proc, root string) {
-	pid, err := strconv.Atoi(root)
-	treeMust(err)
+	pid := treeValue(strconv.Atoi(root))
 	if pid == 0 {
 		pid = os.Getpid()
 		for range 3 {
 			cmd := treeSelf("linger 1")
-			_, err := cmd.StdinPipe()
-			treeMust(err)
-			out, err := cmd.StdoutPipe()
-			treeMust(err)
+			treeValue(cmd.StdinPipe())
+			out := treeValue(cmd.StdoutPipe())
 			treeMust(cmd.Start())
-			_, err = bufio.NewReader(out).ReadString('\n')
-			treeMust(err)
+			treeValue(bufio.NewReader(out).ReadString('\n'))
 		}
 	}
 
@@ -238,10 +236,8 @@ type treeJob struct {
 func treeStart(tb testing.TB, cmd *exec.Cmd) *treeJob {
 	tb.Helper()
 	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
-	must(tb, err)
-	out, err := cmd.StdoutPipe()
-	must(tb, err)
+	input := value(cmd.StdinPipe())(tb)
+	out := value(cmd.StdoutPipe())(tb)
 	must(tb, cmd.Start())
 	j := &treeJob{cmd, input, bufio.NewReader(out)}
 	tb.Cleanup(func() { j.end() })
@@ -306,9 +302,8 @@ func treeReadFreely(t *Tree) {
 // truncates in the four times of each of n processes.
 func treeNear(tb testing.TB, what string, got, want float64, n int) {
 	tb.Helper()
-	if math.Abs(got-want) > want/100+0.04*float64(n) {
-		tb.Errorf("%s: CPU time = %.3f s, want the kernel's %.3f s", what, got, want)
-	}
+	check(tb, math.Abs(got-want) <= want/100+0.04*float64(n),
+		"%s: CPU time = %.3f s, want the kernel's %.3f s", what, got, want)
 	tb.Logf("%s: CPU time = %.3f s, the kernel's is %.3f s", what, got, want)
 }
 
@@ -324,29 +319,21 @@ const treeShort = `i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done`
 
 // The CPU time of 200 children of 10 ms each is counted while their parent lives, and after the parent was reaped.
 func TestTree_CountsShortChildren(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run it without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	tree := treeOwn(t)
 	j := treeStart(t, exec.Command("sh", "-c", "n=0; while [ $n -lt 200 ]; do ("+treeShort+"); n=$((n+1)); done; echo ready; read x"))
 	j.ready(t)
 	u := treeRead(t, tree)
-	if u.Processes != 1 || u.Failed != nil {
-		t.Errorf("usage %+v, want 1 process and no failures", u)
-	}
+	check(t, u.Processes == 1 && u.Failed == nil, "usage %+v, want 1 process and no failures", u)
 	truth := treeCPU(j.end()) // the parent did nothing else
-	if truth < 0.5 {
-		t.Fatalf("the children used %.3f s of CPU time, want at least 0.5", truth)
-	}
+	check(t, truth >= 0.5, "the children used %.3f s of CPU time, want at least 0.5", truth)
 	treeNear(t, "with its parent", u.CPUSeconds, truth, 1)
 	treeNear(t, "with reaped processes", treeRead(t, tree).CPUSeconds+truth, truth, 0)
 }
 
 // The root reaps each of 200 children and adds its usage.
 func TestTree_CountsChildrenReapedByRoot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run it without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	tree := treeOwn(t)
 	var before, after syscall.Rusage
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &before))
@@ -362,20 +349,17 @@ func TestTree_CountsChildrenReapedByRoot(t *testing.T) {
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &after))
 	truth := treeCPU(&after) - treeCPU(&before)
 	treeNear(t, "after all children were reaped", sum+treeRead(t, tree).CPUSeconds, truth, 0)
-	if most > truth || most < truth*0.98-0.05 {
-		t.Errorf("CPU time before the last child was reaped = %.3f s, want nearly %.3f s", most, truth)
-	}
+	check(t, most <= truth && most >= truth*0.98-0.05,
+		"CPU time before the last child was reaped = %.3f s, want nearly %.3f s", most, truth)
 }
 
 func TestTree_FindsChildOfAThread(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("thread"))
-	child, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
-	must(t, err)
+	child := value(strconv.Atoi(strings.TrimPrefix(j.line(t), "ready ")))(t)
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
-	if first := tree.jobProcs[0]; first.rss() == 0 || first.start == 0 {
-		t.Errorf("first process %+v, want resident pages and a start time", first)
-	}
+	first := tree.jobProcs[0]
+	check(t, first.rss() != 0 && first.start != 0, "first process %+v, want resident pages and a start time", first)
 }
 
 // treeAdopt makes this process adopt orphaned descendants until the test ends.
@@ -395,22 +379,18 @@ func TestTree_FindsDaemon(t *testing.T) {
 			j := treeStart(t, treeSelf("middle"))
 			j.ready(t)
 			if !adopted {
-				if u := treeRead(t, tree); u.Processes != 2 {
-					t.Fatalf("usage before the parent ended %+v, want 2 processes", u)
-				}
+				u := treeRead(t, tree)
+				check(t, u.Processes == 2, "usage before the parent ended %+v, want 2 processes", u)
 			}
 			treeMust(j.cmd.Process.Kill())
 			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
 			u := treeRead(t, tree)
-			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(tree.jobProcs) != 1 {
-				t.Fatalf("usage %+v of %d processes, want only the daemon with its CPU time and PSS", u, len(tree.jobProcs))
-			}
+			check(t, u.Processes == 1 && u.CPUSeconds >= 0.11 && u.MemoryKind == "pss" && len(tree.jobProcs) == 1,
+				"usage %+v of %d processes, want only the daemon with its CPU time and PSS", u, len(tree.jobProcs))
 			treeMust(j.input.Close()) // ends the daemon
 			if adopted {
 				var status syscall.WaitStatus
-				if _, err := syscall.Wait4(int(tree.jobProcs[0].pid), &status, 0, nil); err != nil {
-					t.Fatal(err)
-				}
+				value(syscall.Wait4(int(tree.jobProcs[0].pid), &status, 0, nil))(t)
 			}
 			for deadline := time.Now().Add(treePatience); treeRead(t, tree).Processes != 0; {
 				if time.Now().After(deadline) {
@@ -424,14 +404,11 @@ func TestTree_FindsDaemon(t *testing.T) {
 func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("zombie"))
-	zombie, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
-	must(t, err)
+	zombie := value(strconv.Atoi(strings.TrimPrefix(j.line(t), "ready ")))(t)
 	u := treeRead(t, tree)
 	dead := findProc(tree.all, int32(zombie)) // its ID may be below its parent's
-	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
-		t.Fatalf("usage %+v of %d processes, want 1 living process and 1 zombie with CPU time but no memory",
-			u, len(tree.jobProcs))
-	}
+	check(t, u.Processes == 1 && u.CPUSeconds >= 0.28 && len(tree.jobProcs) == 2 && !treeFailed(u) && dead != nil && dead.rss() == 0,
+		"usage %+v of %d processes, want 1 living process and 1 zombie with CPU time but no memory", u, len(tree.jobProcs))
 }
 
 // treePython returns the Python interpreter that some jobs need.
@@ -470,9 +447,8 @@ sys.stdin.read()
 		rss += float64(p.rss())
 	}
 	t.Logf("PSS %.1f MB, RSS %.1f MB", u.Memory/1e6, rss/1e6)
-	if u.Processes != 4 || u.MemoryKind != "pss" || u.Memory < 300e6 || u.Memory > 360e6 || rss < 1200e6 || u.Failed != nil {
-		t.Fatalf("usage %+v, RSS %.0f bytes; want 4 processes, a PSS of 300 to 360 MB and an RSS of 1200 MB", u, rss)
-	}
+	check(t, u.Processes == 4 && u.MemoryKind == "pss" && u.Memory >= 300e6 && u.Memory <= 360e6 && rss >= 1200e6 && u.Failed == nil,
+		"usage %+v, RSS %.0f bytes; want 4 processes, a PSS of 300 to 360 MB and an RSS of 1200 MB", u, rss)
 }
 
 // Two processes share 200 MB by copy-on-write until one of them writes to all of it. Their resident sizes stay the
@@ -504,13 +480,10 @@ os.waitpid(child, 0)
 		}
 		u := treeRead(t, tree)
 		t.Logf("%s: PSS %.1f MB, %d resident pages", want.line, u.Memory/1e6, tree.resident().pages)
-		if u.Processes != 2 || u.MemoryKind != "pss" || u.Memory < want.least || u.Memory > want.least*1.05+20e6 {
-			t.Errorf("%s: usage %+v, want 2 processes and a PSS of about %.0f bytes", want.line, u, want.least)
-		}
+		check(t, u.Processes == 2 && u.MemoryKind == "pss" && u.Memory >= want.least && u.Memory <= want.least*1.05+20e6,
+			"%s: usage %+v, want 2 processes and a PSS of about %.0f bytes", want.line, u, want.least)
 		if i == 0 {
-			if _, err := j.input.Write([]byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			value(j.input.Write([]byte("x")))(t)
 		}
 	}
 }
@@ -524,9 +497,7 @@ func treeStorm(n int) *exec.Cmd {
 // While 5,000 processes start and end, no read fails, no process outside the job is counted, and no time is counted
 // twice.
 func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes several seconds; run it without -short")
-	}
+	testenv.SkipIfShort(t, "several seconds")
 	treeAdopt(t)
 	tree := treeOwn(t)
 	j := treeStart(t, treeStorm(5000))
@@ -577,9 +548,7 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 
 	truth := treeCPU(j.end()) + reaped
 	treeNear(t, "with reaped processes", used+reaped, truth, 1)
-	if most > truth+0.01 {
-		t.Errorf("CPU time = %.3f s, want at most the %.3f s that were used", most, truth)
-	}
+	check(t, most <= truth+0.01, "CPU time = %.3f s, want at most the %.3f s that were used", most, truth)
 	t.Logf("%d scans of %.2f ms each, at most %.0f processes seen at once, %d adopted", scans, cost.Seconds()*1e3/float64(scans), seen, adopted)
 }
 
@@ -607,38 +576,29 @@ func treeReap(but int) (n int, cpu float64) {
 
 // The times of another user's processes can be read, but not their memory maps and I/O.
 func TestTree_ReadsOnlyTimesOfOtherUsersProcesses(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to read as another user")
-	}
+	testenv.NeedsRoot(t, "to read as another user")
 	cmd := treeSelf("read /proc " + strconv.Itoa(treeSleepers(t, 2)))
 	cmd.SysProcAttr = treeNobody()
 	got := treeStart(t, cmd).line(t)
 	for _, want := range []string{"Processes:2", "MemoryKind:rss", "ReadBytes:NaN", "WriteBytes:NaN", "the PSS of 2 of 2 processes cannot be read",
 		"storage bytes and calls of 2 of 2 processes", "/io: permission denied", "/smaps_rollup: permission denied"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("output = %q, want it to contain %q", got, want)
-		}
+		check(t, strings.Contains(got, want), "output = %q, want it to contain %q", got, want)
 	}
 }
 
 // The job is found in a procfs that hides other users' processes.
 func TestTree_FindsJobDespiteHidePID(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to mount a procfs with hidepid in a mount namespace")
-	}
+	testenv.NeedsRoot(t, "to mount a procfs with hidepid in a mount namespace")
 
 	for hidepid, wants := range map[string][]string{"2": {"init seen: false", `"<nil>"`}, "1": {"the stat of ", "(to read other users' processes, run perfagent as root)"}} {
 		t.Run(hidepid, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "perfagent")
-			must(t, err)
+			dir := value(os.MkdirTemp("", "perfagent"))(t)
 			defer os.Remove(dir)
 			cmd := treeSelf("mount " + filepath.Clean(dir) + " " + hidepid)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 			got := treeStart(t, cmd).line(t)
 			for _, want := range append(wants, "Processes:3", "MemoryKind:pss", "ReadBytes:") {
-				if !strings.Contains(got, want) {
-					t.Errorf("output = %q, want it to contain %q", got, want)
-				}
+				check(t, strings.Contains(got, want), "output = %q, want it to contain %q", got, want)
 			}
 		})
 	}

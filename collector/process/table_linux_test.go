@@ -42,6 +42,13 @@ func (f *tableFixture) scan(want string) {
 	f.rows(want)
 }
 
+// scanChild writes child 300 of the main process, and scans.
+func (f *tableFixture) scanChild() {
+	f.tb.Helper()
+	f.proc(300, 200, 5, 0)
+	f.scan("200: 10+0, 300: 5+0")
+}
+
 func (f *tableFixture) rows(want string) {
 	f.tb.Helper()
 	var rows []string
@@ -52,114 +59,94 @@ func (f *tableFixture) rows(want string) {
 		}
 		rows = append(rows, fmt.Sprintf("%d: %.0f+%.0f%s", p.PID, p.CPUSeconds*100, p.EndedChildren*100, end))
 	}
-	if got := strings.Join(rows, ", "); got != want {
-		f.tb.Errorf("rows\n  %s\nwant\n  %s", got, want)
-	}
+	got := strings.Join(rows, ", ")
+	check(f.tb, got == want, "rows\n  %s\nwant\n  %s", got, want)
 }
 
 // No time is in two rows and no time is lost, whichever processes the scans find.
 func TestTable_RowsAddUpToCPUTime(t *testing.T) {
-	t.Run("known child and unseen children", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 200, 5, 0)
-		f.scan("200: 10+0, 300: 5+0")
-		f.end(300)
-		f.proc(200, 100, 11, 5+2+40) // child 300 used 2 after the scan; unseen children used 40
-		f.scan("200: 11+42, 300: 5+0 ended")
-	})
-	t.Run("children reaped before the first scan", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 70)
-		f.scan("200: 10+70")
-	})
-	t.Run("parent read before it waits for the child", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 200, 5, 0)
-		f.scan("200: 10+0, 300: 5+0")
-		f.end(300)
-		f.scan("200: 10+0, 300: 5+0 ended")
-		f.proc(200, 100, 10, 9)
-		f.scan("200: 10+4, 300: 5+0 ended")
-	})
-	t.Run("child and parent end between two scans", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 200, 5, 3)
-		f.proc(400, 300, 7, 1)
-		f.scan("200: 10+0, 400: 7+1, 300: 5+3")
-		f.end(300)
-		f.end(400)
-		f.proc(200, 100, 10, 5+3+7+1+4)
-		f.scan("200: 10+4, 400: 7+1 ended, 300: 5+3 ended")
-	})
-	t.Run("parent ignores SIGCHLD", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 200, 5, 0)
-		f.scan("200: 10+0, 300: 5+0")
-		f.end(300)
-		f.scan("200: 10+0, 300: 5+0 ended")
-		f.scan("200: 10+0, 300: 5+0 ended")
-	})
-	t.Run("child stays a zombie", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.put(treeLine{pid: 300, parent: 200, start: 300, state: "Z", comm: "x", ticks: [4]int{5, 0, 0, 0}})
-		f.scan("200: 10+0, 300: 5+0 ended")
-		end := f.Table()[1].End
-		f.scan("200: 10+0, 300: 5+0 ended")
-		f.end(300)
-		f.proc(200, 100, 10, 5)
-		f.scan("200: 10+0, 300: 5+0 ended")
-		if again := f.Table()[1].End; again != end {
-			t.Errorf("End of an ended process changed from %v to %v", end, again)
-		}
-	})
-	t.Run("orphan reaped by Root", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 200, 5, 0)
-		f.proc(400, 300, 7, 0)
-		f.scan("200: 10+0, 400: 7+0, 300: 5+0")
-		f.end(300)
-		f.end(400)
-		f.proc(200, 100, 10, 5)
-		f.ended = []ReapedProcess{{PID: 400, CPUSeconds: 0.09, At: time.Hour}}
-		f.scan("200: 10+0, 400: 9+0 ended, 300: 5+0 ended")
-		f.ended = []ReapedProcess{{PID: 777, CPUSeconds: 0.5}, {CPUSeconds: 0.25}} // one never seen, and the sum of others with unknown IDs
-		f.scan("200: 10+75, 400: 9+0 ended, 300: 5+0 ended")
-	})
-	t.Run("orphan reaped after it was read", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 100, 5, 0)
-		f.ended = []ReapedProcess{{PID: 300, CPUSeconds: 0.08, At: time.Hour}}
-		f.scan("200: 10+0, 300: 5+0")
-		f.end(300)
-		f.scan("200: 10+0, 300: 8+0 ended")
-	})
-	t.Run("process ID reused", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 200, 5, 0)
-		f.scan("200: 10+0, 300: 5+0")
-		f.replace(treeLine{pid: 300, parent: 200, start: 999, ticks: [4]int{1, 0, 0, 0}})
-		f.proc(200, 100, 10, 5)
-		f.scan("200: 10+0, 300: 5+0 ended, 300: 1+0")
-	})
-	t.Run("end of the job", func(t *testing.T) {
-		f := newTableFixture(t, Options{})
-		f.proc(200, 100, 10, 0)
-		f.proc(300, 200, 5, 0)
-		f.scan("200: 10+0, 300: 5+0")
-		f.ended = []ReapedProcess{{PID: 200, Main: true, CPUSeconds: 0.30, ChildrenSeconds: 0.17, MaxRSS: 4096, At: time.Hour}}
-		f.FinishTable()
-		f.rows("200: 13+12 ended, 300: 5+0 ended")
-		f.FinishTable()
-		f.rows("200: 13+12 ended, 300: 5+0 ended")
-	})
+	for name, play := range map[string]func(*tableFixture){
+		"known child and unseen children": func(f *tableFixture) {
+			f.scanChild()
+			f.end(300)
+			f.proc(200, 100, 11, 5+2+40) // child 300 used 2 after the scan; unseen children used 40
+			f.scan("200: 11+42, 300: 5+0 ended")
+		},
+		"children reaped before the first scan": func(f *tableFixture) {
+			f.proc(200, 100, 10, 70)
+			f.scan("200: 10+70")
+		},
+		"parent read before it waits for the child": func(f *tableFixture) {
+			f.scanChild()
+			f.end(300)
+			f.scan("200: 10+0, 300: 5+0 ended")
+			f.proc(200, 100, 10, 9)
+			f.scan("200: 10+4, 300: 5+0 ended")
+		},
+		"child and parent end between two scans": func(f *tableFixture) {
+			f.proc(300, 200, 5, 3)
+			f.proc(400, 300, 7, 1)
+			f.scan("200: 10+0, 400: 7+1, 300: 5+3")
+			f.end(300, 400)
+			f.proc(200, 100, 10, 5+3+7+1+4)
+			f.scan("200: 10+4, 400: 7+1 ended, 300: 5+3 ended")
+		},
+		"parent ignores SIGCHLD": func(f *tableFixture) {
+			f.scanChild()
+			f.end(300)
+			f.scan("200: 10+0, 300: 5+0 ended")
+			f.scan("200: 10+0, 300: 5+0 ended")
+		},
+		"child stays a zombie": func(f *tableFixture) {
+			f.put(treeLine{pid: 300, parent: 200, start: 300, state: "Z", comm: "x", ticks: [4]int{5, 0, 0, 0}})
+			f.scan("200: 10+0, 300: 5+0 ended")
+			end := f.Table()[1].End
+			f.scan("200: 10+0, 300: 5+0 ended")
+			f.end(300)
+			f.proc(200, 100, 10, 5)
+			f.scan("200: 10+0, 300: 5+0 ended")
+			again := f.Table()[1].End
+			check(f.tb, again == end, "End of an ended process changed from %v to %v", end, again)
+		},
+		"orphan reaped by Root": func(f *tableFixture) {
+			f.proc(300, 200, 5, 0)
+			f.proc(400, 300, 7, 0)
+			f.scan("200: 10+0, 400: 7+0, 300: 5+0")
+			f.end(300, 400)
+			f.proc(200, 100, 10, 5)
+			f.ended = []ReapedProcess{{PID: 400, CPUSeconds: 0.09, At: time.Hour}}
+			f.scan("200: 10+0, 400: 9+0 ended, 300: 5+0 ended")
+			f.ended = []ReapedProcess{{PID: 777, CPUSeconds: 0.5}, {CPUSeconds: 0.25}} // one never seen, and the sum of others with unknown IDs
+			f.scan("200: 10+75, 400: 9+0 ended, 300: 5+0 ended")
+		},
+		"orphan reaped after it was read": func(f *tableFixture) {
+			f.proc(300, 100, 5, 0)
+			f.ended = []ReapedProcess{{PID: 300, CPUSeconds: 0.08, At: time.Hour}}
+			f.scan("200: 10+0, 300: 5+0")
+			f.end(300)
+			f.scan("200: 10+0, 300: 8+0 ended")
+		},
+		"process ID reused": func(f *tableFixture) {
+			f.scanChild()
+			f.replace(treeLine{pid: 300, parent: 200, start: 999, ticks: [4]int{1, 0, 0, 0}})
+			f.proc(200, 100, 10, 5)
+			f.scan("200: 10+0, 300: 5+0 ended, 300: 1+0")
+		},
+		"end of the job": func(f *tableFixture) {
+			f.scanChild()
+			f.ended = []ReapedProcess{{PID: 200, Main: true, CPUSeconds: 0.30, ChildrenSeconds: 0.17, MaxRSS: 4096, At: time.Hour}}
+			f.FinishTable()
+			f.rows("200: 13+12 ended, 300: 5+0 ended")
+			f.FinishTable()
+			f.rows("200: 13+12 ended, 300: 5+0 ended")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newTableFixture(t, Options{})
+			f.proc(200, 100, 10, 0)
+			play(f)
+		})
+	}
 }
 
 // A job that ends before the first scan has a row for its main process.
@@ -170,9 +157,8 @@ func TestTable_UnseenMainProcessHasRow(t *testing.T) {
 	}})
 	tree.FinishTable()
 	want := []Process{{PID: 5, PPID: os.Getpid(), Command: "job ***", Start: 4, End: 9, CPUSeconds: 2, EndedChildren: 3, PeakMemory: 1 << 20}}
-	if got := tree.Table(); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("table\ngot  %+v\nwant %+v", got, want)
-	}
+	got := tree.Table()
+	check(t, fmt.Sprint(got) == fmt.Sprint(want), "table\ngot  %+v\nwant %+v", got, want)
 }
 
 // The usage of processes that ran before the table began counts from its beginning.
@@ -185,9 +171,8 @@ func TestTable_RunningJobCountsFromFirstRead(t *testing.T) {
 	f.end(300)
 	f.put(treeLine{pid: 200, parent: 100, start: 200, ticks: [4]int{14, 0, 30 + 5 + 1, 0}, pages: 5, faults: 2})
 	f.scan("200: 4+1, 300: 0+0 ended")
-	if got, want := f.Table()[0].PeakMemory, 5*float64(os.Getpagesize()); got != want {
-		t.Errorf("peak memory = %v, want %v, not the kernel's peak from before the table", got, want)
-	}
+	got, want := f.Table()[0].PeakMemory, 5*float64(os.Getpagesize())
+	check(t, got == want, "peak memory = %v, want %v, not the kernel's peak from before the table", got, want)
 }
 
 // The processes with the most CPU time and those with the highest peak memory have rows. Ended processes without a row
@@ -202,9 +187,8 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	}
 	treeRead(t, f.Tree)
 	rows := f.Table()
-	if len(rows) != 2*rowsPerOrder || rows[0].PID != 200 || rows[1].PID != 399 || rows[19].PID != 381 || rows[20].PID != 319 || rows[39].PID != 300 {
-		t.Fatalf("got %d rows, want %d by CPU time and by memory: %+v", len(rows), 2*rowsPerOrder, rows)
-	}
+	check(t, len(rows) == 2*rowsPerOrder && rows[0].PID == 200 && rows[1].PID == 399 && rows[19].PID == 381 && rows[20].PID == 319 && rows[39].PID == 300,
+		"got %d rows, want %d by CPU time and by memory: %+v", len(rows), 2*rowsPerOrder, rows)
 
 	for i := range 100 {
 		f.end(300 + i)
@@ -215,12 +199,10 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	for _, p := range f.Table() {
 		sum += 100 * (p.CPUSeconds + p.EndedChildren)
 	}
-	if math.Abs(sum-float64(1000+all)) > 1e-6 || len(f.Table()) != 2*rowsPerOrder {
-		t.Errorf("%d rows add up to %v ticks, want %d rows and %d ticks", len(f.Table()), sum, 2*rowsPerOrder, 1000+all)
-	}
-	if n := len(f.table.ended); n > 2*rowsPerOrder {
-		t.Errorf("%d ended processes are kept, want at most %d", n, 2*rowsPerOrder)
-	}
+	check(t, math.Abs(sum-float64(1000+all)) <= 1e-6 && len(f.Table()) == 2*rowsPerOrder,
+		"%d rows add up to %v ticks, want %d rows and %d ticks", len(f.Table()), sum, 2*rowsPerOrder, 1000+all)
+	n := len(f.table.ended)
+	check(t, n <= 2*rowsPerOrder, "%d ended processes are kept, want at most %d", n, 2*rowsPerOrder)
 }
 
 // The table's size does not grow with the number of processes.
@@ -237,11 +219,10 @@ func TestTable_SizeIsBounded(t *testing.T) {
 		}
 		tree.updateTable()
 		if n, m := len(tree.table.living), len(tree.table.ended); n != maxLiving || m > maxEnded {
-			t.Fatalf("%d living and %d ended processes are tracked, want %d and at most %d", n, m, maxLiving, maxEnded)
+			t.Errorf("%d living and %d ended processes are tracked, want %d and at most %d", n, m, maxLiving, maxEnded)
 		}
-		if rows := tree.Table(); len(rows) > 2*rowsPerOrder {
-			t.Fatalf("got %d rows, want at most %d", len(rows), 2*rowsPerOrder)
-		}
+		rows := tree.Table()
+		check(t, len(rows) <= 2*rowsPerOrder, "got %d rows, want at most %d", len(rows), 2*rowsPerOrder)
 	}
 }
 
@@ -269,9 +250,8 @@ func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 			if p.PID != 200 {
 				continue
 			}
-			if p.Command != command || p.PeakMemory != kib*1024 || p.Threads != threads {
-				t.Errorf("row %+v, want command %q, peak %v KiB, %d threads", p, command, kib, threads)
-			}
+			check(t, p.Command == command && p.PeakMemory == kib*1024 && p.Threads == threads,
+				"row %+v, want command %q, peak %v KiB, %d threads", p, command, kib, threads)
 		}
 	}
 	look("/bin/sh --token ***", 400, 4)
