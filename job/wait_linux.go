@@ -283,9 +283,9 @@ func (j *Job) TakeEnded() []process.ReapedProcess {
 	return out
 }
 
-// PeakRSS returns the high-water mark of this process's memory in bytes (VmHWM of proc(5)), or 0 if it is unknown. A
-// child made now is charged with at least this much. ru_maxrss of getrusage(2) is only the fallback, because it
-// includes our parent's memory at the time of the fork.
+// PeakRSS returns the high-water mark of this process's memory in bytes (VmHWM of proc(5)), or 0 if it is unknown. The
+// kernel reports at least this much as ru_maxrss of a child that is forked now. ru_maxrss of getrusage(2) is only the
+// fallback, because it includes our parent's memory at the time of the fork.
 func PeakRSS() int64 {
 	if status, err := procfile.ReadFile("/proc/self/status"); err == nil {
 		text := strings.TrimSuffix(procfile.StatusValue(status, "VmHWM"), " kB")

@@ -118,7 +118,7 @@ func TestTransfers_RecordAppendsToLists(t *testing.T) {
 }
 
 // An interval that has only failures is not empty.
-func TestTransfers_OnlyFailuresAreNotEmpty(t *testing.T) {
+func TestTransfers_WithOnlyFailuresIsNotEmpty(t *testing.T) {
 	for list, record := range map[string]func(*Transfers){
 		NumFailedTransfers:     (*Transfers).RecordFailedTransfer,
 		NumFailedNotifications: (*Transfers).RecordFailedNotification,

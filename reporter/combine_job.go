@@ -35,10 +35,10 @@ func (c *combiner) wholeJob() *Job {
 	return out
 }
 
-// joinedOf uses add to combine the values that of returns for parts. It returns nil if no part has a value.
-func joinedOf[P, T any](parts []P, of func(P) *T, add func(have, more *T)) (out *T) {
+// joinedOf uses add to combine the values that valueOf returns for parts. It returns nil if no part has a value.
+func joinedOf[P, T any](parts []P, valueOf func(P) *T, add func(have, more *T)) (out *T) {
 	for _, p := range parts {
-		switch v := of(p); {
+		switch v := valueOf(p); {
 		case v == nil:
 		case out == nil:
 			out = new(*v)
@@ -381,14 +381,14 @@ func (c *combiner) given() (sum float64) {
 	return sum
 }
 
-// sumLimit adds up one limit over the sets of parts that share it. For each set it uses the greatest limit that of
+// sumLimit adds up one limit over the sets of parts that share it. For each set, it uses the greatest value that limitOf
 // returns. sumLimit returns 0 if a set has no limit.
-func (c *combiner) sumLimit(sets [][]*rankPart, of func(*Limits) float64) (sum float64) {
+func (c *combiner) sumLimit(sets [][]*rankPart, limitOf func(*Limits) float64) (sum float64) {
 	for _, set := range sets {
 		greatest := 0.0
 		for _, p := range set {
-			if p.Limits != nil && of(p.Limits) > greatest {
-				greatest = of(p.Limits)
+			if p.Limits != nil && limitOf(p.Limits) > greatest {
+				greatest = limitOf(p.Limits)
 			}
 		}
 		if greatest == 0 {

@@ -365,10 +365,10 @@ func TestWindows_GPUSeriesBeginWhenGPUIsFound(t *testing.T) {
 	collectortest.Same(t, "names of the GPUs' series", listed, names)
 	const memory, power = "gpu_0_memory_usage_", "gpu_0_power_usage_"
 	if mb, pct := p[memory+"megabytes"], p[memory+"percentage"]; math.Abs(pct-100*mb*1e6/(80<<30)) > 1e-4 || !(mb > 0) {
-		t.Errorf("%v MB are %v %%, want a share of 80 GiB", mb, pct)
+		t.Errorf("memory usage = %v MB and %v %%, want the percentage of 80 GiB", mb, pct)
 	}
 	if watts, pct := p[power+"watts"], p[power+"percentage"]; math.Abs(pct-watts/4) > 1e-4 || !(watts > 0) {
-		t.Errorf("%v W are %v %%, want a share of 400 W", watts, pct)
+		t.Errorf("power usage = %v W and %v %%, want the percentage of 400 W", watts, pct)
 	}
 }
 
@@ -385,7 +385,7 @@ func TestNewLiveSeries_GPUPointsMatchTheReport(t *testing.T) {
 		}
 		live := newLiveSeries(early.rec, "0", 0).windows()
 		if len(live) != n/10 && len(live) != n/10-1 {
-			t.Errorf("%d windows of %d s, want %d or one less", len(live), n, n/10)
+			t.Errorf("%d windows after %d s, want %d or one less", len(live), n, n/10)
 		}
 		for _, m := range live {
 			if d := cmp.Diff(whole[m.end], m.points); d != "" {

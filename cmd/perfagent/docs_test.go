@@ -865,7 +865,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	validFile(t, d.path("perfagent-out/j/node-0.2.json"))
 	d.run(137, "run", "--run-id", "j", "--", "sh", "-c", "kill -9 $$")
 	validFile(t, d.path("perfagent-out/j/node-0.3.json"))
-	// A report with merged samples, because the run took more than --max-length.
+	// This report has merged samples, because the run took more than --max-length samples.
 	d.run(0, "run", "--run-id", "j", "--node", "4", "--max-length", "4", "--interval", "10ms", "--", "sleep", "0.3")
 	validFile(t, d.path("perfagent-out/j/node-4.json"))
 

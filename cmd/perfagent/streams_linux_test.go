@@ -224,7 +224,7 @@ func TestStreams_JobGetsSameOpenFiles(t *testing.T) {
 }
 
 // If the job closes its stdout, the reader reaches EOF, because perfagent does not keep stdout open.
-func TestStreams_StdoutClosedByJobReachesReader(t *testing.T) {
+func TestStreams_ReaderGetsEOFWhenJobClosesStdout(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
 	in, err := cmd.StdinPipe()

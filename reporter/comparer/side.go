@@ -163,11 +163,11 @@ func nodeCPUs(r *run) []int {
 	return out
 }
 
-// distinct calls of for each run. It returns the numbers from all calls, sorted and without duplicates.
-func distinct(runs []*run, of func(*run) []int) []int {
+// distinct returns the numbers that numbersOf returns for runs, sorted and without duplicates.
+func distinct(runs []*run, numbersOf func(*run) []int) []int {
 	var out []int
 	for _, r := range runs {
-		out = append(out, of(r)...)
+		out = append(out, numbersOf(r)...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
