@@ -449,6 +449,7 @@ func TestCounterState_GivesNoRateForLateCPUTime(t *testing.T) {
 	p, l, a := NewCounterState(base), newAccountTracker(base, host.JobOptions{Source: host.JobFromCreated}), NoAccount()
 	for i, step := range []struct{ cpu, late, want float64 }{{0, 0, 0}, {0, 0, 0}, {2.5, 2.4, absent}, {3.5, 0, 1}} {
 		r := jobAt(float64(i+1), step.cpu)
+		r.CPU = nil // the number of CPUs is not to reject the value
 		r.Job.LateCPUSeconds, r.Job.Outside = step.late, step.late > 0
 		var s Sample
 		p, s = p.Next(r, 0)

@@ -178,11 +178,14 @@ func (p *prometheus) quantile90(name string) float64 {
 func (p *prometheus) ofGrowth(query, name string) float64 {
 	p.t.Helper()
 	samples := p.ask(url.Values{"query": {name + "[10m]"}})[0].Values
+	if len(samples) < 2 {
+		p.t.Fatalf("%d samples of %s, want at least 2", len(samples), name)
+	}
 	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
 	growth := fmt.Sprintf("increase(%s[%.0fms])", name, (last-first)*1000)
 	result := p.ask(url.Values{"query": {fmt.Sprintf(query, growth)}, "time": {fmt.Sprintf("%.3f", last)}})
-	if len(samples) < 2 || len(result) != 1 {
-		p.t.Fatalf("%d samples of %s, want at least 2; result %+v, want one series", len(samples), name, result)
+	if len(result) != 1 {
+		p.t.Fatalf("result %+v, want one series", result)
 	}
 	v, err := strconv.ParseFloat(result[0].Value[1].(string), 64)
 	must(p.t, err)

@@ -269,6 +269,9 @@ func TestPlot_WritesSVGAndPNG(t *testing.T) {
 	}
 	for _, picture := range []string{svg, metric} {
 		must(t, xml.Unmarshal([]byte(picture), new(struct{}))) // well-formed
+		if !strings.HasSuffix(strings.TrimSpace(picture), "</svg>") {
+			t.Error("the picture does not end with </svg>")
+		}
 	}
 }
 

@@ -277,9 +277,7 @@ except ChildProcessError: pass
 // Several Monitors may end in any order: after the last one the variable has its original value.
 func TestMonitor_SeveralEndInAnyOrder(t *testing.T) {
 	t.Parallel()
-	mustExit(t,
-
-		0, moduleScript(t, nil, `
+	mustExit(t, 0, moduleScript(t, nil, `
 import perfagent
 for before in (None, "before"):
     os.environ.pop("PERFAGENT_MARKS", None)
@@ -293,7 +291,6 @@ for before in (None, "before"):
     assert os.environ.get("PERFAGENT_MARKS") == before, os.environ["PERFAGENT_MARKS"]
     assert [len(m.report["nodes"]["0"].get("marks", [])) for m in (a, b, c)] == [0, 0, 2]
 `))
-
 }
 
 // The name of a phase may be any text, in any locale.
@@ -316,9 +313,7 @@ assert "\u65e5\u672c" in names and "inner" in names, ascii(names)
 // The summary is from the Monitor's own report, in any directory.
 func TestMonitor_SummaryIsFromOwnReport(t *testing.T) {
 	t.Parallel()
-	mustExit(t,
-
-		0, moduleScript(t, nil, `
+	mustExit(t, 0, moduleScript(t, nil, `
 import perfagent
 first, later = [perfagent.Monitor("same").start().stop() for _ in range(2)]
 assert later.summary["report"] == later.report_path, later.summary
@@ -329,15 +324,12 @@ elsewhere = perfagent.Monitor("r", out="file").start().stop()
 assert elsewhere.summary["report"] == elsewhere.report_path and elsewhere.summary["run_id"] == "r", elsewhere.summary
 assert "r: Sampled for " in elsewhere._repr_html_()
 `))
-
 }
 
 // A killed perfagent leaves no report, and Monitor reports that.
 func TestMonitor_ReportsKilledPerfagent(t *testing.T) {
 	t.Parallel()
-	o := mustExit(t,
-
-		0, moduleScript(t, nil, `
+	o := mustExit(t, 0, moduleScript(t, nil, `
 import perfagent, warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -347,7 +339,6 @@ with warnings.catch_warnings(record=True) as caught:
 assert m.report is None and m.summary["report"].endswith("node-0.jsonl"), m.summary
 print([str(w.message) for w in caught if w.category is RuntimeWarning])
 `))
-
 	wantContains(t, o.Out, "exit code -9", "perfagent-out/r has what is known")
 }
 

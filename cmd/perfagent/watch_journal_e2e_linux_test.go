@@ -30,7 +30,7 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	plain.Next()
 	must(t, unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL))
 	gone := regexp.MustCompile(`^r, perfagent has been gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ m?s`)
-	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
+	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent has been gone")) })
 	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
 		t.Errorf("the view of a killed agent lacks the last values or the row CPU:\n%s", f)
 	}
@@ -44,7 +44,7 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 
 	// A view that is started after the kill also reports it.
 	w = watchOn(t, run.Cmd.Dir, nil, "r")
-	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
+	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent has been gone")) })
 	w.quit()
 	o = mustExit(t, 1, watchCommand(t, run.Cmd.Dir, nil))
 	o.WantLine(t, "no run is active")

@@ -185,7 +185,7 @@ func TestMonitor_RunGivesUpOnFloodAndGarbage(t *testing.T) {
 		return gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
 	text := r.Err.Error()
-	check(t, len(text) <= 300 && !strings.ContainsAny(text, "\x00\x1b\n"), "garbage: error = %q, want a line of 300 bytes", text)
+	check(t, len(text) <= 300 && !strings.ContainsAny(text, "\x00\x1b\n"), "garbage: error = %q, want one line of at most 300 bytes", text)
 	r = gpuWait(t, m, "error after the last restart", gpuErrHas("gave up"))
 	check(t, strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m"),
 		"garbage: error = %v, want that nvidia-smi was killed", r.Err)

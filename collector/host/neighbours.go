@@ -8,9 +8,8 @@ import (
 )
 
 // Neighbours returns the value of Account.Neighbours: 1 if another program shares the group that counts the job's
-// memory, otherwise 0. Perfagent, its
-// helper and its ancestors do not count, because they exist as long as perfagent does. known is false if the processes
-// of the group cannot be determined.
+// memory, otherwise 0. Perfagent, its helper and its ancestors do not count, because they exist as long as perfagent
+// does. known is false if the processes of the group cannot be determined.
 func (r *Reader) Neighbours() (n int, known bool) {
 	if r.job.Group == nil || r.job.Tree == nil {
 		return 0, false

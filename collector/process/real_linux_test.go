@@ -387,6 +387,9 @@ func TestTree_FindsDaemon(t *testing.T) {
 			u := treeRead(t, tree)
 			check(t, u.Processes == 1 && u.CPUSeconds >= 0.11 && u.MemoryKind == "pss" && len(tree.jobProcs) == 1,
 				"usage %+v of %d processes, want only the daemon with its CPU time and PSS", u, len(tree.jobProcs))
+			if t.Failed() {
+				t.FailNow() // the daemon is waited for below
+			}
 			treeMust(j.input.Close()) // ends the daemon
 			if adopted {
 				var status syscall.WaitStatus
