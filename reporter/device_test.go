@@ -78,5 +78,7 @@ func TestNew_GivesReasonForMissingRDMAPorts(t *testing.T) {
 
 	in := reportertest.JobInput(0, 20, 0, "")
 	in.Recording.LateStarts = map[string]time.Duration{ports: 4 * time.Second}
-	onlyMissing(t, reporter.New(in).Nodes["0"], ports, reporter.CountedLate)
+	n := reporter.New(in).Nodes["0"]
+	onlyMissing(t, n, ports, reporter.CountedLate)
+	wantEqual(t, len(missingOf(n)), 1, "number of entries for ports that were found late")
 }

@@ -95,7 +95,8 @@ func TestRedis_ListsUnreadableValues(t *testing.T) {
 	}
 }
 
-// rawRedis returns a function that runs a Redis command in a shell and returns its output.
+// rawRedis returns a function that sends a command to the server and returns the response, in the form that redis-cli
+// prints.
 func rawRedis(t *testing.T, address string) func(command string) string {
 	t.Helper()
 	conn := value(net.Dial("tcp", address))(t)

@@ -64,7 +64,7 @@ func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 	return m
 }
 
-// killSession kills the remaining processes, in all process groups, of the session of leader, which is a shell.
+// killSession kills the remaining processes, in all process groups, of the session that leader leads.
 func killSession(leader int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {

@@ -78,8 +78,8 @@ func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 	for _, r := range limitRows(n) {
 		notes = append(notes, r.note)
 	}
-	wantParts(t, "notes", strings.Join(notes, "\n"), "the job bound itself to 1 of the 2 CPUs it was given",
-		"1.0 GiB to 2.0 GiB, changed at 12:00:18 UTC")
+	wantParts(t, "notes", "\n"+strings.Join(notes, "\n")+"\n", "\nthe job bound itself to 1 of the 2 CPUs it was given\n",
+		"\n1.0 GiB to 2.0 GiB, changed at 12:00:18 UTC\n")
 	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs (52 %)" {
 		t.Errorf("idle rows %+v, want one: 1.04 of 2 CPUs (52 %%)", rows)
 	}
