@@ -162,7 +162,9 @@ func TestRun_FailedStartReturnsErrorAndLeavesNoFiles(t *testing.T) {
 		t.TempDir(): job.ErrNotExecutable, "": ErrNoCommand,
 	} {
 		o := shell(t, "")
-		o.Args = strings.Fields(command)
+		if o.Args = []string{command}; command == "" {
+			o.Args = nil
+		}
 		if r, err := Run(t.Context(), o); r != nil || !errors.Is(err, want) {
 			t.Errorf("%q: result %+v, error %v; want none, %v", o.Args, r, err, want)
 		}
@@ -270,8 +272,8 @@ func TestRun_ConcurrentRunsDoNotInterfere(t *testing.T) {
 	for i := range 3 {
 		o := shell(t, fmt.Sprintf("sleep 0.2; exit %d", 10+i))
 		all.Go(func() {
-			if r := mustRun(t, o); r.ExitCode != 10+i {
-				t.Errorf("run %d: exit code %d, want %d", i, r.ExitCode, 10+i)
+			if r, err := Run(t.Context(), o); err != nil || r.ExitCode != 10+i {
+				t.Errorf("run %d: result %+v, error %v; want exit code %d", i, r, err, 10+i)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// update rewrites the golden files: go test ./exporter -update.
+// update rewrites the golden files: go test ./agent/exporter -update.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // feed is a run that is sampled by hand in a test. The values depend on the number of the sample.

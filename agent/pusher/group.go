@@ -173,8 +173,8 @@ func (g *Group) done(runID string, c *mlflow.Client, given bool, notes []string)
 }
 
 // recordFailure records in f that a push failed with err, and returns err. It records nothing in a dry run, or if a
-// push is pending and the failed push had a different destination from the target or a variable. A push that is done
-// stays done, whatever its server.
+// push is pending and the failed push went to another destination, which the target or a variable named. A push that is
+// done stays done, whatever its server.
 func (g *Group) recordFailure(f *File, c *mlflow.Client, p *Plan, err error) error {
 	named := g.target != Target{} || g.isOtherServer()
 	if err == nil || g.target.DryRun || named && g.state.State == reporter.PushPending ||

@@ -215,7 +215,7 @@ type nameBudget struct {
 }
 
 // newNameBudget returns the budget of one of the given number of nodes: an equal share of the names that run still
-// accepts, minus the names reserved for the end.
+// accepts beyond those reserved for the end.
 func newNameBudget(run *mlflow.Run, nodes int) *nameBudget {
 	r := &nameBudget{left: max(0, maxRunNames-endNames-len(run.Metrics)) / max(1, nodes), names: make(map[string]bool)}
 	for key := range run.Metrics {

@@ -129,8 +129,15 @@ func wantCompleted(t *testing.T, r *reporter.Report, fake *mlflowtest.Fake,
 			fake.SetBefore(only(n, hook))
 			_, _ = push(t, c, r, o) // only the creation of the run is retried
 			fake.SetBefore(nil)
-			value(push(t, c, r, o))(t)
-			wantSame(t, fmt.Sprintf("request %d, applied %v", n, applied), want, onlyRun(t, fake))
+			where := fmt.Sprintf("request %d, applied %v", n, applied)
+			if _, err := push(t, c, r, o); err != nil {
+				t.Fatalf("%s: second push: %v", where, err)
+			}
+			got := fake.Runs()
+			if len(got) != 1 {
+				t.Fatalf("%s: %d runs, want 1", where, len(got))
+			}
+			wantSame(t, where, want, got[0])
 		}
 	}
 }

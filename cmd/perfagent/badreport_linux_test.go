@@ -108,7 +108,10 @@ func wantRefused(t *testing.T, path string) {
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "--to", merged}} {
 		wantError(t, call(args...), 1, path)
 		if clitest.Exists(merged) {
-			t.Errorf("%v: %s was written, want nothing written", args, merged)
+			t.Errorf("%s was written, want nothing written", merged)
+		}
+		if t.Failed() {
+			t.Fatalf("after %v", args)
 		}
 	}
 }

@@ -105,9 +105,12 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 	time.Sleep(window)
 	ours = float64(cpuTime(b, us.Process.Pid)-before) / 1e6 / time.Since(from).Seconds()
 	must(b, errors.Join(us.Wait(), peer.Wait()))
-	var cost map[string]float64
+	var cost struct {
+		CPU  float64 `json:"cpu_seconds"`
+		Wall float64 `json:"wall_seconds"`
+	}
 	must(b, json.Unmarshal(out.Bytes(), &cost))
-	return ours, cost["cpu_seconds"] / cost["wall_seconds"] * 1000
+	return ours, cost.CPU / cost.Wall * 1000
 }
 
 // cpuTime returns the CPU time of all threads of a process.

@@ -114,6 +114,9 @@ func TestDocs_OutputsAreRecorded(t *testing.T) {
 		if first < 0 || len(lines) < first+tt.lines {
 			t.Fatalf("%s has no %d lines from %q", tt.file, tt.lines, tt.from)
 		}
+		if tt.from == "perfagent: " && lines[first+tt.lines] != "\n" {
+			t.Errorf("line %d of the excerpt from %s does not end a paragraph", tt.lines, tt.file)
+		}
 		page, excerpt := "../../docs/"+tt.page, strings.Join(lines[first:first+tt.lines], "")
 		switch {
 		case tt.part != "":
@@ -800,7 +803,9 @@ func validFile(t *testing.T, path string) {
 	strict, err := strictSchema()
 	must(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	must(t, err)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
 	if err := strict.Validate(doc); err != nil {
 		t.Errorf("%s has keys that the schema does not describe: %v", path, err)
 	}

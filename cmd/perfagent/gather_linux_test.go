@@ -28,24 +28,21 @@ func put(t *testing.T, address, name string, node, of int) {
 	putBytes(t, address, name, encoded(t, r))
 }
 
-// opened returns a store that is closed at the end of the test.
-func opened(t testing.TB, address string) *store.Store {
+func putBytes(t *testing.T, address, name string, data []byte) {
 	t.Helper()
 	s, err := store.Open(address, store.Options{})
 	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-func putBytes(t *testing.T, address, name string, data []byte) {
-	t.Helper()
-	must(t, opened(t, address).Put(t.Context(), name, data))
+	defer s.Close()
+	must(t, s.Put(t.Context(), name, data))
 }
 
 // names returns the names of the objects in a store.
 func names(t *testing.T, address string) []string {
 	t.Helper()
-	list, err := opened(t, address).List(t.Context(), "")
+	s, err := store.Open(address, store.Options{})
+	must(t, err)
+	defer s.Close() // not in a cleanup, because names is polled
+	list, err := s.List(t.Context(), "")
 	must(t, err)
 	out := []string{}
 	for _, e := range list {
