@@ -25,9 +25,9 @@ const (
 )
 
 // Headroom returns an error that names the limit if RLIMIT_NPROC or one of the given limits, those of this process's
-// control groups, leaves room for fewer than 16 more processes and threads. A Go program dies if the kernel refuses it a
-// thread, so the caller should then become the job with Exec. Unreadable values count as no limit. If a limit is within
-// reach, Headroom makes the runtime create the necessary threads before the job can exhaust it.
+// control groups, leaves room for fewer than 16 more processes and threads. A Go program dies if the kernel refuses it
+// a thread, so the caller should then become the job with Exec. Unreadable values count as no limit. If a limit is
+// within reach, Headroom makes the runtime create the necessary threads before the job can exhaust it.
 func Headroom(limits []cgroup.TaskLimit) error {
 	if user, ok := userLimit(); ok {
 		limits = slices.Insert(slices.Clone(limits), 0, user)

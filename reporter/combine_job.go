@@ -381,8 +381,8 @@ func (c *combiner) given() (sum float64) {
 	return sum
 }
 
-// sumLimit adds up one limit over the sets of parts that share it. For each set, it uses the greatest value that limitOf
-// returns. sumLimit returns 0 if a set has no limit.
+// sumLimit adds up one limit over the sets of parts that share it. For each set, it uses the greatest value that
+// limitOf returns. sumLimit returns 0 if a set has no limit.
 func (c *combiner) sumLimit(sets [][]*rankPart, limitOf func(*Limits) float64) (sum float64) {
 	for _, set := range sets {
 		greatest := 0.0
