@@ -96,12 +96,34 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 			c.Series[i] = c.Series[i].ofNode()
 		}
 	}
+	c.greyOtherGPUs(n)
 	c.addWhole(n)
 	c.Rows = len(c.Series) > maxLineGPUs && strings.HasPrefix(c.ID, "gpu")
 	if p.column == collector.JobMemory && len(c.Series) > 0 {
 		c.Peak = jobPeak(n, &c.Series[0])
 	}
 	return c
+}
+
+// greyOtherGPUs draws the lines of GPUs that the job could not see in grey, if it could see others.
+func (c *Chart) greyOtherGPUs(n *reporter.Node) {
+	if len(c.Series) > maxLineGPUs || !slices.ContainsFunc(n.GPUs, func(g reporter.GPU) bool { return g.OfJob }) {
+		return
+	}
+	own := 0
+	for i, s := range c.Series {
+		device, _, gpu := s.column.GPU()
+		switch {
+		case !gpu || device >= len(n.GPUs):
+			continue
+		case n.GPUs[device].OfJob:
+			c.Series[i] = s.styled(own)
+			own++
+		default:
+			c.Series[i].Label += ", not the job's"
+			c.Series[i].Color, c.Series[i].Dash = nodeColor, i-own
+		}
+	}
 }
 
 // alike is the maximum ratio between two memory peaks that look the same.

@@ -1,7 +1,9 @@
 package plotter
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,5 +60,32 @@ func TestNewTimeAxis(t *testing.T) {
 			got = append(got, a.label(v))
 		}
 		wantEqual(t, strings.Join(append(got, a.Unit), " "), want, "axis of %v s", length)
+	}
+}
+
+// The job's GPUs have the palette's first colors. Others are grey, unless all GPUs are alike, or too many for lines.
+func TestCharts_DrawGPUsOfOthersInGrey(t *testing.T) {
+	for _, tt := range []struct {
+		ofJob []bool
+		want  string
+	}{
+		{[]bool{true, true}, "GPU 0 0 0; GPU 1 1 0; "},
+		{[]bool{false, false}, "GPU 0 0 0; GPU 1 1 0; "},
+		{[]bool{false, true, false}, "GPU 0, not the job's 4 0; GPU 1 0 0; GPU 2, not the job's 4 1; "},
+		{[]bool{true, false, false, false}, "GPU 0 0 0; GPU 1 1 0; GPU 2 2 0; GPU 3 3 0; "},
+	} {
+		n := plottertest.Limited(0, 20, len(tt.ofJob)).Nodes["0"]
+		for i, own := range tt.ofJob {
+			n.GPUs[i].OfJob = own
+		}
+		charts := Charts(n)
+		i := slices.IndexFunc(charts, func(c Chart) bool { return c.ID == "gpu_utilization" })
+		got := ""
+		for _, s := range charts[i].Series {
+			got += fmt.Sprintln(s.Label, s.Color, s.Dash)
+		}
+		if got = strings.ReplaceAll(got, "\n", "; "); got != tt.want {
+			t.Errorf("GPUs of the job %v: labels, colors and dashes %q, want %q", tt.ofJob, got, tt.want)
+		}
 	}
 }
