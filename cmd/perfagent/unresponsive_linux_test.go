@@ -133,6 +133,7 @@ func TestHang_HangingProcessAffectsOnlyMetricsOfJob(t *testing.T) {
 			cmd.ExtraFiles = []*os.File{fuse}
 			cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
 			l := clitest.StartProcess(t, cmd)
+			t.Cleanup(func() { clitest.LogThreads(t, cmd.Process.Pid) }) // samples once stopped for a reason not found
 			pid, _ := strconv.Atoi(l.Field("hangs"))
 			defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
 			journal := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl")

@@ -18,6 +18,21 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
+// LogThreads logs what each thread of a process does, if the test has failed: its state, the function of the kernel in
+// which it waits, and its system call. Call it in a cleanup.
+func LogThreads(t testing.TB, pid int) {
+	if !t.Failed() {
+		return
+	}
+	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*")
+	for _, task := range tasks {
+		for _, name := range []string{"stat", "wchan", "syscall"} {
+			data, _ := os.ReadFile(filepath.Join(task, name))
+			t.Logf("%s/%s: %s", task, name, bytes.TrimSpace(data))
+		}
+	}
+}
+
 // Command prepares a process in a new directory and process group. The group is killed when the test ends.
 func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
