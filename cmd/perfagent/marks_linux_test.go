@@ -78,10 +78,11 @@ func TestMarks_ShellLineBecomesMark(t *testing.T) {
 const kernelJob = `
 import json, os, resource, time
 def boundary(name):
+    now = time.time()
     with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
-        f.write(json.dumps({'phase': name, 'ts': time.time()}) + '\n')
+        f.write(json.dumps({'phase': name, 'ts': now}) + '\n')
     me = resource.getrusage(resource.RUSAGE_SELF)
-    print(name, me.ru_utime + me.ru_stime, me.ru_oublock / 2048, time.time(), flush=True)
+    print(name, me.ru_utime + me.ru_stime, me.ru_oublock / 2048, now, flush=True)
 def burn(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end: pass
