@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -140,7 +141,7 @@ func readReport(t *testing.T, path, index string) (r reporter.Report, id reporte
 
 // sidecar checks that the sidecar writes its report on SIGTERM, and ends after the job.
 func sidecar(t *testing.T, c *cluster) {
-	if text := c.log(t, "perfagent-sidecar", "-c", "perfagent"); !strings.Contains(text, "/reports/perfagent-sidecar/node-0.json") {
+	if text := c.log(t, "perfagent-sidecar", "-c", "perfagent"); !strings.Contains(text, "/reports/perfagent-sidecar/node-0.") {
 		t.Errorf("log of the sidecar lacks the path of its report: %s", text)
 	}
 	o := clitest.RunCommand(t, c.command("kubectl", "get", "pod", "perfagent-sidecar", "-o", "json"))
@@ -252,7 +253,10 @@ func lost(t *testing.T, c *cluster) {
 		"-l", "batch.kubernetes.io/job-completion-index=0,job-name=lost", "--timeout=110s")).Want(t, 0)
 
 	said := c.run(t, "perfagent ls --out /srv | head -n 2") + c.run(t, "perfagent show --out /srv lost")
-	wantWords(t, said, " 2 lost ", "on node 1: the job's end is not known")
+	wantWords(t, said, "on node 1: the job's end is not known")
+	if !regexp.MustCompile(`:\d\d +lost +[0-9.]+s +2 `).MatchString(said) {
+		t.Errorf("ls lacks a lost run of 2 nodes: %s", said)
+	}
 	if r, _ := c.report(t, "lost", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 0 || r.Run.Incomplete != "" {
 		t.Errorf("run of the remaining node: %+v, want a complete run with exit code 0", r.Run)
 	}
