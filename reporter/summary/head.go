@@ -63,32 +63,38 @@ func (p *terminalWriter) indented(label, words string, n int) []string {
 	return out
 }
 
-// short writes the summary of one node in at most shortLines lines, if the conclusion leaves enough room for the rows.
+// short writes the summary of one node in at most shortLines lines, unless the conclusion leaves less room than for one
+// row of the job. The rows come first, then the differences from earlier runs, notes, and phases.
 func (p *terminalWriter) short(r *reporter.Report, c *Conclusion, o Options) {
-	rows, last := jobRowsOf(r, c), 3
-	used := len(p.lines()) + 1 + len(rows) + last
+	const last = 3 // lines of paths, with the gap before them
+	rows, left := jobRowsOf(r, c), shortLines-len(p.lines())-1-last
+	rows = rows[:min(len(rows), max(1, left))]
+	left -= len(rows)
 	deltas, note := Deltas(r)
-	if len(deltas) > 0 {
-		used++
+	if len(deltas) > 0 && left > 0 {
+		left--
+	} else {
+		deltas = nil
 	}
-	phases := phasesOf(r)
+	phases := len(phasesOf(r))
 	for _, words := range c.Notes {
 		lines := text.Wrap(words, p.width, 2)
-		if used+len(lines)+min(len(phases), 2) > shortLines {
+		if len(lines)+min(phases, 2) > left {
 			break
 		}
-		used += len(lines)
+		left -= len(lines)
 		for _, line := range lines {
 			p.line(plain, line)
 		}
 	}
 
 	p.jobRows(rows, o)
-	room := max(2, shortLines-used)
-	if len(phases) > room {
-		room--
+	if phases > left {
+		left-- // for the number of other phases
 	}
-	p.phases(r, room, o)
+	if left > 0 {
+		p.phases(r, left, o)
+	}
 	p.deltas(deltas, note)
 	p.last(r, o)
 }
