@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/job"
 )
@@ -18,7 +19,7 @@ import (
 // held returns the numbers of open descriptors and goroutines of this process.
 func held(t *testing.T) (descriptors, goroutines int) {
 	t.Helper()
-	entries := value(os.ReadDir("/proc/self/fd"))(t)
+	entries := check.Value(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries), runtime.NumGoroutine()
 }
 

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // countersOf requests /metrics. It returns the names of the counters with a value, and whether a sample has been taken.
 func countersOf(t *testing.T, url string) (names []string, sampled bool) {
 	t.Helper()
-	response := value(http.Get(strings.TrimSuffix(url, "/") + "/metrics"))(t)
+	response := check.Value(http.Get(strings.TrimSuffix(url, "/") + "/metrics"))(t)
 	defer response.Body.Close()
 
 	lines := bufio.NewScanner(response.Body)
@@ -55,7 +56,7 @@ func TestLivePage_FirstResponseHasAllCounters(t *testing.T) {
 			later, sampled = countersOf(t, url)
 		}
 		tell.Close()
-		must(t, <-ended)
+		check.Must(t, <-ended)
 
 		if !slices.Contains(first, "perfagent_cpu_seconds_total") || len(first) < 8 || !slices.Equal(first, later) {
 			t.Fatalf("counters in the first response:\n%v\nwant at least 8 with CPU seconds, as in a later response:\n%v",

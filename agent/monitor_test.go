@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -32,7 +33,7 @@ func burnChild(t *testing.T) float64 {
 	t.Helper()
 
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
-	must(t, cmd.Run())
+	check.Must(t, cmd.Run())
 
 	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 }
@@ -44,7 +45,7 @@ func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 	burnChild(t)
 	before := programUsage()
 
-	m := value(Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, Interval: 50 * time.Millisecond}))(t)
+	m := check.Value(Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, Interval: 50 * time.Millisecond}))(t)
 	burn(0.5)
 	burnChild(t)
 	r, err := m.Stop()
@@ -78,15 +79,15 @@ func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 // A Monitor leaves out a child's usage before Start, although the kernel counts it when the child has ended.
 func TestMonitor_LeavesOutChildsUsageBeforeStart(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo used; read x")
-	out := value(cmd.StdoutPipe())(t)
-	in := value(cmd.StdinPipe())(t)
-	must(t, cmd.Start())
-	value(out.Read(make([]byte, 1)))(t)
+	out := check.Value(cmd.StdoutPipe())(t)
+	in := check.Value(cmd.StdinPipe())(t)
+	check.Must(t, cmd.Start())
+	check.Value(out.Read(make([]byte, 1)))(t)
 
-	m := value(Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never}))(t)
+	m := check.Value(Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never}))(t)
 	in.Close()
 	_ = cmd.Wait()
-	r := value(m.Stop())(t)
+	r := check.Value(m.Stop())(t)
 
 	earlier := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	n := read(t, r).Nodes["0"]
@@ -107,8 +108,8 @@ func TestMonitor_LeavesOutChildsUsageBeforeStart(t *testing.T) {
 // If a program changes its working directory, the report is still written to the initial directory.
 func TestMonitor_OutIsRelativeToInitialDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
-	m := value(Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off, HTML: Always}))(t)
-	began := value(os.Getwd())(t)
+	m := check.Value(Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off, HTML: Always}))(t)
+	began := check.Value(os.Getwd())(t)
 	t.Chdir(t.TempDir())
 
 	r, err := m.Stop()
@@ -126,7 +127,7 @@ func TestMonitor_OutIsRelativeToInitialDirectory(t *testing.T) {
 func TestMonitor_SecondStopReturnsSameResult(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	m := value(Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off}))(t)
+	m := check.Value(Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off}))(t)
 	cancel()
 
 	first, err := m.Stop()
@@ -141,13 +142,13 @@ func TestMonitor_SecondStopReturnsSameResult(t *testing.T) {
 func TestMonitor_LeavesOutUsageAfterContext(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second of CPU")
 	ctx, cancel := context.WithCancel(t.Context())
-	m := value(Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never}))(t)
+	m := check.Value(Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never}))(t)
 	cancel()
 	m.samplingResults <- <-m.samplingResults // sampling has ended
 	done := time.Now()
 	burn(0.5)
 
-	r := value(m.Stop())(t)
+	r := check.Value(m.Stop())(t)
 
 	report := read(t, r)
 	n := report.Nodes["0"]
@@ -164,8 +165,8 @@ func TestMonitor_LeavesOutUsageAfterContext(t *testing.T) {
 // The limits of a command and of the program itself come from the same control group.
 func TestMonitor_HasSameLimitsAsCommand(t *testing.T) {
 	t.Parallel()
-	m := value(Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never}))(t)
-	r := value(m.Stop())(t)
+	m := check.Value(Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never}))(t)
+	r := check.Value(m.Stop())(t)
 
 	got, want := read(t, r).Nodes["0"], read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
 	if !reflect.DeepEqual(got.Limits, want.Limits) || got.Job.Cgroup != want.Job.Cgroup {
@@ -196,7 +197,7 @@ func TestSidecar_WatchesUntilContextIsDone(t *testing.T) {
 	}
 	cancel()
 
-	must(t, <-ended)
+	check.Must(t, <-ended)
 	report := read(t, r)
 	if n := report.Nodes["0"]; n.Job != nil || n.Sampling.Samples < 2 || report.Run.Command != nil || report.Run.Incomplete != "" {
 		t.Errorf("run %+v, job %+v, %d samples; want a complete run without command and job, at least 2 samples",
@@ -215,7 +216,7 @@ func TestRun_ReadsMarksOfJob(t *testing.T) {
 			echo "$PERFAGENT_MARKS"; sleep 0.2`},
 		Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond, Stdout: &out,
 	})
-	must(t, err)
+	check.Must(t, err)
 
 	n := r.Report.Nodes["0"]
 	if len(n.Phases) != 1 || n.Phases[0].Name != "load" || len(n.Marks) != 1 || n.Marks[0].Text != "half" {
@@ -233,39 +234,39 @@ func TestRun_ReadsMarksOfJob(t *testing.T) {
 
 // A program that watches itself has a marks file, and its environment stays unchanged.
 func TestMonitor_ReadsMarksAndKeepsTheEnvironment(t *testing.T) {
-	m := value(Start(context.Background(), Options{Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond}))(t)
+	m := check.Value(Start(context.Background(), Options{Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond}))(t)
 	if _, set := os.LookupEnv(marks.Variable); set {
 		t.Errorf("%s is set in the program, want its environment unchanged", marks.Variable)
 	}
 
 	now := marks.UnixSeconds(time.Now())
-	must(t, marks.Append(m.MarksPath(), marks.Line{IsPhase: true, Text: "load", At: now}))
-	must(t, marks.Append(m.MarksPath(), marks.Line{Text: "half", At: now}))
+	check.Must(t, marks.Append(m.MarksPath(), marks.Line{IsPhase: true, Text: "load", At: now}))
+	check.Must(t, marks.Append(m.MarksPath(), marks.Line{Text: "half", At: now}))
 	burn(0.2)
-	r := value(m.Stop())(t)
+	r := check.Value(m.Stop())(t)
 
 	n := r.Report.Nodes["0"]
 	if len(n.Phases) != 1 || len(n.Marks) != 1 || !(n.Phases[0].Metrics[reporter.MetricJobCPU] > 0.05) {
 		t.Errorf("phases %+v, marks %v; want one phase with more than 0.05 s of CPU, and one mark", n.Phases, n.Marks)
 	}
-	reportertest.Validate(t, value(reporter.Encode(r.Report))(t))
+	reportertest.Validate(t, check.Value(reporter.Encode(r.Report))(t))
 }
 
 // A sidecar keeps the marks file while other recordings of the node are active. The last recording removes it.
 func TestSidecar_KeepsMarksFileForOtherRecordings(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Out: dir, RunID: "r", MLflow: Off, HTML: Never, Interval: 20 * time.Millisecond}
-	monitor := value(Start(t.Context(), o))(t)
+	monitor := check.Value(Start(t.Context(), o))(t)
 	path := monitor.MarksPath()
-	mark := func(l marks.Line) { must(t, marks.Append(path, l)) }
+	mark := func(l marks.Line) { check.Must(t, marks.Append(path, l)) }
 	mark(marks.Line{Text: "before"})
 	mark(marks.Line{IsPhase: true, Text: "load", At: marks.UnixSeconds(time.Now())})
 
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	side := value(Sidecar(ctx, o))(t)
+	side := check.Value(Sidecar(ctx, o))(t)
 	mark(marks.Line{Text: "after"})
-	r := value(monitor.Stop())(t)
+	r := check.Value(monitor.Stop())(t)
 
 	n := side.Report.Nodes["0"]
 	if len(n.Marks) != 0 || len(n.Phases) != 1 || n.Phases[0].Name != "load" || n.Phases[0].Seconds == 0 {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	zaptest "go.uber.org/zap/zaptest/observer"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -41,7 +42,7 @@ func TestRun_HidesDefaultOutFromGit(t *testing.T) {
 			return os.WriteFile(filepath.Join(DefaultOut, ".gitignore"), []byte("*.html\n"), 0o644)
 		}, false},
 	} {
-		must(t, c.before())
+		check.Must(t, c.before())
 		o.Out = c.out
 		mustRun(t, o)
 		if got := ignored(cmp.Or(c.out, DefaultOut)); got != c.want {
@@ -82,7 +83,7 @@ func TestRun_ReportsEarlierRunsOfTheCommand(t *testing.T) {
 		t.Errorf("another command: earlier runs %+v, want none", got)
 	}
 
-	must(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o644)) // the parent of OUT is not a directory
+	check.Must(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o644)) // the parent of OUT is not a directory
 	o.Out = filepath.Join(out, "file", "below")
 	if got := read(t, mustRun(t, o)).Nodes["0"].Earlier; got != nil {
 		t.Errorf("a directory that cannot be created: earlier runs %+v, want none", got)
@@ -94,7 +95,7 @@ func TestSavePage_ReplacesOnlyItsOwnPage(t *testing.T) {
 	t.Parallel()
 	report := &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"a", "<b>"}}, Nodes: map[string]*reporter.Node{"0": {}}}
 	var want bytes.Buffer
-	must(t, plotter.WritePage(&want, report, plotter.PageOptions{}))
+	check.Must(t, plotter.WritePage(&want, report, plotter.PageOptions{}))
 
 	dir := t.TempDir()
 	name := filepath.Join(dir, "node-0.html")

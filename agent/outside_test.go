@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -17,7 +18,7 @@ func TestAgent_DocumentedProgramRunsOutsideTheModule(t *testing.T) {
 	testenv.SkipIfShort(t, "half a minute to build a program with a cold cache")
 	t.Parallel()
 
-	_, program, found := strings.Cut(string(value(os.ReadFile("../docs/go-api.md"))(t)), "```go program\n")
+	_, program, found := strings.Cut(string(check.Value(os.ReadFile("../docs/go-api.md"))(t)), "```go program\n")
 	program, _, foundEnd := strings.Cut(program, "```\n")
 	if !found || !foundEnd {
 		t.Fatal("docs/go-api.md has no program")
@@ -25,7 +26,7 @@ func TestAgent_DocumentedProgramRunsOutsideTheModule(t *testing.T) {
 
 	dir := t.TempDir()
 	outsideModule(t, dir)
-	must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o666))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o666))
 	cmd := exec.Command("go", "run", ".")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOPROXY=off", "MLFLOW_TRACKING_URI=")
@@ -47,13 +48,13 @@ func TestAgent_DocumentedProgramRunsOutsideTheModule(t *testing.T) {
 func outsideModule(t *testing.T, dir string) {
 	t.Helper()
 
-	root := value(filepath.Abs(".."))(t)
-	mod := value(os.ReadFile("../go.mod"))(t)
-	sum := value(os.ReadFile("../go.sum"))(t)
+	root := check.Value(filepath.Abs(".."))(t)
+	mod := check.Value(os.ReadFile("../go.mod"))(t)
+	sum := check.Value(os.ReadFile("../go.sum"))(t)
 
 	const module = "github.com/perfagent/perfagent"
 	text := strings.Replace(string(mod), "module "+module, "module example.com/outside", 1)
 	text += "\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
-	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o666))
-	must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o666))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o666))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o666))
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
@@ -35,14 +36,14 @@ func shell(t *testing.T, script string) Options {
 func mustRun(t *testing.T, o Options) *Result {
 	t.Helper()
 
-	return value(Run(t.Context(), o))(t)
+	return check.Value(Run(t.Context(), o))(t)
 }
 
 // read reads the report of a result.
 func read(t *testing.T, r *Result) *reporter.Report {
 	t.Helper()
 
-	return value(reportfile.Read(r.ReportPath, 0))(t)
+	return check.Value(reportfile.Read(r.ReportPath, 0))(t)
 }
 
 // whyMissing returns the reason why something is missing from a node, or "" if it is not missing.
@@ -176,7 +177,7 @@ func TestRun_FailedStartReturnsErrorAndLeavesNoFiles(t *testing.T) {
 func noInterpreter(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script")
-	must(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755))
+	check.Must(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755))
 	return path
 }
 
@@ -447,7 +448,7 @@ func TestOptions_AreCopied(t *testing.T) {
 		Args: []string{"true"}, Node: &node, DiskPaths: []string{"/"}, Tags: map[string]string{"branch": "main"},
 		Out: filepath.Join(t.TempDir(), "out"), MLflow: Off,
 	}
-	m, settled := value(Start(t.Context(), o))(t), o.withDefaults()
+	m, settled := check.Value(Start(t.Context(), o))(t), o.withDefaults()
 
 	node, o.Args[0], o.DiskPaths[0], o.Tags["branch"] = 4, "false", "/no/such", "other"
 
@@ -471,7 +472,7 @@ func TestRun_TakeOverExcludesOtherRuns(t *testing.T) {
 	}
 
 	o := shellIn(t.TempDir(), "exit 6")
-	monitor := value(Start(t.Context(), o))(t)
+	monitor := check.Value(Start(t.Context(), o))(t)
 	o.TakeOver = true
 	var bad *OptionError
 	if r, err := Run(t.Context(), o); r != nil || !errors.As(err, &bad) || bad.Option != "TakeOver" {
@@ -510,23 +511,6 @@ func TestRun_ResultHasPushStateOfFile(t *testing.T) {
 	got, want := r.Report.Nodes["0"].Push, read(t, r).Nodes["0"].Push
 	if got == nil || want == nil || *got != *want || got.MLflow.State != reporter.PushPending || got.MLflow.Error == "" {
 		t.Errorf("push %+v in the Result, %+v in the file; want both equal, pending, with an error", got, want)
-	}
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }
 

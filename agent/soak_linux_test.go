@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -104,15 +105,15 @@ func TestSoak(t *testing.T) {
 		s := newSession(Options{Out: dir, MLflow: Off}.withDefaults(), nil)
 		k := &soak{t: t, proc: proc, burstAt: seconds * 4 / 7, tenth: seconds / 10, began: time.Now()}
 		s.nodeRole.measuresHost, s.now = true, k.now
-		must(t, s.beginRecording(sidecarRuns))
+		check.Must(t, s.beginRecording(sidecarRuns))
 		k.journal = s.output.journalPath
 		s.addObserver(k)
 		k.write()
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds)*time.Second+time.Second/2)
 		defer cancel()
-		rec := value(s.sample(ctx, host.JobOptions{}, func(*collector.Sampler) {}))(t)
-		result := value(s.finishRecording(s.input(rec, s.observers.end())))(t)
+		rec := check.Value(s.sample(ctx, host.JobOptions{}, func(*collector.Sampler) {}))(t)
+		result := check.Value(s.finishRecording(s.input(rec, s.observers.end())))(t)
 		k.check(t, result, seconds)
 	})
 }
@@ -154,7 +155,7 @@ func (k *soak) check(t *testing.T, result *Result, seconds int) {
 
 	// A leak raises every reading, and momentary usage only some. So compare with the lowest of the last readings.
 	first, last := k.heaps[1], slices.Min(k.heaps[len(k.heaps)-3:])
-	st := value(os.Stat(result.ReportPath))(t)
+	st := check.Value(os.Stat(result.ReportPath))(t)
 	t.Logf("%d samples; heap %.1f MiB after a fifth of the time and %.1f MiB at the end; journal up to %.2f MiB, report %.2f MiB",
 		k.seconds, float64(first)/mib, float64(last)/mib, float64(k.largest)/mib, float64(st.Size())/mib)
 	if last > first+mib || k.largest > 2*mib || st.Size() > 2*mib {

@@ -11,6 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // groupAt describes the control group at one Reading; NaN = no value.
@@ -60,7 +61,7 @@ func TestAccountTracker_KeepsCountsWhenQuotaGroupChanges(t *testing.T) {
 		{quotaGroup: "leaf", periods: 520, throttled: 410},
 	})
 
-	check(t, a.Periods == 40 && a.ThrottledPeriods == 13 && math.Abs(float64(a.ThrottledSeconds)-1.3) <= 1e-9,
+	check.True(t, a.Periods == 40 && a.ThrottledPeriods == 13 && math.Abs(float64(a.ThrottledSeconds)-1.3) <= 1e-9,
 		"throttled in %v of %v periods, %v s; want 13 of 40, 1.3 s", a.ThrottledPeriods, a.Periods, a.ThrottledSeconds)
 
 	same(t, "throttled periods in each sample, %", pct, []float64{20, absent, 10, absent, absent, 50})
@@ -88,7 +89,7 @@ func TestAccountTracker_ComparesPeaksWithLimitAtThatTime(t *testing.T) {
 		"no limit": {[]groupAt{{limit: math.NaN(), peak: math.NaN()}, {limit: math.NaN(), peak: math.NaN()}}, series.Unknown()},
 	} {
 		a, _ := accountAfter(t, c.readings)
-		check(t, a.LimitReachedPct == c.want || !a.LimitReachedPct.Known() && !c.want.Known(),
+		check.True(t, a.LimitReachedPct == c.want || !a.LimitReachedPct.Known() && !c.want.Known(),
 			"%s: LimitReachedPct = %v, want %v", name, a.LimitReachedPct, c.want)
 		if full := strings.HasPrefix(name, "killed at the limit") || strings.HasPrefix(name, "killed, and full"); full != (a.FullAtKillMB == 200) {
 			t.Errorf("%s: FullAtKillMB = %v, want 200 only if the group was full (%v)", name, a.FullAtKillMB, full)
@@ -109,7 +110,7 @@ func TestAccountTracker_SumsAllowedCPUTimeOfChangingLimit(t *testing.T) {
 		l, a = l.next(a, reading(second+1, cpus), trackerInput{})
 	}
 	got := a.LimitCPUSeconds
-	check(t, got == 2+2+1.5+1, "LimitCPUSeconds = %v, want 6.5", got)
+	check.True(t, got == 2+2+1.5+1, "LimitCPUSeconds = %v, want 6.5", got)
 	if r := a.Limits.CPUsRange; r == nil || r.Min != 1 || r.Max != 2 || r.Changes != 1 || !r.ChangedAt.Equal(time.Unix(1003, 0)) {
 		t.Errorf("CPUsRange = %+v, want 1 to 2 with one change at 1003 s", r)
 	}
@@ -134,10 +135,10 @@ func TestAccountTracker_IgnoresEarlierReclaimOfNewGroup(t *testing.T) {
 		l.noteReclaim(&a.Limits, &h.held)
 	}
 	got, want := a.Limits.Reclaim, (host.Reclaim{SwapMB: 30, RefaultedMB: 11})
-	check(t, got != nil && *got == want, "Reclaim = %+v, want %+v", got, want)
+	check.True(t, got != nil && *got == want, "Reclaim = %+v, want %+v", got, want)
 	l.noteReclaim(&a.Limits, &cgroup.Reclaim{Swap: u, Refaults: u, High: 50 * MiB, HighEvents: 100})
 	high := a.Limits.Reclaim.HighMB
-	check(t, high == 50, "HighMB = %v after memory.high was exceeded, want 50", high)
+	check.True(t, high == 50, "HighMB = %v after memory.high was exceeded, want 50", high)
 }
 
 // killReading is the memory in a Reading: the percentage of the host's memory that is available (0 = unknown), and the
@@ -208,7 +209,7 @@ func TestAccountTracker_AttributesKillToProvenLimit(t *testing.T) {
 			}
 			got = &OOMKill{InGroup: got.InGroup, AtLimit: got.AtLimit, LimitEventsCounted: got.LimitEventsCounted, AvailablePct: got.AvailablePct}
 		}
-		check(t, fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", c.want) && fmt.Sprint(a.LimitOOMKills) == fmt.Sprint(c.atLimit),
+		check.True(t, fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", c.want) && fmt.Sprint(a.LimitOOMKills) == fmt.Sprint(c.atLimit),
 			"%s: last kill = %+v, LimitOOMKills = %v; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -45,7 +46,7 @@ func TestSampler_AllocatesNothing(t *testing.T) {
 	for try := 0; try < 3 && fewest > 0.3; try++ { // the runtime itself may allocate for waiting goroutines
 		fewest = min(fewest, allocationsOfSample(t))
 	}
-	check(t, fewest <= 0.3, "%.2f allocations per sample, want at most 0.3", fewest)
+	check.True(t, fewest <= 0.3, "%.2f allocations per sample, want at most 0.3", fewest)
 }
 
 // perNewProcess is the number of allocations needed to identify a new process of the host.
@@ -76,10 +77,10 @@ func allocationsOfSample(t *testing.T) float64 {
 
 // processesStarted returns the number of processes and threads started on the host since boot.
 func processesStarted(t *testing.T) float64 {
-	data := value(os.ReadFile("/proc/stat"))(t)
+	data := check.Value(os.ReadFile("/proc/stat"))(t)
 	_, rest, _ := strings.Cut(string(data), "\nprocesses ")
 	count, _, _ := strings.Cut(rest, "\n")
-	return value(strconv.ParseFloat(count, 64))(t)
+	return check.Value(strconv.ParseFloat(count, 64))(t)
 }
 
 // BenchmarkSample_Job measures a whole sample of this host and of a job of one sleeping process.

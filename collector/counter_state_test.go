@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // reading returns a Reading of one CPU, one disk, lo and eth0.
@@ -71,7 +72,7 @@ func TestCounterState_LateSourceBeginsAtZero(t *testing.T) {
 	p := NewCounterState(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
 	same(t, "percent, rate and total at first", figures(s), [][2]float64{{}, {}, {0, 1}})
-	check(t, !s.Has(DiskReadRate), "rate of the disk at first = %v, want none", s.Values[DiskReadRate])
+	check.True(t, !s.Has(DiskReadRate), "rate of the disk at first = %v, want none", s.Values[DiskReadRate])
 	_, s = p.Next(reading(2*time.Second, 10.25, 7<<20, 7<<20, 9<<20), 40*time.Millisecond)
 	same(t, "percent, rate and total", figures(s), [][2]float64{{25, 1}, {2, 1}, {2, 1}})
 }
@@ -438,7 +439,7 @@ func TestCounterState_LagExtendsWindowOfCPUTime(t *testing.T) {
 		var s Sample
 		p, s = p.Next(r, 100*time.Millisecond)
 		got := s.Values[JobCPU]
-		check(t, math.Abs(got-1) <= 1e-9, "after %v: JobCPU = %v, want 1", r.At.Mono, got)
+		check.True(t, math.Abs(got-1) <= 1e-9, "after %v: JobCPU = %v, want 1", r.At.Mono, got)
 	}
 }
 
@@ -456,7 +457,7 @@ func TestCounterState_GivesNoRateForLateCPUTime(t *testing.T) {
 		l, a = l.next(a, r, trackerInput{cpuSeconds: p.jobCPUSeconds()})
 		same(t, fmt.Sprintf("JobCPU in step %+v", step), s.Values[JobCPU], step.want)
 	}
-	check(t, a.CPUSeconds == 3.5 && a.LateCPUSeconds == 2.4 && a.OutsideGroup,
+	check.True(t, a.CPUSeconds == 3.5 && a.LateCPUSeconds == 2.4 && a.OutsideGroup,
 		"CPUSeconds = %v, LateCPUSeconds = %v, OutsideGroup = %v; want 3.5, 2.4, true", a.CPUSeconds, a.LateCPUSeconds, a.OutsideGroup)
 }
 
@@ -487,5 +488,5 @@ func TestCounterState_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 // perf.py's first sample has no percentages, because there is no reading before it.
 func TestPerfPySample_FirstHasNoPercentages(t *testing.T) {
 	s := perfpySample(nil, &host.Reading{CPU: []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: 1}}}}, 1)
-	check(t, !s.Has(CPUAvg), "CPUAvg = %v after a single Reading, want no value", s.Values[CPUAvg])
+	check.True(t, !s.Has(CPUAvg), "CPUAvg = %v after a single Reading, want no value", s.Values[CPUAvg])
 }

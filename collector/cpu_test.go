@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // The expected values are psutil's results for differences of ticks, in the order of /proc/stat.
@@ -36,7 +37,7 @@ func TestBusyPercent_EqualsPsutil(t *testing.T) {
 			after[i] += d
 		}
 		got, ok := busyPercent(ticks("cpu0", before...), ticks("cpu0", after...))
-		check(t, got == tt.want && ok == tt.ok, "%s: busyPercent = %v, %v; want %v, %v", name, got, ok, tt.want, tt.ok)
+		check.True(t, got == tt.want && ok == tt.ok, "%s: busyPercent = %v, %v; want %v, %v", name, got, ok, tt.want, tt.ok)
 	}
 }
 
@@ -117,7 +118,7 @@ func TestCounterState_SumsCPUSecondsByMode(t *testing.T) {
 			again, _ := earlier.Next(r, time.Second)
 			same(t, name+": CPU seconds of a second call of Next", modesOf(&again), modesOf(&p))
 			for m, v := range modesOf(&p) {
-				check(t, !(v < before[m]), "%s: seconds of %v fell from %v to %v", name, host.CPUMode(m), before[m], v)
+				check.True(t, !(v < before[m]), "%s: seconds of %v fell from %v to %v", name, host.CPUMode(m), before[m], v)
 			}
 			before = modesOf(&p)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // Bytes moved while a disk is unreadable count as soon as it is readable.
@@ -36,15 +37,15 @@ func TestFullCounters_NamesFullDevices(t *testing.T) {
 func TestColumnTable_RowsAreConsistent(t *testing.T) {
 	for c := range Column(MaxColumns) {
 		row := c.Info()
-		check(t, row.Unit != "" && row.Kind != 0 && row.Aggregation != 0 && row.Scope != 0 && row.Label != "" && row.Digits != 0,
+		check.True(t, row.Unit != "" && row.Kind != 0 && row.Aggregation != 0 && row.Scope != 0 && row.Label != "" && row.Digits != 0,
 			"%s lacks a unit, kind, aggregation, scope, label or digits: %+v", row.Key, row)
-		check(t, (row.Unit == Percent) == (row.Kind == Share),
+		check.True(t, (row.Unit == Percent) == (row.Kind == Share),
 			"%s: unit %q, kind %d; want unit Percent if and only if the kind is Share", row.Key, row.Unit, row.Kind)
 		if rate := row.Rate.Info(); row.Rate != 0 && (row.Kind != Counter || rate.Kind != Rate || rate.Source != row.Source) {
 			t.Errorf("%s: kind %d, source %s; its rate %s: kind %d, source %s; want a Counter and a Rate of the same source", row.Key,
 				row.Kind, row.Source, rate.Key, rate.Kind, rate.Source)
 		}
-		check(t, row.devices == (deviceSelector{}) || row.Rate != 0 && row.devices.kind.Source() == row.Source,
+		check.True(t, row.devices == (deviceSelector{}) || row.Rate != 0 && row.devices.kind.Source() == row.Source,
 			"%s counts devices of %s, but has rate %d and source %s", row.Key, row.devices.kind.Source(), row.Rate, row.Source)
 	}
 }
@@ -203,7 +204,7 @@ func rawMount(id string, read uint64, ops ...host.MountOp) host.Mount {
 // written returns the JSON of mounts; unknown values are null.
 func written(t *testing.T, list []Mount) string {
 	t.Helper()
-	text := value(json.MarshalIndent(list, "", " "))(t)
+	text := check.Value(json.MarshalIndent(list, "", " "))(t)
 	return string(text)
 }
 
@@ -262,7 +263,7 @@ func TestNoteMounts_ListsAtMostMaxMounts(t *testing.T) {
 	same(t, "number of listed mounts", len(list), MaxMounts)
 	same(t, "beyond with too many mounts", beyond, true)
 	_, beyond = noteMounts(list, many(2), many(2))
-	check(t, !beyond, "beyond = true for a mount that was not used, want false")
+	check.True(t, !beyond, "beyond = true for a mount that was not used, want false")
 }
 
 func TestColumnsUpTo_IncludesAllColumnsOfSource(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // Once the environments of the job's processes are known, the GPUs that they can use are the job's. GPUs that are
@@ -28,7 +29,7 @@ func TestNoteGPUs_AttributesGPUsByProcesses(t *testing.T) {
 				got += fmt.Sprint(g.Index)
 			}
 		}
-		check(t, got == want, "after %d checks of environments %q: GPUs of the job = %q, want %q", times, environs, got, want)
+		check.True(t, got == want, "after %d checks of environments %q: GPUs of the job = %q, want %q", times, environs, got, want)
 	}
 
 	one, two := []string{"CUDA_VISIBLE_DEVICES=1"}, []string{"CUDA_VISIBLE_DEVICES=2"}
@@ -62,7 +63,7 @@ func TestGPU_NoteIdleCountsGapsOfASecondOrMore(t *testing.T) {
 			s := idleSample(v)
 			g.noteIdle(&s, 2)
 		}
-		check(t, g.IdleGaps == c.want, "%s: IdleGaps = %+v, want %+v", name, g.IdleGaps, c.want)
+		check.True(t, g.IdleGaps == c.want, "%s: IdleGaps = %+v, want %+v", name, g.IdleGaps, c.want)
 	}
 }
 

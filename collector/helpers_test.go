@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
 // same compares two values. write replaces a file of a tree. must ends a test on an error.
-var same, write, must = collectortest.Same, collectortest.Write, collectortest.Must
+var same, write, must = collectortest.Same, collectortest.Write, check.Must
 
 // ticks returns the times of a CPU from the columns of /proc/stat.
 func ticks(name string, n ...float64) host.CPUTimes {
@@ -96,20 +97,3 @@ func checkSteps(t *testing.T, p CounterState, columns []Column, steps ...step) {
 
 // absent is the value of a column that was not measured.
 var absent = math.NaN()
-
-// check reports a failure unless ok.
-func check(t testing.TB, ok bool, format string, args ...any) {
-	t.Helper()
-	if !ok {
-		t.Errorf(format, args...)
-	}
-}
-
-// value ends a test on an error, and returns v otherwise.
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -45,8 +46,8 @@ type snapper struct {
 func newSnapper(t *testing.T, path string) *snapper {
 	cmd := exec.Command(collectortest.Python(t), filepath.Join(collectortest.Root(t), "scripts/psutil_windows.py"), path)
 	cmd.Stderr = os.Stderr
-	to := value(cmd.StdinPipe())(t)
-	from := value(cmd.StdoutPipe())(t)
+	to := check.Value(cmd.StdinPipe())(t)
+	from := check.Value(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 
 	t.Cleanup(func() {
@@ -62,7 +63,7 @@ func newSnapper(t *testing.T, path string) *snapper {
 func (s *snapper) snap() *snap {
 	s.t.Helper()
 	var out snap
-	value(io.WriteString(s.to, "snap\n"))(s.t)
+	check.Value(io.WriteString(s.to, "snap\n"))(s.t)
 	if !s.from.Scan() {
 		s.t.Fatal("psutil_windows.py ended: ", s.from.Err())
 	}
@@ -80,7 +81,7 @@ type bracket struct {
 func load(t *testing.T) {
 	stop := make(chan struct{})
 	var workers sync.WaitGroup
-	listener := value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	listener := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 
 	go func() { // returns when the connection is closed
 		conn, err := listener.Accept()
@@ -90,8 +91,8 @@ func load(t *testing.T) {
 		}
 	}()
 
-	conn := value(net.Dial("tcp", listener.Addr().String()))(t)
-	file := value(os.Create(filepath.Join(t.TempDir(), "data")))(t)
+	conn := check.Value(net.Dial("tcp", listener.Addr().String()))(t)
+	file := check.Value(os.Create(filepath.Join(t.TempDir(), "data")))(t)
 	block := make([]byte, 1<<18)
 	work := func(step func()) {
 		workers.Go(func() {
@@ -116,14 +117,14 @@ func load(t *testing.T) {
 
 	work(func() {
 		_, err := conn.Write(block[:4096])
-		check(t, err == nil, "write to the connection: %v", err)
+		check.True(t, err == nil, "write to the connection: %v", err)
 		<-pace.C
 	})
 
 	work(func() {
 		_, err := file.WriteAt(block, 0)
 		err = errors.Join(err, file.Sync())
-		check(t, err == nil, "write to the file: %v", err)
+		check.True(t, err == nil, "write to the file: %v", err)
 	})
 
 	t.Cleanup(func() {
@@ -178,14 +179,14 @@ func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
 	}
 	t.Logf("equal to the digit: %v", shut)
 	for _, what := range kinds {
-		check(t, shut[what] != 0, "no comparison of %s was exact in %d brackets", what, len(brackets))
+		check.True(t, shut[what] != 0, "no comparison of %s was exact in %d brackets", what, len(brackets))
 	}
 }
 
 // within checks that v lies between psutil's two results, in either order. It counts exact comparisons.
 func within(t *testing.T, what, name string, v, before, after, slack float64, shut map[string]int) {
 	t.Helper()
-	check(t, v >= min(before, after)-slack && v <= max(before, after)+slack,
+	check.True(t, v >= min(before, after)-slack && v <= max(before, after)+slack,
 		"%s %s: %v, want it between psutil's %v before and %v after", what, name, v, before, after)
 	if before == after && v == before {
 		shut[what]++
@@ -283,7 +284,7 @@ func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 		}
 		open := elapsed(a.before.CPUTimes[i], a.after.CPUTimes[i]) + elapsed(b.before.CPUTimes[i], b.after.CPUTimes[i])
 		want := b.before.CPUPercent[i]
-		check(t, math.Abs(got-want) <= 100*(clockTick.Seconds()+open)/total+0.1,
+		check.True(t, math.Abs(got-want) <= 100*(clockTick.Seconds()+open)/total+0.1,
 			"%s: %v %% busy, want about psutil's %v %%: window %.2f s, brackets open for %.2f s", c.Name, got, want, total, open)
 		if unmoved(before, a.after.CPUTimes[i]) && unmoved(c, b.before.CPUTimes[i]) && got == want {
 			shut["cpu percent"]++
@@ -346,18 +347,18 @@ func TestSampler_CPUSecondsAgreeWithProcStat(t *testing.T) {
 			below += cpus * clockTick.Seconds() // the kernel moves time between the two modes and back
 			above += 0.3                        // a whole wait, which a sample may divide
 		}
-		check(t, got >= lo-below && got <= hi+above,
+		check.True(t, got >= lo-below && got <= hi+above,
 			"%v: %.2f s, want %.2f to %.2f s as in /proc/stat", host.CPUMode(m), got, lo, hi)
 	}
 
 	busy := rec.CPUSeconds[host.ModeUser] + rec.CPUSeconds[host.ModeNice]
-	check(t, busy >= 0.3, "%.2f s of user time while one CPU was busy for a second, want at least 0.3", busy)
+	check.True(t, busy >= 0.3, "%.2f s of user time while one CPU was busy for a second, want at least 0.3", busy)
 }
 
 // procStat sums the lines cpuN of /proc/stat by mode, in seconds.
 func procStat(t *testing.T) (out [host.NumCPUModes]float64) {
 	t.Helper()
-	data := value(os.ReadFile("/proc/stat"))(t)
+	data := check.Value(os.ReadFile("/proc/stat"))(t)
 
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
@@ -365,7 +366,7 @@ func procStat(t *testing.T) (out [host.NumCPUModes]float64) {
 			continue
 		}
 		for m := range out {
-			n := value(strconv.ParseUint(f[1+m], 10, 64))(t)
+			n := check.Value(strconv.ParseUint(f[1+m], 10, 64))(t)
 			out[m] += float64(n) / 100
 		}
 	}

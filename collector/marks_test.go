@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // began is the start of these tests' runs, in seconds since 1970.
@@ -69,7 +70,7 @@ func TestAlignToTimeAxis_ReplacesImpossibleTimes(t *testing.T) {
 		in.step = test.step
 		lines := []marks.Line{test.line}
 		same(t, fmt.Sprintf("%s: aligned time", test.name), alignToTimeAxis(lines, 90, in)[0].At, test.want)
-		check(t, lines[0].At == test.line.At || math.IsNaN(test.line.At),
+		check.True(t, lines[0].At == test.line.At || math.IsNaN(test.line.At),
 			"%s: time of the argument changed to %v, want %v", test.name, lines[0].At, test.line.At)
 	}
 }
@@ -89,7 +90,7 @@ func TestRecording_PhaseOfWholeRunEqualsRun(t *testing.T) {
 	}
 
 	p := rec.Marks.Phases[0]
-	check(t, near(p.CPUSeconds, cpu), "CPUSeconds of the phase = %v, want %v", p.CPUSeconds, cpu)
+	check.True(t, near(p.CPUSeconds, cpu), "CPUSeconds of the phase = %v, want %v", p.CPUSeconds, cpu)
 	for c := range rec.NumColumns() {
 		whole, part := rec.Summaries[c].Stat(), p.Columns[c]
 		switch {
@@ -117,7 +118,7 @@ func TestRecording_DividesUnreadCounterBetweenPhases(t *testing.T) {
 	rec.Add(read)
 
 	load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]
-	check(t, near(load.Columns[JobWrite].Max, 8+20) && near(train.Columns[JobWrite].Max, 10),
+	check.True(t, near(load.Columns[JobWrite].Max, 8+20) && near(train.Columns[JobWrite].Max, 10),
 		"load wrote %v MiB and train %v MiB, want 28 and 10", load.Columns[JobWrite].Max, train.Columns[JobWrite].Max)
 }
 
@@ -162,12 +163,12 @@ func TestRecording_DividesSampleAtPhaseBoundaryByTime(t *testing.T) {
 		{"train: mean CPUs", train.Columns[JobCPU].Mean(), 4 / 1.25},
 		{"train: memory", train.Columns[JobMemory].Max, 900},
 	} {
-		check(t, near(test.got, test.want), "%s: %v, want %v", test.what, test.got, test.want)
+		check.True(t, near(test.got, test.want), "%s: %v, want %v", test.what, test.got, test.want)
 	}
 
 	want := []PhaseSpan{{0, began, began + 1.25}, {1, began + 1.25, began + 2.5}}
 	diff := cmp.Diff(want, rec.Marks.PhaseSpans)
-	check(t, diff == "" && !rec.Marks.InPhase, "InPhase %v, want false; spans (-want +got):\n%s", rec.Marks.InPhase, diff)
+	check.True(t, diff == "" && !rec.Marks.InPhase, "InPhase %v, want false; spans (-want +got):\n%s", rec.Marks.InPhase, diff)
 }
 
 // The values of all phases add up to the values of the run, for any number of phases in a sample and any length of
@@ -200,7 +201,7 @@ func TestRecording_PhasesAddUpToRun(t *testing.T) {
 	for _, st := range rec.Marks.PhaseSpans {
 		sum.seconds += st.End - st.Start
 	}
-	check(t, near(sum.cpu, cpu) && near(sum.cores, cores) && near(sum.written, written) && near(sum.seconds, 2),
+	check.True(t, near(sum.cpu, cpu) && near(sum.cores, cores) && near(sum.written, written) && near(sum.seconds, 2),
 		"sums over all phases = %+v; want %v, %v, %v, 2 as in the run", sum, cpu, cores, written)
 }
 
@@ -218,7 +219,7 @@ func TestRecording_DropsMarksBeyondLimits(t *testing.T) {
 	same(t, "phases, marks, spans", []int{len(m.Phases), len(m.List), len(m.PhaseSpans)},
 		[]int{MaxPhases, marks.MaxMarks, marks.MaxPhaseSpans})
 	same(t, "dropped", m.Dropped, marks.Dropped{Marks: 500, PhaseSpans: 500})
-	check(t, !m.InPhase, "InPhase = true, want false: a phase beyond the limits ends the previous phase")
+	check.True(t, !m.InPhase, "InPhase = true, want false: a phase beyond the limits ends the previous phase")
 	must(t, m.check())
 }
 
@@ -228,7 +229,7 @@ func TestRecording_WithoutMarksAllocatesNothing(t *testing.T) {
 	rec.AddMarks(marks.Update{})
 	s := sampleAt(1, 1, 1, 1, 1)
 	n := testing.AllocsPerRun(10, func() { rec.AddMarks(marks.Update{}); rec.Add(s) })
-	check(t, n == 0 && rec.Marks == nil, "sample without marks: %v allocations, Marks = %v; want 0, nil", n, rec.Marks)
+	check.True(t, n == 0 && rec.Marks == nil, "sample without marks: %v allocations, Marks = %v; want 0, nil", n, rec.Marks)
 }
 
 func TestMarks_CloneSharesNothing(t *testing.T) {
@@ -236,7 +237,7 @@ func TestMarks_CloneSharesNothing(t *testing.T) {
 	said(rec, phaseLine("load", 0), marks.Line{Text: "a", At: began})
 	rec.Add(sampleAt(1, 1, 1, 100, 10))
 	before := rec.Clone()
-	want := value(json.Marshal(before.Marks))(t)
+	want := check.Value(json.Marshal(before.Marks))(t)
 
 	said(rec, phaseLine("train", 1.5), marks.Line{Text: "b", At: began + 1})
 	rec.Add(sampleAt(2, 1, 1, 200, 20))
@@ -252,11 +253,11 @@ func TestMarks_JSONRoundTripsAndRejectsImpossibleMarks(t *testing.T) {
 	said(rec, phaseLine("train", 1.25))
 	rec.Add(sampleAt(2, 1, 1.0/7, 900, 18))
 
-	data := value(json.Marshal(rec.Marks))(t)
+	data := check.Value(json.Marshal(rec.Marks))(t)
 	var read Marks
 	must(t, json.Unmarshal(data, &read))
 	again, err := json.Marshal(read)
-	check(t, err == nil && string(again) == string(data), "after a round trip: %s, error %v; want %s", again, err, data)
+	check.True(t, err == nil && string(again) == string(data), "after a round trip: %s, error %v; want %s", again, err, data)
 
 	for _, bad := range []string{
 		`{"open":true}`,
@@ -269,7 +270,7 @@ func TestMarks_JSONRoundTripsAndRejectsImpossibleMarks(t *testing.T) {
 			`"stretches":[{"phase":0,"start":1,"end":2}]}`,
 	} {
 		err := json.Unmarshal([]byte(bad), &read)
-		check(t, err != nil, "Unmarshal of impossible marks %s: no error, want one", bad)
+		check.True(t, err != nil, "Unmarshal of impossible marks %s: no error, want one", bad)
 	}
 }
 
@@ -281,7 +282,7 @@ func TestColumn_InPhasesExcludesOnlyTimestampAndEnvelopeColumns(t *testing.T) {
 			without = append(without, c.Key())
 		}
 	}
-	check(t, slices.Equal(without, []string{"timestamp"}), "phases lack the columns %q, want only timestamp", without)
+	check.True(t, slices.Equal(without, []string{"timestamp"}), "phases lack the columns %q, want only timestamp", without)
 }
 
 // BenchmarkRecording_Add compares a sample within a phase with a sample outside of phases.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -70,7 +71,7 @@ func noDisks() map[string]pair {
 
 // Over one window of each tree, the two readers measure the same values, except for departures.
 func TestReader_BothReadersAgreeOnTrees(t *testing.T) {
-	trees := value(os.ReadDir(filepath.Join(collectortest.Root(t), "testdata/proc")))(t)
+	trees := check.Value(os.ReadDir(filepath.Join(collectortest.Root(t), "testdata/proc")))(t)
 
 	for _, tree := range trees {
 		t.Run(tree.Name(), func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestColumn_PressureIsAffectedByItsOwnFileOnly(t *testing.T) {
 				why = append(why, f.Why)
 			}
 		}
-		check(t, len(why) == 1 && strings.Contains(why[0], filepath.Join(proc, "pressure", file)),
+		check.True(t, len(why) == 1 && strings.Contains(why[0], filepath.Join(proc, "pressure", file)),
 			"%s is affected by failures %q, want one that names pressure/%s", c.Key(), why, file)
 	}
 }
@@ -268,7 +269,7 @@ func TestReader_BothReadersAgreeOnLiveHost(t *testing.T) {
 // between checks that v lies between the kernel's two values, in either order.
 func between(t *testing.T, what string, v, before, after, slack float64) {
 	t.Helper()
-	check(t, v >= min(before, after)-slack && v <= max(before, after)+slack,
+	check.True(t, v >= min(before, after)-slack && v <= max(before, after)+slack,
 		"%s: %v, want it between %v before and %v after, from the kernel's files", what, v, before, after)
 }
 
@@ -278,7 +279,7 @@ func checkGauges(t *testing.T, s *sandwich) {
 	same(t, "memory", s.through.Memory.Total, s.before.Memory.Total)
 	between(t, "memory percent", s.through.Memory.Percent(), s.before.Memory.Percent(), s.after.Memory.Percent(), 0.5)
 	between(t, "load", s.through.Load.Load1, s.before.Load.Load1, s.after.Load.Load1, 0)
-	check(t, s.through.Load.Running >= 1,
+	check.True(t, s.through.Load.Running >= 1,
 		"gopsutil counts %v running tasks, want at least 1: this test is running", s.through.Load.Running)
 	if d := s.through.Disk; len(d) == 1 && len(s.before.Disk) == 1 && len(s.after.Disk) == 1 {
 		between(t, "disk percent", d[0].Percent(), s.before.Disk[0].Percent(), s.after.Disk[0].Percent(), 0.1)
@@ -306,7 +307,7 @@ func checkCounters(t *testing.T, s *sandwich) {
 			between(t, before.Name+" in", float64(through.In), float64(before.In), float64(after.In), 0)
 			between(t, before.Name+" out", float64(through.Out), float64(before.Out), float64(after.Out), 0)
 		}
-		check(t, names != 0, "no device of %s was compared, want at least one", kind.Source())
+		check.True(t, names != 0, "no device of %s was compared, want at least one", kind.Source())
 	}
 
 	same(t, "CPUs", len(s.through.CPU), len(s.before.CPU))
@@ -345,7 +346,7 @@ func checkWindow(t *testing.T, a, b *sandwich) {
 				through.Values[c], around.Values[c], slack, window)
 		}
 	}
-	check(t, through.Has(CPUAvg), "gopsutil's window has no CPU percentages")
+	check.True(t, through.Has(CPUAvg), "gopsutil's window has no CPU percentages")
 }
 
 // account is the expected result for a tree: the devices that perfagent and perf.py count, and the bytes since boot of

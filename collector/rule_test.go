@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestParseRule_AcceptsRules(t *testing.T) {
@@ -28,7 +30,7 @@ func TestParseRule_AcceptsRules(t *testing.T) {
 		}
 		got, err := ParseRule(words)
 		diff := cmp.Diff(want, got)
-		check(t, err == nil && diff == "", "ParseRule(%q): error %v, rule (-want +got):\n%s", words, err, diff)
+		check.True(t, err == nil && diff == "", "ParseRule(%q): error %v, rule (-want +got):\n%s", words, err, diff)
 	}
 }
 
@@ -46,7 +48,7 @@ func TestParseRule_RejectsMalformedRules(t *testing.T) {
 	} {
 		for _, words := range rules {
 			_, err := ParseRule(words)
-			check(t, err != nil && strings.Contains(err.Error(), want), "ParseRule(%q): error %v, want %s", words, err, want)
+			check.True(t, err != nil && strings.Contains(err.Error(), want), "ParseRule(%q): error %v, want %s", words, err, want)
 		}
 	}
 }
@@ -60,9 +62,9 @@ func TestParseRule_SuggestsSimilarKey(t *testing.T) {
 	} {
 		_, err := ParseRule(key + " > 1")
 		var unknown *UnknownKeyError
-		check(t, errors.As(err, &unknown) && unknown.Key == key && unknown.Nearest == want,
+		check.True(t, errors.As(err, &unknown) && unknown.Key == key && unknown.Nearest == want,
 			"key %s: error %v, want an UnknownKeyError with the nearest key %q", key, err, want)
-		check(t, want == "" || strings.HasSuffix(err.Error(), "; did you mean "+want+"?"),
+		check.True(t, want == "" || strings.HasSuffix(err.Error(), "; did you mean "+want+"?"),
 			"key %s: error %v, want it to end with \"; did you mean %s?\"", key, err, want)
 	}
 }
@@ -74,7 +76,7 @@ func TestRule_HoldsComparesWithNumber(t *testing.T) {
 	} {
 		r := Rule{Op: op, Number: 2}
 		same(t, fmt.Sprintf("Holds for 1, 2, 3 %s 2", op), [3]bool{r.Holds(1), r.Holds(2), r.Holds(3)}, want)
-		check(t, !r.Holds(math.NaN()), "Holds for NaN %s 2 = true, want false", op)
+		check.True(t, !r.Holds(math.NaN()), "Holds for NaN %s 2 = true, want false", op)
 	}
 }
 
@@ -108,14 +110,14 @@ func TestRuleChecker_HoldsForItsDuration(t *testing.T) {
 		"a window that is slightly too short": {"job_cpu_cores < 1 for 2s", []watched{
 			{1, 0.5, 1, false}, {2, 0.5, 0.95, false}, {3, 0.5, 0.95, true}}},
 	} {
-		rule := value(ParseRule(test.rule))(t)
+		rule := check.Value(ParseRule(test.rule))(t)
 		w := RuleChecker{Rule: rule}
 		for _, step := range test.samples {
 			var s Sample
 			s.Values[rule.Column], s.Weights[rule.Column], s.MemoryLowerBound = step.value, step.window, step.value
 			at := time.Duration(step.at * float64(time.Second))
 			_, got := w.Check(&s, at)
-			check(t, got == step.fires, "%s: at %v s: holds = %v, want %v", name, step.at, got, step.fires)
+			check.True(t, got == step.fires, "%s: at %v s: holds = %v, want %v", name, step.at, got, step.fires)
 		}
 	}
 }
@@ -140,7 +142,7 @@ func TestRuleChecker_HoldsOnlyForCertainMemory(t *testing.T) {
 		{"job_memory_mb > 100", nan, 132, nan, false},
 		{"job_processes > 1", 2, 0, 2, true},
 	} {
-		rule := value(ParseRule(c.rule))(t)
+		rule := check.Value(ParseRule(c.rule))(t)
 		var s Sample
 		s.Values[rule.Column], s.MemoryLowerBound = c.memory, c.proven
 		w := RuleChecker{Rule: rule}
@@ -152,7 +154,7 @@ func TestRuleChecker_HoldsOnlyForCertainMemory(t *testing.T) {
 
 func TestRuleChecker_ReportsUnmeasuredKeyOnce(t *testing.T) {
 	t.Parallel()
-	rule := value(ParseRule("job_memory_mb > 10"))(t)
+	rule := check.Value(ParseRule("job_memory_mb > 10"))(t)
 	w := RuleChecker{Rule: rule}
 
 	for _, step := range []struct {

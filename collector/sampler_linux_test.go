@@ -18,6 +18,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -133,12 +134,12 @@ func TestSampler_WindowKeepsReadingItBeganWith(t *testing.T) {
 		}})
 
 		for i, v := range busy[1:] {
-			check(t, v == 50, "window %d: CPUs %v %% busy, want 50", i+1, v)
+			check.True(t, v == 50, "window %d: CPUs %v %% busy, want 50", i+1, v)
 		}
 		for i, v := range rates[1:] {
-			check(t, v == 100, "window %d: %v MiB/s, want 100", i+1, v)
+			check.True(t, v == 100, "window %d: %v MiB/s, want 100", i+1, v)
 		}
-		check(t, len(busy) >= 10 && len(rates) >= 10,
+		check.True(t, len(busy) >= 10 && len(rates) >= 10,
 			"%d windows with CPU percentages and %d with rates, want at least 10 of each", len(busy), len(rates))
 	})
 }
@@ -234,7 +235,7 @@ func TestSampler_RecordsClockEvents(t *testing.T) {
 		same(t, "longest gap", rec.LongestGap, time.Second+night*time.Second)
 		same(t, "missed ticks", rec.MissedTicks, int64(0))
 		w := rec.Summaries[MemPercent].Weight()
-		check(t, w == 5, "the samples have a weight of %v s, want 5", w)
+		check.True(t, w == 5, "the samples have a weight of %v s, want 5", w)
 	})
 }
 
@@ -247,7 +248,7 @@ func TestSampler_BoundsClockEvents(t *testing.T) {
 
 func TestSampler_CountsFailures(t *testing.T) {
 	onMachine(t, func(t *testing.T, h *machine) {
-		good := value(os.ReadFile(filepath.Join(h.proc, "diskstats")))(t)
+		good := check.Value(os.ReadFile(filepath.Join(h.proc, "diskstats")))(t)
 		write(t, h.proc, "diskstats", []byte("nonsense")) // at the baseline
 		rec := h.run(6500*time.Millisecond, Options{Observe: func(_ *Sample, rec *Recording) {
 			switch rec.Samples {
@@ -294,7 +295,7 @@ func TestSampler_KeepsPerfPyRing(t *testing.T) {
 		}
 		// perf.py's bytes are since boot, and its CPU percentage is 0 for a window in which the clock did not move.
 		same(t, "CPU and bytes", got, [][2]float64{{0, 100}, {25, 100}, {25, 100}})
-		check(t, NewSampler(h.reader, Options{}).rec.PerfPy == nil, "rec.PerfPy is not nil without the option PerfPy")
+		check.True(t, NewSampler(h.reader, Options{}).rec.PerfPy == nil, "rec.PerfPy is not nil without the option PerfPy")
 	})
 }
 
@@ -345,7 +346,7 @@ func (q *sequence) sequenceJob() host.JobOptions {
 	}
 	q.put(0)
 
-	group := value(cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42}))(q.t)
+	group := check.Value(cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42}))(q.t)
 	return host.JobOptions{Source: host.JobFromCreated, Group: group, PID: 1}
 }
 
@@ -462,9 +463,9 @@ func TestSampler_NumbersEqualPreviousVersion(t *testing.T) {
 	if *updateSequence {
 		write(t, ".", name, []byte(got))
 	}
-	want := value(os.ReadFile(name))(t)
+	want := check.Value(os.ReadFile(name))(t)
 	diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n"))
-	check(t, diff == "", "numbers differ from the previous version (-previous +now):\n%s", diff)
+	check.True(t, diff == "", "numbers differ from the previous version (-previous +now):\n%s", diff)
 }
 
 // Both kinds of tickers keep to the grid, skip missed ticks, and stop immediately.
@@ -494,7 +495,7 @@ func TestTicker_KeepsToTheGrid(t *testing.T) {
 					t.Fatal("wait = false before stop")
 				}
 				now := host.Now().Mono - start
-				check(t, now/interval > asked/interval && now/interval > last,
+				check.True(t, now/interval > asked/interval && now/interval > last,
 					"wait called at %v returned at %v after tick %d, want the next tick of %v", asked, now, last, interval)
 				last = now / interval
 			}
@@ -508,7 +509,7 @@ func TestTicker_KeepsToTheGrid(t *testing.T) {
 			tick.stop()
 			tick.stop()
 			<-waited
-			check(t, !tick.wait(), "wait = true after stop")
+			check.True(t, !tick.wait(), "wait = true after stop")
 		})
 	}
 }

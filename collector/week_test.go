@@ -9,6 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -154,7 +155,7 @@ func TestCounterState_SampleAllocatesNothing(t *testing.T) {
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, many))
 	}
-	check(t, fewest == 0, "%v allocations in 5000 samples, want 0", fewest)
+	check.True(t, fewest == 0, "%v allocations in 5000 samples, want 0", fewest)
 }
 
 // A clone belongs to another goroutine: later samples must not change it.
@@ -192,7 +193,7 @@ func TestColumnByKey_FindsEveryColumn(t *testing.T) {
 	for _, key := range []string{"", "nothing", "gpu_", "gpu_0", "gpu_0_", "gpu_0_nothing", "gpu_16_power_watts", "gpu_-1_power_watts",
 		"gpu_00_power_watts", "gpu_+1_power_watts", "gpu_x_power_watts"} {
 		c, ok := ColumnByKey(key)
-		check(t, !ok, "ColumnByKey(%q) = column %d, %s; want no column", key, c, c.Key())
+		check.True(t, !ok, "ColumnByKey(%q) = column %d, %s; want no column", key, c, c.Key())
 	}
 
 	same(t, "the key of a GPU", GPUColumn(3, GPUPower).Key(), "gpu_3_power_watts")

@@ -8,35 +8,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
 
 // attachTo starts a shell script and attaches to it.
 func attachTo(t *testing.T, script string) (*exec.Cmd, *AttachedProcess) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	a := value(Attach(cmd.Process.Pid))(t)
+	a := check.Value(Attach(cmd.Process.Pid))(t)
 	t.Cleanup(a.Close)
 	return cmd, a
 }
@@ -53,12 +38,12 @@ func TestAttachedProcess_ReportsEndAndStatus(t *testing.T) {
 		for _, pidfd := range []bool{true, false} {
 			t.Run(c.name, func(t *testing.T) {
 				r, w, err := os.Pipe()
-				must(t, err)
+				check.Must(t, err)
 				defer r.Close()
 				cmd := exec.Command("sh", "-c", c.script)
 				cmd.Stdin = r
-				must(t, cmd.Start())
-				a := value(Attach(cmd.Process.Pid))(t)
+				check.Must(t, cmd.Start())
+				a := check.Value(Attach(cmd.Process.Pid))(t)
 				defer a.Close()
 				if a.pid != cmd.Process.Pid || a.hasEnded() {
 					t.Errorf("attached to process %d, ended %v; want %d, false", a.pid, a.hasEnded(), cmd.Process.Pid)
@@ -114,7 +99,7 @@ func TestAttachedProcess_WaitEndsWithContext(t *testing.T) {
 
 func TestAttach_FailsForEndedProcess(t *testing.T) {
 	cmd := exec.Command("true")
-	must(t, cmd.Run())
+	check.Must(t, cmd.Run())
 	if _, err := Attach(cmd.Process.Pid); err == nil || !strings.HasSuffix(err.Error(), errNotThere.Error()) {
 		t.Errorf("Attach to an ended process: error %v, want %q at its end", err, errNotThere)
 	}

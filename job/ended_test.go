@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // TakeEnded returns a bounded number of processes without losing CPU time: the main process and the processes with the
@@ -57,8 +59,8 @@ func TestJob_TakeEndedSeparatesMainProcessFromChildren(t *testing.T) {
 		{"with children", `sh -c '` + burn + `'; :`, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sh := value(exec.LookPath("sh"))(t)
-			j := value(Start(Command{Args: []string{sh, "-c", c.script}}, nil))(t)
+			sh := check.Value(exec.LookPath("sh"))(t)
+			j := check.Value(Start(Command{Args: []string{sh, "-c", c.script}}, nil))(t)
 			status := j.Wait()
 			list := j.TakeEnded()
 			if len(list) != 1 || !list[0].Main || list[0].PID != status.PID || list[0].Start == 0 || list[0].At < list[0].Start {

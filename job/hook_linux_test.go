@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // The end of a job is noticed even without a notification.
 func TestSignals_AwaitChildNeedsNoNotification(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "0.5")
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	seen := make(chan struct{})
 	go func() {
 		(&Signals{children: make(chan struct{}, 1)}).awaitChild(unix.WEXITED)

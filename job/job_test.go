@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -58,15 +59,15 @@ func TestJob_InheritsSameStateAsWithoutAgent(t *testing.T) {
 		for i, wrapper := range []string{`exec sh -c "$1" a b 'c d'`, `exec "$0" sh -c "$1" a b 'c d'`} {
 			dir := t.TempDir()
 			nine := filepath.Join(dir, "nine")
-			must(t, os.WriteFile(nine, []byte("inherited\n"), 0o600))
+			check.Must(t, os.WriteFile(nine, []byte("inherited\n"), 0o600))
 			cmd := command(t, "agent", "", "-c", setup+"exec 9<"+nine+"; "+wrapper, os.Args[0], look)
 			cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
-			in := value(os.Open("/dev/zero"))(t)
+			in := check.Value(os.Open("/dev/zero"))(t)
 			defer in.Close()
-			out := value(os.Create(filepath.Join(dir, "out")))(t)
+			out := check.Value(os.Create(filepath.Join(dir, "out")))(t)
 			defer out.Close()
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
-			must(t, cmd.Run())
+			check.Must(t, cmd.Run())
 			text, _ := os.ReadFile(out.Name())
 			got[i] = strings.ReplaceAll(string(text), dir, "DIR")
 		}
@@ -89,8 +90,8 @@ func TestJob_SharesAgentsPipes(t *testing.T) {
 	}
 	// As without us, yes is killed by SIGPIPE when its reader closes.
 	cmd = command(t, "agent", "", "yes")
-	out := value(cmd.StdoutPipe())(t)
-	must(t, cmd.Start())
+	out := check.Value(cmd.StdoutPipe())(t)
+	check.Must(t, cmd.Start())
 	if _, err := io.ReadFull(out, make([]byte, 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestStart_SearchesPathAsExecvp(t *testing.T) {
 	} {
 		clitest.Write(t, path, text, 0o755)
 	}
-	must(t, os.Mkdir(two+"/dir", 0o755))
+	check.Must(t, os.Mkdir(two+"/dir", 0o755))
 	t.Chdir(one)
 	for _, c := range searchCases(two, one+":"+two) {
 		t.Setenv("PATH", c.path)
@@ -178,7 +179,7 @@ func TestStart_JobIsNotChildOfCallersThread(t *testing.T) {
 
 	s := Catch()
 	defer s.Stop()
-	j := value(Start(Command{Args: []string{"sleep", "60"}}, s))(t)
+	j := check.Value(Start(Command{Args: []string{"sleep", "60"}}, s))(t)
 	ours, err := os.ReadFile(file)
 	if err != nil || slices.Contains(strings.Fields(string(ours)), strconv.Itoa(j.PID())) {
 		t.Errorf("children of the caller's thread: %q, %v; want a list without the job %d", ours, err, j.PID())
@@ -225,7 +226,7 @@ func TestJob_HangingHelperDelaysNeitherSignalsNorEnd(t *testing.T) {
 			w := start(t, cmd)
 			r.Close()
 			helper := w.PID("made")
-			must(t, os.WriteFile(begin, nil, 0o600))
+			check.Must(t, os.WriteFile(begin, nil, 0o600))
 			orphan := w.PID("orphan")
 			clitest.WaitUntil(t, "the agent has adopted the orphan", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 			_ = unix.Kill(orphan, unix.SIGKILL)
@@ -282,7 +283,7 @@ func TestJob_CountsDeadOrphanWhileHelperStarts(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 60 & echo orphan \$!"; read x; exit 3`)
 	r, hung := clitest.Pipe(t)
-	goOn := value(cmd.StdinPipe())(t)
+	goOn := check.Value(cmd.StdinPipe())(t)
 	cmd.ExtraFiles = []*os.File{r}
 	w := start(t, cmd)
 	r.Close()
@@ -321,7 +322,7 @@ func TestUsage_MaxRSSEqualsPeakOfJob(t *testing.T) {
 	cmd.Path, cmd.Args[0] = gnu, gnu
 	var said strings.Builder
 	cmd.Stderr = &said
-	must(t, cmd.Run())
+	check.Must(t, cmd.Run())
 	kb, _ := strconv.ParseFloat(strings.TrimSpace(said.String()), 64)
 	if got := float64(st.Usage.MaxRSS) / 1024; got < 0.99*kb || got > 1.01*kb {
 		t.Errorf("MaxRSS %.0f KiB, want within 1 %% of GNU time's %.0f KiB", got, kb)
@@ -340,7 +341,7 @@ func TestUsage_MaxRSSFloorCoversSmallJob(t *testing.T) {
 func TestJob_SurvivesKilledAgent(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; read x; echo $x")
-	in := value(cmd.StdinPipe())(t)
+	in := check.Value(cmd.StdinPipe())(t)
 	w := start(t, cmd)
 	w.PID("pid")
 	w.Signal(syscall.SIGKILL)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -24,7 +25,7 @@ import (
 func named(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	must(t, os.Symlink(os.Args[0], path))
+	check.Must(t, os.Symlink(os.Args[0], path))
 	return path
 }
 
@@ -48,7 +49,7 @@ func launchWith(t *testing.T, env []string, name string, before ...string) *unde
 	job := append(append([]string{os.Args[0]}, before...), os.Args[0])
 	cmd := command(t, "launcher", "counter", job...)
 	cmd.Path, cmd.Env = named(t, name), append(cmd.Env, env...)
-	orders := value(cmd.StdinPipe())(t)
+	orders := check.Value(cmd.StdinPipe())(t)
 
 	l := &underLauncher{wrapped: start(t, cmd), orders: orders}
 	l.agent = clitest.ParentOf(t, l.PID("ready"))
@@ -73,7 +74,7 @@ func (l *underLauncher) awaitWitness() (pid int) {
 // order makes the launcher send sig in the given way.
 func (l *underLauncher) order(way string, sig syscall.Signal) {
 	l.T.Helper()
-	value(fmt.Fprintln(l.orders, unix.SignalName(sig), way))(l.T)
+	check.Value(fmt.Fprintln(l.orders, unix.SignalName(sig), way))(l.T)
 }
 
 // times returns how often the job receives sig. All copies have been relayed once the job gets the two signals that
@@ -83,7 +84,7 @@ func (w *wrapped) times(agent int, sig syscall.Signal) (n int) {
 	_, before := w.skipTo(unix.SignalName(sig))
 	n = 1 + before
 	for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} {
-		must(w.T, unix.Kill(agent, last))
+		check.Must(w.T, unix.Kill(agent, last))
 		_, before := w.skipTo(unix.SignalName(last))
 		n += before
 	}
@@ -195,7 +196,7 @@ func TestSignals_SignalFromUnrelatedLauncherIsRelayed(t *testing.T) {
 	l := launch(t, "mpirun")
 	cmd := command(t, "sender", "", fmt.Sprint(l.agent))
 	cmd.Path = named(t, "mpirun")
-	must(t, cmd.Run())
+	check.Must(t, cmd.Run())
 	if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
 		t.Errorf("the job received USR1 %d times, want 1", n)
 	}
@@ -236,7 +237,7 @@ func TestSignals_DeliveredBeforeStartReachJob(t *testing.T) {
 	clitest.WaitUntil(t, "the handler has run", func() bool { return readDeliveries(syscall.SIGUSR2) != s.seen[syscall.SIGUSR2] })
 
 	cmd := exec.Command("sleep", "60")
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	s.attach(cmd.Process.Pid, nil)
 	_ = cmd.Wait()
 	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGUSR2 {
@@ -351,7 +352,7 @@ func TestSignals_RelaysHeldBackSignalsThatWitnessMissed(t *testing.T) {
 	w := start(t, command(t, "counter", ""))
 	job := w.PID("ready")
 	defer w.Signal(syscall.SIGTERM)
-	groups := value(groupsOf(job))(t)
+	groups := check.Value(groupsOf(job))(t)
 
 	const sig = syscall.SIGUSR1
 	now, late := time.Now().Add(time.Minute), time.Now().Add(-groupSignalWindow) // however slow the machine is

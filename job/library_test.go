@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -26,7 +27,7 @@ import (
 // library starts a job in this process, as a library does.
 func library(t *testing.T, c Command) *Job {
 	t.Helper()
-	return value(Start(c, nil))(t)
+	return check.Value(Start(c, nil))(t)
 }
 
 // shellCommand runs a script with its output to out.
@@ -75,9 +76,9 @@ type takeover struct {
 
 func takenOver(t *testing.T) takeover {
 	t.Helper()
-	status := value(os.ReadFile("/proc/self/status"))(t)
+	status := check.Value(os.ReadFile("/proc/self/status"))(t)
 	var on int32
-	must(t, unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&on)), 0, 0, 0))
+	check.Must(t, unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&on)), 0, 0, 0))
 	return takeover{procfile.StatusValue(status, "SigCgt"), procfile.StatusValue(status, "SigIgn"), on}
 }
 
@@ -132,10 +133,10 @@ func TestStart_CountsOnlyItsJob(t *testing.T) {
 	t.Parallel()
 	const burn = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done"
 	busy := exec.Command("sh", "-c", fmt.Sprintf(burn, 200000))
-	must(t, busy.Start())
+	check.Must(t, busy.Start())
 	j := library(t, shellCommand(nil, `sh -c '`+fmt.Sprintf(burn, 20000)+`'; exit 0`))
 	st := j.Wait()
-	must(t, busy.Wait())
+	check.Must(t, busy.Wait())
 	other := busy.ProcessState.UserTime().Seconds() + busy.ProcessState.SystemTime().Seconds()
 	if used := st.Usage.UserSeconds + st.Usage.SystemSeconds; used <= 0 || used > other/2 {
 		t.Errorf("the job used %v s, want more than 0 and at most half of the other child's %v s", used, other)
@@ -289,7 +290,7 @@ func TestCommand_AcceptsUncomparableWriters(t *testing.T) {
 func TestCommand_PassesOnFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out")
-	out, null := value(os.Create(path))(t), value(os.Open(os.DevNull))(t)
+	out, null := check.Value(os.Create(path))(t), check.Value(os.Open(os.DevNull))(t)
 	defer out.Close()
 	defer null.Close()
 	c := shellCommand(out, "readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2")
@@ -305,7 +306,7 @@ func TestCommand_PassesOnFiles(t *testing.T) {
 // input to the end is not kept waiting.
 func TestCommand_JobInheritsNoPrivateDescriptors(t *testing.T) {
 	t.Parallel()
-	file := value(os.Open("/proc/self/maps"))(t)
+	file := check.Value(os.Open("/proc/self/maps"))(t)
 	defer file.Close()
 	r, w := io.Pipe()
 	cat := library(t, Command{Args: []string{"cat"}, Stdin: r, Stdout: io.Discard})
@@ -379,7 +380,7 @@ func TestCommand_FallbackEnvironIsUsedAfterE2BIG(t *testing.T) {
 
 // A command that cannot be started leaves no pipe and no goroutine behind.
 func TestStart_FailureLeavesNoDescriptor(t *testing.T) {
-	open := func() int { return len(value(os.ReadDir("/proc/self/fd"))(t)) }
+	open := func() int { return len(check.Value(os.ReadDir("/proc/self/fd"))(t)) }
 	before := open()
 	for range 20 {
 		c := Command{Args: []string{"/no/such/command"}}

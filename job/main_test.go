@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -378,7 +379,7 @@ func (w *wrapped) wantEnd(code int, signal string) Status {
 // readStatus reads a file that an agent wrote.
 func readStatus(t testing.TB, file string) (st Status) {
 	t.Helper()
-	must(t, json.Unmarshal([]byte(clitest.Read(t, file)), &st))
+	check.Must(t, json.Unmarshal([]byte(clitest.Read(t, file)), &st))
 	return st
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -87,7 +88,7 @@ func TestSignals_ReceivesSignalsBlockedAtStart(t *testing.T) {
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGCHLD])
 os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; read x; exit 7")
 	cmd.Path, cmd.Args[0] = testenv.NeedsTool(t, "python3", "apt-get install python3"), "python3"
-	stdin := value(cmd.StdinPipe())(t)
+	stdin := check.Value(cmd.StdinPipe())(t)
 	w := start(t, cmd)
 	pid := w.PID("ready")
 	w.Signal(syscall.SIGUSR1)
@@ -105,7 +106,7 @@ os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; re
 func TestSignals_SIGCHLDFromProcessDoesNotHideJobsEnd(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; read x; exit 7")
-	stdin := value(cmd.StdinPipe())(t)
+	stdin := check.Value(cmd.StdinPipe())(t)
 	w := start(t, cmd)
 	pid := w.PID("ready")
 	w.Signal(syscall.SIGSTOP)
@@ -136,7 +137,7 @@ func TestSignals_JobMayHandleOrIgnoreTERM(t *testing.T) {
 	}
 	// A job that ignores TERM is left alone.
 	cmd := command(t, "agent", "", "sh", "-c", `trap '' TERM; echo pid $$; read x; exit 4`)
-	in := value(cmd.StdinPipe())(t)
+	in := check.Value(cmd.StdinPipe())(t)
 	w = start(t, cmd)
 	w.PID("pid")
 	w.Signal(syscall.SIGTERM)
@@ -162,8 +163,8 @@ func TestJob_SelfStopWithoutJobControlStopsOnlyJob(t *testing.T) {
 func TestSignals_LateDeliversSignalAfterEnd(t *testing.T) {
 	s := Catch()
 	defer s.Stop()
-	value(Start(Command{Args: []string{"true"}}, s))(t).Wait()
-	must(t, unix.Kill(os.Getpid(), syscall.SIGINT))
+	check.Value(Start(Command{Args: []string{"true"}}, s))(t).Wait()
+	check.Must(t, unix.Kill(os.Getpid(), syscall.SIGINT))
 	select {
 	case sig := <-s.Late():
 		if sig != syscall.SIGINT {
@@ -191,7 +192,7 @@ func once(m *clitest.Terminal, agent int, sig syscall.Signal) {
 	m.T.Helper()
 	seen := m.Expect(unix.SignalName(sig))
 	for _, sig := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGABRT} {
-		must(m.T, unix.Kill(agent, sig))
+		check.Must(m.T, unix.Kill(agent, sig))
 		seen += m.Expect(unix.SignalName(sig))
 	}
 	if strings.Contains(seen, "SIG") {
@@ -204,7 +205,7 @@ func TestSignals_TerminalSignalReachesJobOnce(t *testing.T) {
 	m := onTerminal(t, command(t, "agent", "counter", os.Args[0]))
 	m.PID("ready")
 	agent := m.Cmd.Process.Pid
-	must(t, unix.Kill(agent, syscall.SIGXCPU))
+	check.Must(t, unix.Kill(agent, syscall.SIGXCPU))
 	m.Expect("SIGXCPU") // before the agent relays this, it may not have noticed that the job runs
 	for range 5 {
 		m.Send("\x03")
@@ -212,7 +213,7 @@ func TestSignals_TerminalSignalReachesJobOnce(t *testing.T) {
 		m.Send("\x1c")
 		once(m, agent, syscall.SIGQUIT)
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
-			must(t, unix.Kill(agent, sig))
+			check.Must(t, unix.Kill(agent, sig))
 			once(m, agent, sig)
 		}
 	}
@@ -220,9 +221,9 @@ func TestSignals_TerminalSignalReachesJobOnce(t *testing.T) {
 		clitest.Resize(t, m.TTY, 30+rows, 99)
 		once(m, agent, syscall.SIGWINCH)
 	}
-	must(t, unix.Kill(agent, syscall.SIGWINCH))
+	check.Must(t, unix.Kill(agent, syscall.SIGWINCH))
 	once(m, agent, syscall.SIGWINCH)
-	must(t, unix.Kill(agent, syscall.SIGTERM))
+	check.Must(t, unix.Kill(agent, syscall.SIGTERM))
 	m.Expect("SIGTERM")
 }
 
@@ -413,7 +414,7 @@ func TestReceived_RecordsSignalSentToGroup(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		w := start(t, cmd)
 		w.PID("pid")
-		must(t, unix.Kill(-cmd.Process.Pid, syscall.SIGTERM))
+		check.Must(t, unix.Kill(-cmd.Process.Pid, syscall.SIGTERM))
 		wantReceived(t, w.wantEnd(143, "SIGTERM").ReceivedSignals, syscall.SIGTERM, false, os.Getpid())
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // titled sets each of its arguments as the title in turn, and prints the command line that other processes see.
@@ -38,7 +40,7 @@ func TestSetTitle_ChangesCommandLine(t *testing.T) {
 	longest := "any " + strings.Repeat("x", 1000)
 	titles := []string{"a title", long, longest, "", "the last one"}
 
-	out := value(command(t, "titled", "", titles...).Output())(t)
+	out := check.Value(command(t, "titled", "", titles...).Output())(t)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != len(titles)+1 {
 		t.Fatalf("output %q, want %d lines", lines, len(titles)+1)

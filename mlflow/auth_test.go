@@ -23,6 +23,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestClient_SendsCredentials(t *testing.T) {
@@ -52,7 +54,7 @@ func TestClient_SendsCredentials(t *testing.T) {
 			}))
 			defer server.Close()
 			tt.cfg.URI, tt.cfg.Workspace, tt.cfg.UserAgent = server.URL, "team", "me/1"
-			must(t, getRun(client(t, tt.cfg)))
+			check.Must(t, getRun(client(t, tt.cfg)))
 		})
 	}
 }
@@ -199,7 +201,7 @@ func newAuthority(t *testing.T) *authority {
 // issue signs a certificate. A nil authority returns a self-signed certificate.
 func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
-	key := value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t)
+	key := check.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t)
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	if template.NotAfter.IsZero() {
 		template.NotAfter = time.Now().Add(time.Hour)
@@ -209,8 +211,8 @@ func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa
 	if parent == nil {
 		parent, signer = template, key
 	}
-	der := value(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(a.t)
-	cert := value(x509.ParseCertificate(der))(a.t)
+	der := check.Value(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(a.t)
+	cert := check.Value(x509.ParseCertificate(der))(a.t)
 	return cert, key
 }
 
@@ -282,13 +284,13 @@ func TestClient_SendsItsCertificate(t *testing.T) {
 	// has read the reason. That failure is temporary, and the next try gets the reason.
 	wantFinal(t, getRun(client(t, Config{URI: server.URL, CAPath: ca.file, MaxRetries: 9})), "MLFLOW_TRACKING_CLIENT_CERT_PATH")
 	cert, key := ca.issue(&x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	der := value(x509.MarshalPKCS8PrivateKey(key))(t)
+	der := check.Value(x509.MarshalPKCS8PrivateKey(key))(t)
 	certPEM := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 	keyPEM := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	for _, text := range []string{certPEM + keyPEM, keyPEM + certPEM} {
 		file := filepath.Join(t.TempDir(), "me.pem")
 		writeFile(t, file, text)
-		must(t, getRun(client(t, Config{URI: server.URL, CAPath: ca.file, ClientCertPath: file})))
+		check.Must(t, getRun(client(t, Config{URI: server.URL, CAPath: ca.file, ClientCertPath: file})))
 	}
 }
 
@@ -302,7 +304,7 @@ func TestNew_ReadsCertificates(t *testing.T) {
 		_, err := New(cfg)
 		wantText(t, err, "MLFLOW_TRACKING_", "_CERT_PATH")
 		cfg.URI = "http://h" // http needs no certificates
-		value(New(cfg))(t)
+		check.Value(New(cfg))(t)
 	}
 	for _, cfg := range []Config{{URI: "x"}, {URI: "http://u:p@h"}, {URI: "http://h?q"},
 		{URI: "http://h", InsecureTLS: true, CAPath: "x"}, {URI: "http://h", Token: "a\r\nb"}} {

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestCheckKey_AcceptsKeysThatEveryServerAccepts(t *testing.T) {
@@ -41,7 +43,7 @@ func TestLogBatch_SendsOneRequest(t *testing.T) {
 		io.WriteString(w, "{}")
 	})
 	b := Batch{Metrics: []Metric{{"a/b", 1.5, 1700000000000, -3}}, Tags: []Tag{{"k", "<v>"}}}
-	must(t, c.LogBatch(context.Background(), "r1", b))
+	check.Must(t, c.LogBatch(context.Background(), "r1", b))
 	want := map[string]any{"run_id": "r1",
 		"metrics": []any{map[string]any{"key": "a/b", "value": 1.5, "timestamp": 1700000000000.0, "step": -3.0}},
 		"tags":    []any{map[string]any{"key": "k", "value": "<v>"}}}
@@ -126,7 +128,7 @@ func FuzzSplit(f *testing.F) {
 		for i := range in.Tags {
 			in.Tags[i] = Tag{"k", strings.Repeat(letters[rnd.IntN(len(letters))], rnd.IntN(int(size)%12000+1))}
 		}
-		c := value(New(Config{URI: "http://h"}))(t)
+		c := check.Value(New(Config{URI: "http://h"}))(t)
 		c.transport = roundTrip(func(*http.Request) (*http.Response, error) { return response(200, "{}"), nil })
 		var out Batch
 		for i, b := range Split(in) {

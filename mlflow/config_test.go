@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // defaults returns the result of NewConfig for http://h:5000 without variables.
@@ -55,7 +57,7 @@ func TestNewConfig_ReadsTheEnvironment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, want := value(NewConfig(cmp.Or(tt.uri, "http://h:5000"), env(tt.env...)))(t), defaults()
+			got, want := check.Value(NewConfig(cmp.Or(tt.uri, "http://h:5000"), env(tt.env...)))(t), defaults()
 			if tt.want(&want); !reflect.DeepEqual(got, want) {
 				// fields is used instead of %v, because a Config hides its fields.
 				t.Errorf("got %s\nwant %s", fields(got), fields(want))
@@ -134,8 +136,8 @@ func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	check.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestConfig_HidesSecrets(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestError_ExplainsRefusals(t *testing.T) {
@@ -152,7 +154,7 @@ func TestClient_LimitsDecompressedBytes(t *testing.T) {
 			z.Close()
 		})
 	}
-	must(t, getRun(zipped(func(w io.Writer) { io.WriteString(w, goodRun) })))
+	check.Must(t, getRun(zipped(func(w io.Writer) { io.WriteString(w, goodRun) })))
 	bomb := zipped(func(w io.Writer) {
 		w.Write([]byte("{"))
 		spaces := bytes.Repeat([]byte(" "), 1<<20)
@@ -198,7 +200,7 @@ func TestClient_HidesSecretsInErrors(t *testing.T) {
 		defer server.Close()
 		uri := strings.Replace(server.URL, "http://", "http://"+user+":hunter22%26%3C%C3%A9%20+x@", 1) + "/?x-query=1"
 		for _, uri := range []string{uri, server.URL} { // first with user name and password, then with a token
-			cfg := value(NewConfig(uri, env("MLFLOW_TRACKING_TOKEN="+token)))(t)
+			cfg := check.Value(NewConfig(uri, env("MLFLOW_TRACKING_TOKEN="+token)))(t)
 			cfg.MaxRetries = 0
 			c := client(t, cfg)
 			_, err1 := c.Run(context.Background(), "r1")

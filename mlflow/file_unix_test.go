@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // odd returns functions that create special or huge files, by name.
@@ -33,7 +35,7 @@ func TestNewConfig_ReadsNoSpecialOrHugeCredentials(t *testing.T) {
 	for name, create := range odd(t) {
 		home := t.TempDir()
 		path := filepath.Join(home, ".mlflow", "credentials")
-		must(t, os.Mkdir(filepath.Dir(path), 0o700))
+		check.Must(t, os.Mkdir(filepath.Dir(path), 0o700))
 		if err := create(path); err != nil {
 			t.Logf("%s: %v", name, err) // not possible on every file system
 			continue
@@ -70,5 +72,5 @@ func TestNew_ReadsNoSpecialOrHugeCertificates(t *testing.T) {
 			t.Errorf("move %s next to a certificate: %v", name, err)
 		}
 	}
-	must(t, getRun(client(t, Config{URI: server.URL, CAPath: filepath.Dir(ca.file)})))
+	check.Must(t, getRun(client(t, Config{URI: server.URL, CAPath: filepath.Dir(ca.file)})))
 }

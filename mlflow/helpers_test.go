@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // env returns a lookup function for variables in the form NAME=VALUE.
@@ -44,7 +46,7 @@ func answering(t *testing.T, status int, body string) *Client {
 // client returns a client for cfg that is closed at the end of the test.
 func client(t *testing.T, cfg Config) *Client {
 	t.Helper()
-	c := value(New(cfg))(t)
+	c := check.Value(New(cfg))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -104,20 +106,3 @@ func wantFinal(t *testing.T, err error, words ...string) *Error {
 }
 
 const goodRun = `{"run":{"info":{"run_id":"r1","experiment_id":"7"}}}`
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}

@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestError_HidesEscapedSecrets(t *testing.T) {
 	t.Parallel()
 	const password = `pä"ss<w>&\x'`
-	encoded := value(json.Marshal(password))(t)
-	twice := value(json.Marshal(string(encoded)))(t)
+	encoded := check.Value(json.Marshal(password))(t)
+	twice := check.Value(json.Marshal(string(encoded)))(t)
 	entities := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;").Replace(password)
 	for name, form := range map[string]string{
 		"plain": password, "JSON": string(encoded), "JSON in JSON": string(twice),

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // scripted returns a client for a server that sends the given responses in order and repeats the last one, and the
@@ -144,7 +146,7 @@ func TestClient_HonorsRetryAfter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // the clock starts at 2000-01-01 00:00 UTC
 			c, asked := scripted(t, Config{MaxRetries: 1, IgnoreRetryAfter: tt.ignore},
 				answer(429, "", "Retry-After", tt.header), answer(200, goodRun))
-			must(t, getRun(c))
+			check.Must(t, getRun(c))
 			wantTimes(t, *asked, 0, tt.want)
 		})
 	}
@@ -314,7 +316,7 @@ func TestClockAhead_ReportsOnlyAProvenDifference(t *testing.T) {
 			t.Errorf("%s: ClockAhead() = %v before any response, want 0", c.name, got)
 		}
 		begin := time.Now()
-		value(client.Run(context.Background(), "r"))(t)
+		check.Value(client.Run(context.Background(), "r"))(t)
 		if took := time.Since(begin); c.least != 0 { // the Date may have aged by the duration of the request
 			c.least, c.most = c.least-took, c.most+took
 		}

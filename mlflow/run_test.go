@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/retry"
 )
 
@@ -121,7 +122,7 @@ func TestCreateRun_ReturnsTheRun(t *testing.T) {
 			"data":{"tags":[{"key":"k","value":"v"}],"metrics":[{"key":"m","value":1.5,"timestamp":"12","step":-1},
 			{"key":"n","value":"NaN","timestamp":13,"step":"2"}],"params":[]},"inputs":{}}}`)
 	})
-	r := value(c.CreateRun(context.Background(), NewRun{"7", "n", time.UnixMilli(1700000000123), []Tag{{"k", "v"}}}))(t)
+	r := check.Value(c.CreateRun(context.Background(), NewRun{"7", "n", time.UnixMilli(1700000000123), []Tag{{"k", "v"}}}))(t)
 	if nan := r.Metrics["n"]; !math.IsNaN(nan.Value) || nan.Timestamp != 13 || nan.Step != 2 {
 		t.Errorf("metric n is %+v, want NaN at 13 and step 2", nan)
 	}
@@ -243,7 +244,7 @@ func FuzzAnswer(f *testing.F) {
 		if status < 200 || status > 599 {
 			status = 200
 		}
-		c := value(New(Config{URI: "http://h", Username: "alice", Password: "hunter22", Token: "to<ken"}))(t)
+		c := check.Value(New(Config{URI: "http://h", Username: "alice", Password: "hunter22", Token: "to<ken"}))(t)
 		c.transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			return response(status, body, "Retry-After", header, "Location", header), nil
 		})

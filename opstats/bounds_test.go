@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // fourLists returns the data of Transfers with the given numbers in the first four lists.
@@ -44,7 +46,7 @@ func TestUnmarshalJSON_RefusesImpossibleValues(t *testing.T) {
 		one(`,"last_time_ms":-1`), one(`,"last_timestamp":1e101`), one(`,"size_bytes":-1`), one(`,"last_time_ms":NaN`))
 
 	var k Sketch
-	must(t, k.Add(7))
+	check.Must(t, k.Add(7))
 	refuses(t, &k, func(data []byte) error { return json.Unmarshal(data, &k) },
 		`[]`, `{"positive":"1"}`, `{"min":1,"max":1,"positive":[0,1.5]}`, `{"min":1e999}`, `{"zeros":-1}`,
 		`{"min":1,"max":1,"positive":[0,-1]}`, `{"min":1,"max":1,"positive":[9223372036854775807,1]}`,
@@ -61,10 +63,10 @@ func TestUnmarshalJSON_RefusesImpossibleValues(t *testing.T) {
 
 	for _, v := range []any{&s, &k, &m, &r} {
 		before := jsonOf(t, v)
-		must(t, json.Unmarshal([]byte(`null`), v))
+		check.Must(t, json.Unmarshal([]byte(`null`), v))
 		same(t, jsonOf(t, v), before)
 	}
-	must(t, json.Unmarshal([]byte(`{"times":{"a":{"count":0},"b":null}}`), &m))
+	check.Must(t, json.Unmarshal([]byte(`{"times":{"a":{"count":0},"b":null}}`), &m))
 	if len(m.Times) != 0 {
 		t.Errorf("times = %v after reading empty times, want none", m.Times)
 	}
@@ -76,7 +78,7 @@ func TestTransfers_ReadDataRefusesImpossibleLists(t *testing.T) {
 		many[fmt.Sprint(i)] = []float64{1}
 	}
 	var a Transfers
-	must(t, a.Record(Transfer{XferMicros: 7, End: unix(1)}))
+	check.Must(t, a.Record(Transfer{XferMicros: 7, End: unix(1)}))
 	refuses(t, &a, a.ReadData,
 		`[]`, `{"transfer_duration":1}`, `{"transfer_duration":["1"]}`, `{"transfer_duration":null}`,
 		`{"num_failed_transfers":[1,null]}`, `{"num_failed_transfers":[1e101]}`, `{"num_kv_expired_reqs":[1,-1]}`,

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // Adding values to known entries does not allocate.
@@ -15,10 +17,10 @@ func TestAdd_DoesNotAllocate(t *testing.T) {
 	values := [...]float64{0.02, 0.5, 0.7, 1, 40}
 	add := func() {
 		for _, v := range values {
-			must(t, l.AddTime("store.get", "k1", v, now))
-			must(t, l.AddCounter("hits", "k1", v))
-			must(t, s.Add(v))
-			must(t, condensed.Record(Transfer{XferMicros: v, PostMicros: v, Bytes: v, Descriptors: v, End: now}))
+			check.Must(t, l.AddTime("store.get", "k1", v, now))
+			check.Must(t, l.AddCounter("hits", "k1", v))
+			check.Must(t, s.Add(v))
+			check.Must(t, condensed.Record(Transfer{XferMicros: v, PostMicros: v, Bytes: v, Descriptors: v, End: now}))
 			_ = l.AddTime("store.get", "k1", -v, now) // rejected
 			_ = l.AddTime("store.get", "k9", -v, now) // rejected
 			_ = condensed.Record(Transfer{Bytes: -v}) // rejected

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // The fuzz targets of this file read arbitrary input. An accepted value must not change when it is written and read
@@ -25,7 +27,7 @@ func FuzzTimeStatsJSON(f *testing.F) {
 		}
 		reread(t, &s, &TimeStats{})
 		m := s.Merge(s)
-		must(t, m.Add(1, unix(1)))
+		check.Must(t, m.Add(1, unix(1)))
 		reread(t, &m, &TimeStats{})
 		for _, v := range []float64{m.Count, m.Avg, m.Min, m.Max, m.Total(), m.SizeBytes} {
 			if !(v >= 0 && v <= math.MaxFloat64) {
@@ -59,7 +61,7 @@ func FuzzMetricsJSON(f *testing.F) {
 func FuzzSketchJSON(f *testing.F) {
 	var s Sketch
 	for _, v := range []float64{-1e99, -1, 0, 1e-100, 1, 1, 2, 1e100} {
-		must(f, s.Add(v))
+		check.Must(f, s.Add(v))
 	}
 	f.Add([]byte(jsonOf(f, &s)))
 	f.Add([]byte(`{}`))
@@ -85,7 +87,7 @@ func FuzzSketchJSON(f *testing.F) {
 
 func FuzzTransfersJSON(f *testing.F) {
 	var a Transfers
-	must(f, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56, End: unix(1)}))
+	check.Must(f, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56, End: unix(1)}))
 	a.RecordKVExpired()
 	f.Add([]byte(jsonOf(f, &a)))
 	a.Condense()
@@ -107,7 +109,7 @@ func FuzzTransfersJSON(f *testing.F) {
 		reread(t, &a, &Transfers{})
 		reread(t, ptr(a.Reduce()), &TransferSummary{})
 		c := a.Clone()
-		must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
+		check.Must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
 		if err := c.Aggregate(&a); err != nil {
 			t.Fatalf("%s: Aggregate of a copy and the original: %v", data, err)
 		}

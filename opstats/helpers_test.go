@@ -11,16 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // unix converts Unix seconds to a time, with a precision of a nanosecond.
 func unix(seconds float64) time.Time {
@@ -33,7 +26,7 @@ func statsOf(t testing.TB, times ...float64) TimeStats {
 	t.Helper()
 	var s TimeStats
 	for _, ms := range times {
-		must(t, s.Add(ms, unix(100)))
+		check.Must(t, s.Add(ms, unix(100)))
 	}
 
 	return s
@@ -43,7 +36,7 @@ func statsOf(t testing.TB, times ...float64) TimeStats {
 func jsonOf(t testing.TB, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
-	must(t, err)
+	check.Must(t, err)
 
 	return string(data)
 }
@@ -52,7 +45,7 @@ func jsonOf(t testing.TB, v any) string {
 func reread[T any](t testing.TB, v, into *T) *T {
 	t.Helper()
 	data := jsonOf(t, v)
-	must(t, json.Unmarshal([]byte(data), into))
+	check.Must(t, json.Unmarshal([]byte(data), into))
 	if again := jsonOf(t, into); again != data {
 		t.Fatalf("JSON after reading = %s, want %s as before", again, data)
 	}
@@ -104,10 +97,10 @@ func python(t *testing.T, environment string) string {
 func runPython(t *testing.T, python, script string, in, out any) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.json")
-	must(t, os.WriteFile(path, []byte(jsonOf(t, in)), 0o600))
+	check.Must(t, os.WriteFile(path, []byte(jsonOf(t, in)), 0o600))
 	cmd := exec.Command(python, filepath.Join("testdata", script), path)
 	cmd.Stderr = os.Stderr
 	data, err := cmd.Output()
-	must(t, err)
-	must(t, json.Unmarshal(data, out))
+	check.Must(t, err)
+	check.Must(t, json.Unmarshal(data, out))
 }

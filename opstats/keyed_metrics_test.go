@@ -4,24 +4,26 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // filled returns a KeyedMetrics with three keys and their operations in different orders.
 func filled(t testing.TB) *KeyedMetrics {
 	t.Helper()
 	l := NewKeyedMetrics(100)
-	must(t, l.AddTime("store.put", "k1", 1, unix(10)))
-	must(t, l.AddTime("store.get", "k2", 20, unix(11)))
-	must(t, l.AddTime("store.get", "k1", 10, unix(11)))
-	must(t, l.AddTime("store.put", "k2", 2, unix(9)))
-	must(t, l.AddTime("store.put", "k3", 3, unix(8)))
-	must(t, l.AddTime("store.get", "k1", 10.5, unix(12)))
-	must(t, l.AddCounter("hits", "k1", 2))
-	must(t, l.AddCounter("hits", "k1", -0.5))
-	must(t, l.AddAttribute("model", "k1", "m7"))
-	must(t, l.AddAttribute("model", "k1", "m8"))
-	must(t, l.AddAttribute("size", "k1", 5.0))
-	must(t, l.AddAttribute("cached", "k3", true))
+	check.Must(t, l.AddTime("store.put", "k1", 1, unix(10)))
+	check.Must(t, l.AddTime("store.get", "k2", 20, unix(11)))
+	check.Must(t, l.AddTime("store.get", "k1", 10, unix(11)))
+	check.Must(t, l.AddTime("store.put", "k2", 2, unix(9)))
+	check.Must(t, l.AddTime("store.put", "k3", 3, unix(8)))
+	check.Must(t, l.AddTime("store.get", "k1", 10.5, unix(12)))
+	check.Must(t, l.AddCounter("hits", "k1", 2))
+	check.Must(t, l.AddCounter("hits", "k1", -0.5))
+	check.Must(t, l.AddAttribute("model", "k1", "m7"))
+	check.Must(t, l.AddAttribute("model", "k1", "m8"))
+	check.Must(t, l.AddAttribute("size", "k1", 5.0))
+	check.Must(t, l.AddAttribute("cached", "k3", true))
 
 	return l
 }
@@ -46,7 +48,7 @@ func TestKeyedMetrics_GetReturnsCopy(t *testing.T) {
 	// Neither a change of the copy nor a change of the original affects the other.
 	got.Times["store.get"] = TimeStats{}
 	got.Counters["hits"] = 7
-	must(t, l.AddCounter("hits", "k1", 1))
+	check.Must(t, l.AddCounter("hits", "k1", 1))
 	again, _ := l.Get("k1")
 	want.Counters["hits"] = 2.5
 	same(t, again, want)
@@ -56,8 +58,8 @@ func TestKeyedMetrics_GetReturnsCopy(t *testing.T) {
 func TestKeyedMetrics_AggregateTimesMergesAllKeys(t *testing.T) {
 	l := NewKeyedMetrics(6)
 	for i, key := range []string{"a", "b", "c"} {
-		must(t, l.AddTime("x", key, float64(1+i), unix(5)))
-		must(t, l.AddTime("y", key, float64(10+10*i), unix(float64(5-i))))
+		check.Must(t, l.AddTime("x", key, float64(1+i), unix(5)))
+		check.Must(t, l.AddTime("y", key, float64(10+10*i), unix(float64(5-i))))
 	}
 	same(t, l.AggregateTimes(), map[string]TimeStats{
 		"x": {Count: 3, Avg: 2, Min: 1, Max: 3, Last: 3, LastAt: 5},
@@ -72,8 +74,8 @@ func TestKeyedMetrics_UpdatesKnownEntriesAtLimit(t *testing.T) {
 	if err := l.AddTime("get", "k0", -1, unix(1)); !errors.Is(err, ErrNotFinite) {
 		t.Errorf("AddTime(-1): error %v, want %v", err, ErrNotFinite)
 	}
-	must(t, l.AddTime("get", "k1", 1, unix(1)))
-	must(t, l.AddCounter("hits", "k2", 1))
+	check.Must(t, l.AddTime("get", "k1", 1, unix(1)))
+	check.Must(t, l.AddCounter("hits", "k2", 1))
 	for what, err := range map[string]error{
 		"time":       l.AddTime("get", "k3", 1, unix(1)),
 		"name":       l.AddTime("put", "k1", 1, unix(1)),
@@ -85,8 +87,8 @@ func TestKeyedMetrics_UpdatesKnownEntriesAtLimit(t *testing.T) {
 			t.Errorf("new entry (%s) at the limit: error %v, want %v", what, err, ErrFull)
 		}
 	}
-	must(t, l.AddTime("get", "k1", 3, unix(1)))
-	must(t, l.AddCounter("hits", "k2", 1))
+	check.Must(t, l.AddTime("get", "k1", 3, unix(1)))
+	check.Must(t, l.AddCounter("hits", "k2", 1))
 	same(t, l.Keys(), []string{"k1", "k2"})
 	if m, _ := l.Get("k1"); m.Times["get"].Avg != 2 || len(m.Times) != 1 {
 		t.Errorf("metrics of k1 = %+v, want only the time get with mean 2", m)
@@ -122,9 +124,9 @@ func TestKeyedMetrics_RefusesInvalidValues(t *testing.T) {
 // A sum of large numbers does not exceed sumLimit.
 func TestKeyedMetrics_CountersStayInRange(t *testing.T) {
 	l := NewKeyedMetrics(1)
-	must(t, l.AddCounter("a", "k", limit))
+	check.Must(t, l.AddCounter("a", "k", limit))
 	l.byKey["k"].Counters["a"] = sumLimit
-	must(t, l.AddCounter("a", "k", limit))
+	check.Must(t, l.AddCounter("a", "k", limit))
 	m, _ := l.Get("k")
 	same(t, m.Counters, map[string]float64{"a": sumLimit})
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -73,9 +74,9 @@ func ours(t *testing.T, streams [][]timed) []TimeStats {
 	list := make([]TimeStats, len(streams))
 	for i, stream := range streams {
 		for _, x := range stream {
-			must(t, list[i].Add(x[0].(float64), unix(x[1].(float64))))
+			check.Must(t, list[i].Add(x[0].(float64), unix(x[1].(float64))))
 			if size, is := x[2].(float64); is {
-				must(t, list[i].SetSize(size))
+				check.Must(t, list[i].SetSize(size))
 			}
 		}
 	}
@@ -130,9 +131,9 @@ func TestKeyedMetrics_EqualsStoreMetrics(t *testing.T) {
 	l := NewKeyedMetrics(1000)
 	for _, c := range in.Calls {
 		name, key, ms := c[0].(string), c[1].(string), c[2].(float64)
-		must(t, l.AddTime(name, key, ms, unix(c[3].(float64))))
-		must(t, l.AddCounter(name, key, math.Trunc(ms*10)))
-		must(t, l.AddAttribute(name, key, ms))
+		check.Must(t, l.AddTime(name, key, ms, unix(c[3].(float64))))
+		check.Must(t, l.AddCounter(name, key, math.Trunc(ms*10)))
+		check.Must(t, l.AddAttribute(name, key, ms))
 	}
 	if len(l.Keys()) != len(want.Keys) || len(want.Keys) < 30 {
 		t.Fatalf("got %d keys, want ProxyStore's %d, which must be at least 30", len(l.Keys()), len(want.Keys))

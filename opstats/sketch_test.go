@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // streams generate realistic and extreme values.
@@ -59,7 +61,7 @@ func TestSketch_QuantilesAreWithinOnePercent(t *testing.T) {
 				values := make([]float64, n)
 				for i := range values {
 					values[i] = value(rng)
-					must(t, s.Add(values[i]))
+					check.Must(t, s.Add(values[i]))
 				}
 				if s.Count() != uint64(n) {
 					t.Fatalf("Count() = %d, want %d", s.Count(), n)
@@ -94,7 +96,7 @@ func TestSketch_FewValuesGiveExactQuantiles(t *testing.T) {
 		t.Errorf("Quantile(0.5) of an empty Sketch = %v, %v; want NaN, false", v, ok)
 	}
 	for _, v := range []float64{-7, 0, math.Copysign(0, -1), 5e-324, 0, 12} {
-		must(t, s.Add(v))
+		check.Must(t, s.Add(v))
 	}
 	for q, want := range map[float64]float64{
 		0: -7, 0.01: -7, 1.0 / 6: -7, 0.2: 0, 0.5: 0, 0.8: 0, 5.0 / 6: 0, 0.84: 12, 1: 12,
@@ -112,7 +114,7 @@ func TestSketch_FewValuesGiveExactQuantiles(t *testing.T) {
 
 func TestSketch_RefusesInvalidNumbersAndCounts(t *testing.T) {
 	var s Sketch
-	must(t, s.AddN(1, maxCount-1))
+	check.Must(t, s.AddN(1, maxCount-1))
 	before, inf := jsonOf(t, &s), math.Inf(1)
 	for v, n := range map[float64]uint64{math.NaN(): 1, 1.1e100: 1, inf: 1, -inf: 1, 5: 2, 6: math.MaxUint64} {
 		if err := s.AddN(v, n); !errors.Is(err, ErrNotFinite) {
@@ -120,11 +122,11 @@ func TestSketch_RefusesInvalidNumbersAndCounts(t *testing.T) {
 		}
 	}
 	var two Sketch
-	must(t, two.AddN(3, 2))
+	check.Must(t, two.AddN(3, 2))
 	if err := s.Merge(&two); !errors.Is(err, ErrNotFinite) {
 		t.Errorf("Merge beyond 2^53: error %v, want %v", err, ErrNotFinite)
 	}
-	must(t, s.AddN(9, 0))
+	check.Must(t, s.AddN(9, 0))
 	if after := jsonOf(t, &s); after != before {
 		t.Errorf("refused values changed the Sketch from %s to %s", before, after)
 	}
@@ -141,18 +143,18 @@ func TestSketch_MergeIsExact(t *testing.T) {
 			if name == "17 decades" {
 				v = math.Pow(v, 3) // 51 decades, more than the bins span
 			}
-			must(t, all.Add(v))
-			must(t, parts[i%3].Add(v))
+			check.Must(t, all.Add(v))
+			check.Must(t, parts[i%3].Add(v))
 		}
 
 		left, right := parts[0].Clone(), parts[2].Clone()
-		must(t, left.Merge(&parts[1]))
-		must(t, left.Merge(&parts[2]))
-		must(t, right.Merge(&parts[1]))
-		must(t, right.Merge(&parts[0]))
-		must(t, right.Merge(&Sketch{}))
+		check.Must(t, left.Merge(&parts[1]))
+		check.Must(t, left.Merge(&parts[2]))
+		check.Must(t, right.Merge(&parts[1]))
+		check.Must(t, right.Merge(&parts[0]))
+		check.Must(t, right.Merge(&Sketch{}))
 		var empty Sketch
-		must(t, empty.Merge(&all))
+		check.Must(t, empty.Merge(&all))
 		for _, s := range []*Sketch{left, right, &empty} {
 			same(t, s, &all)
 		}
@@ -166,14 +168,14 @@ func TestSketch_FarSmallerSizesShareSmallestBin(t *testing.T) {
 	var large []float64
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 5000 {
-		must(t, s.Add(math.Pow(10, -99+80*rng.Float64())))
+		check.Must(t, s.Add(math.Pow(10, -99+80*rng.Float64())))
 		large = append(large, math.Pow(10, 17*rng.Float64()))
 	}
 	for _, v := range large {
-		must(t, s.Add(v))
+		check.Must(t, s.Add(v))
 	}
 	for range 5000 {
-		must(t, s.Add(math.Pow(10, -99+80*rng.Float64())))
+		check.Must(t, s.Add(math.Pow(10, -99+80*rng.Float64())))
 	}
 
 	slices.Sort(large)
@@ -208,7 +210,7 @@ func TestSketch_FitsItsMemoryBudget(t *testing.T) {
 			list := make([]Sketch, sketches)
 			for i := range list {
 				for range 2000 {
-					must(t, list[i].Add(math.Pow(10, c.decades*rng.Float64()-c.decades/2)))
+					check.Must(t, list[i].Add(math.Pow(10, c.decades*rng.Float64()-c.decades/2)))
 				}
 			}
 			return list
@@ -225,11 +227,11 @@ func TestSketch_JSONRoundTrips(t *testing.T) {
 	same(t, jsonOf(t, &s), `{}`)
 	reread(t, &s, &Sketch{})
 	for _, v := range []float64{1, 1, 1.05, -2, 0, 0} {
-		must(t, s.Add(v))
+		check.Must(t, s.Add(v))
 	}
 	same(t, jsonOf(t, &s), `{"min":-2,"max":1.05,"zeros":2,"positive":[0,2,0,0,1],"negative":[35,1]}`)
 	same(t, reread(t, &s, &Sketch{}), &s)
-	must(t, json.Unmarshal([]byte(`null`), &s))
+	check.Must(t, json.Unmarshal([]byte(`null`), &s))
 	if s.Count() != 6 {
 		t.Errorf("Sketch after reading null = %s, want 6 values as before", jsonOf(t, &s))
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestTimeStats_AddComputesSameMeanAsProxyStore(t *testing.T) {
@@ -19,7 +21,7 @@ func TestTimeStats_AddComputesSameMeanAsProxyStore(t *testing.T) {
 		t.Errorf("mean of ten times 0.1 = %v, want ProxyStore's 0.09999999999999999", tenths.Avg)
 	}
 
-	must(t, s.Add(math.Copysign(0, -1), unix(101)))
+	check.Must(t, s.Add(math.Copysign(0, -1), unix(101)))
 	if s.Min != 0 || math.Signbit(s.Min) || math.Signbit(s.Last) {
 		t.Errorf("after Add(-0): %+v, want Min and Last 0 without a sign", s)
 	}
@@ -28,8 +30,8 @@ func TestTimeStats_AddComputesSameMeanAsProxyStore(t *testing.T) {
 // A sampled event stands for several events, and their number need not be whole.
 func TestTimeStats_AddNCountsFractions(t *testing.T) {
 	var s TimeStats
-	must(t, s.AddN(10, 2.5, unix(1)))
-	must(t, s.AddN(20, 7.5, unix(2)))
+	check.Must(t, s.AddN(10, 2.5, unix(1)))
+	check.Must(t, s.AddN(20, 7.5, unix(2)))
 	same(t, s, TimeStats{Count: 10, Avg: 17.5, Min: 10, Max: 20, Last: 20, LastAt: 2})
 }
 
@@ -56,7 +58,7 @@ func TestTimeStats_RefusesInvalidTimesSizesAndCounts(t *testing.T) {
 func TestTimeStats_StaysFinite(t *testing.T) {
 	var s TimeStats
 	for range 100 {
-		must(t, s.AddN(limit, limit, time.Time{}))
+		check.Must(t, s.AddN(limit, limit, time.Time{}))
 	}
 	m := s.Merge(s)
 	hostile := TimeStats{Count: sumLimit, Avg: limit, Min: limit, Max: limit}
@@ -97,13 +99,13 @@ func TestTimeStats_MergeWithEmptyChangesNothing(t *testing.T) {
 // The last known size is kept after an operation without a size, and in a sum with a TimeStats without a size.
 func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 	var s TimeStats
-	must(t, s.SetSize(3)) // there is no operation yet
+	check.Must(t, s.SetSize(3)) // there is no operation yet
 	same(t, s, TimeStats{})
 
 	for _, size := range []float64{5, -1, 7} {
-		must(t, s.Add(1, unix(100)))
+		check.Must(t, s.Add(1, unix(100)))
 		if size >= 0 {
-			must(t, s.SetSize(size))
+			check.Must(t, s.SetSize(size))
 		}
 		if want := max(size, 5); s.SizeBytes != want || !s.HasSize {
 			t.Errorf("SizeBytes = %v, HasSize = %v; want %v, true", s.SizeBytes, s.HasSize, want)
@@ -111,7 +113,7 @@ func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 	}
 
 	none, zero := statsOf(t, 1), statsOf(t, 1)
-	must(t, zero.SetSize(0))
+	check.Must(t, zero.SetSize(0))
 	for _, c := range []struct {
 		a, b  TimeStats
 		size  float64
@@ -125,9 +127,9 @@ func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 
 func TestTimeStats_JSONRoundTrips(t *testing.T) {
 	s := statsOf(t, 0.1, 0.2, 0.4)
-	must(t, s.SetSize(219))
+	check.Must(t, s.SetSize(219))
 	sampled := TimeStats{}
-	must(t, sampled.AddN(1, 10.0/3, unix(1795357692.08)))
+	check.Must(t, sampled.AddN(1, 10.0/3, unix(1795357692.08)))
 	for want, s := range map[string]TimeStats{
 		`{"count":0}`: {},
 		`{"count":3,"avg_time_ms":0.23333333333333336,"min_time_ms":0.1,"max_time_ms":0.4,` +
@@ -145,7 +147,7 @@ func TestTimeStats_JSONRoundTrips(t *testing.T) {
 // The TimeStats of ProxyStore 0.4 has different fields, and a size that may be null.
 func TestTimeStats_ReadsJSONOfProxyStore04(t *testing.T) {
 	var s TimeStats
-	must(t, json.Unmarshal([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`), &s))
+	check.Must(t, json.Unmarshal([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`), &s))
 	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3})
 }
 
@@ -154,7 +156,7 @@ func TestTimeStats_KeepsTimestampsExactly(t *testing.T) {
 	for i := range 100000 {
 		want := 1.7e9 + float64(i)*1234.567891
 		var s TimeStats
-		must(t, s.Add(1, unix(want)))
+		check.Must(t, s.Add(1, unix(want)))
 		if s.LastAt != want {
 			t.Fatalf("LastAt = %v, want %v", s.LastAt, want)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // transfersOf returns Transfers with the given lists.
@@ -19,7 +21,7 @@ func transfersOf(t testing.TB, duration, post, bytes, descriptor []float64) *Tra
 		TransferDuration: duration, PostDuration: post, BytesTransferred: bytes, NumDescriptors: descriptor,
 	})
 	var read Transfers
-	must(t, json.Unmarshal([]byte(data), &read))
+	check.Must(t, json.Unmarshal([]byte(data), &read))
 
 	return &read
 }
@@ -108,7 +110,7 @@ func TestTransfers_RecordAppendsToLists(t *testing.T) {
 	if !a.Empty() || a.Len() != 0 {
 		t.Errorf("new Transfers: Empty() = %v, Len() = %d; want true, 0", a.Empty(), a.Len())
 	}
-	must(t, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56}))
+	check.Must(t, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56}))
 	same(t, jsonOf(t, &a), `{"transfer_duration":[0.009862],"post_duration":[0.005693],"bytes_transferred":[73400320],`+
 		`"num_descriptors":[56],"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[]}`)
 	if a.Empty() || a.Len() != 1 {
@@ -127,8 +129,8 @@ func TestTransfers_WithOnlyFailuresIsNotEmpty(t *testing.T) {
 		var a, all Transfers
 		record(&a)
 		record(&a)
-		must(t, all.Aggregate(&a))
-		must(t, all.Aggregate(&Transfers{}))
+		check.Must(t, all.Aggregate(&a))
+		check.Must(t, all.Aggregate(&Transfers{}))
 		if n, sum := all.Sum(list); all.Empty() || all.Len() != 0 || n != 2 || sum != 2 {
 			t.Errorf("%s recorded twice: sum %v of %d entries, %s; want sum 2 of 2 entries, not empty, no transfers", list, sum, n, jsonOf(t, &all))
 		}
@@ -141,7 +143,7 @@ func TestTransfers_WithOnlyFailuresIsNotEmpty(t *testing.T) {
 
 func TestTransfers_RecordRefusesInvalidTransfers(t *testing.T) {
 	var a Transfers
-	must(t, a.Record(Transfer{XferMicros: 1}))
+	check.Must(t, a.Record(Transfer{XferMicros: 1}))
 	before := jsonOf(t, &a)
 	nan, inf := math.NaN(), math.Inf(1)
 	far := time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -162,13 +164,13 @@ func TestTransfers_RecordRefusesInvalidTransfers(t *testing.T) {
 	if after := jsonOf(t, &a); after != before {
 		t.Errorf("refused transfers changed the lists from %s to %s", before, after)
 	}
-	must(t, a.Record(Transfer{Descriptors: MaxDescriptors, End: far.Add(-1)}))
+	check.Must(t, a.Record(Transfer{Descriptors: MaxDescriptors, End: far.Add(-1)}))
 }
 
 // Neither the result of CloneAndReset nor the result of Clone changes afterwards.
 func TestTransfers_CloneAndResetReturnsIndependentContents(t *testing.T) {
 	var a Transfers
-	record := func(us float64) { must(t, a.Record(Transfer{XferMicros: us, End: unix(us)})) }
+	record := func(us float64) { check.Must(t, a.Record(Transfer{XferMicros: us, End: unix(us)})) }
 	record(1)
 	record(2)
 	a.RecordKVExpired()
@@ -183,7 +185,7 @@ func TestTransfers_CloneAndResetReturnsIndependentContents(t *testing.T) {
 	}
 	for range 100 {
 		record(9)
-		must(t, kept.Record(Transfer{XferMicros: 8, End: unix(8)}))
+		check.Must(t, kept.Record(Transfer{XferMicros: 8, End: unix(8)}))
 	}
 	if got := jsonOf(t, handed); got != handedJSON || handed.Len() != 3 {
 		t.Errorf("the result of CloneAndReset changed to %s (%d transfers), want %s (3)", got, handed.Len(), handedJSON)
@@ -191,14 +193,14 @@ func TestTransfers_CloneAndResetReturnsIndependentContents(t *testing.T) {
 
 	var b Transfers
 	full = strings.Replace(full, `"num_kv_expired_reqs"`, `"new":[1],"num_kv_expired_reqs"`, 1)
-	must(t, json.Unmarshal([]byte(full), &b))
+	check.Must(t, json.Unmarshal([]byte(full), &b))
 	before, c := jsonOf(t, &b), b.Clone()
-	must(t, b.Aggregate(handed))
-	must(t, b.Aggregate(c))
+	check.Must(t, b.Aggregate(handed))
+	check.Must(t, b.Aggregate(c))
 	same(t, jsonOf(t, c), before)
 	b.Condense()
 	d := b.Clone()
-	must(t, b.Record(Transfer{XferMicros: 5}))
+	check.Must(t, b.Record(Transfer{XferMicros: 5}))
 	if d.Len() != 7 || b.Len() != 8 {
 		t.Errorf("the clone has %d transfers and the original %d, want 7 and 8", d.Len(), b.Len())
 	}
@@ -217,8 +219,8 @@ func TestTransfers_AggregatedRanksEqualOneList(t *testing.T) {
 					XferMicros: math.Round(math.Exp(rng.NormFloat64() + 9)), PostMicros: float64(rng.IntN(9000)),
 					Bytes: float64(rng.IntN(1 << 30)), Descriptors: float64(1 + rng.IntN(500)),
 				}
-				must(t, ranks[rank].Record(x))
-				must(t, one.Record(x))
+				check.Must(t, ranks[rank].Record(x))
+				check.Must(t, one.Record(x))
 			}
 			if rng.IntN(5) == 0 {
 				ranks[rank].RecordFailedTransfer()
@@ -227,8 +229,8 @@ func TestTransfers_AggregatedRanksEqualOneList(t *testing.T) {
 		}
 		for rank := range ranks { // in the order of the records above
 			var received Transfers
-			must(t, json.Unmarshal([]byte(jsonOf(t, ranks[rank].CloneAndReset())), &received))
-			must(t, all.Aggregate(&received))
+			check.Must(t, json.Unmarshal([]byte(jsonOf(t, ranks[rank].CloneAndReset())), &received))
+			check.Must(t, all.Aggregate(&received))
 		}
 	}
 	same(t, jsonOf(t, &all), jsonOf(t, &one))
@@ -241,12 +243,12 @@ func TestTransfers_AggregatedRanksEqualOneList(t *testing.T) {
 // Versions of vLLM have different lists. vLLM's class would raise a KeyError for a list that is missing on one side.
 func TestTransfers_KeepsListsOfOtherVersions(t *testing.T) {
 	var newer, all Transfers
-	must(t, json.Unmarshal([]byte(`{"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`), &newer))
+	check.Must(t, json.Unmarshal([]byte(`{"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`), &newer))
 	if newer.Empty() {
 		t.Error("Empty() = true with failures in a list of a newer version, want false")
 	}
-	must(t, all.Aggregate(&newer))
-	must(t, all.Aggregate(&newer))
+	check.Must(t, all.Aggregate(&newer))
+	check.Must(t, all.Aggregate(&newer))
 	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
 	wantSum(t, &all, "num_failed_handshakes", 6, 5)
 	wantSum(t, &all, "unheard_of", 0, 0)
@@ -266,7 +268,7 @@ func TestTransfers_LimitsUnknownLists(t *testing.T) {
 		var all Transfers
 		for i := range maxUnknownLists + 3 {
 			var x Transfers
-			must(t, json.Unmarshal(fmt.Appendf(nil, `{"num_failed_transfers":[1],"new_%02d":[1]}`, i), &x))
+			check.Must(t, json.Unmarshal(fmt.Appendf(nil, `{"num_failed_transfers":[1],"new_%02d":[1]}`, i), &x))
 			if err := all.Aggregate(&x); (i < maxUnknownLists) != (err == nil) || err != nil && !errors.Is(err, ErrFull) {
 				t.Errorf("Aggregate with unknown list %d: error %v, want %v only from list %d on", i, err, ErrFull, maxUnknownLists)
 			}
@@ -285,7 +287,7 @@ func TestTransfers_LimitsUnknownLists(t *testing.T) {
 func TestTransfers_SpanNeedsEveryEnd(t *testing.T) {
 	var a Transfers
 	end := unix(1795357692.08)
-	must(t, a.Record(Transfer{XferMicros: 9862, Bytes: 70 * mib, End: end}))
+	check.Must(t, a.Record(Transfer{XferMicros: 9862, Bytes: 70 * mib, End: end}))
 	r := a.Reduce()
 	if rate, ok := a.WallThroughput(); !ok || math.Abs(rate-r.Throughput) > 0.001 {
 		t.Errorf("WallThroughput of one transfer = %v, %v; want %v, true", rate, ok, r.Throughput)
@@ -294,7 +296,7 @@ func TestTransfers_SpanNeedsEveryEnd(t *testing.T) {
 	// For four concurrent transfers, the throughput of vLLM's class is about a quarter of the wall throughput.
 	var b Transfers
 	for i := range 4 {
-		must(t, b.Record(Transfer{XferMicros: 1e6, Bytes: mib, End: end.Add(time.Duration(i) * time.Millisecond)}))
+		check.Must(t, b.Record(Transfer{XferMicros: 1e6, Bytes: mib, End: end.Add(time.Duration(i) * time.Millisecond)}))
 	}
 	first, last, ok := b.Span()
 	if !ok || !first.Equal(end.Add(-time.Second)) || !last.Equal(end.Add(3*time.Millisecond)) {
@@ -306,14 +308,14 @@ func TestTransfers_SpanNeedsEveryEnd(t *testing.T) {
 
 	// The span is kept by operations that keep the ends of all transfers, and is unknown once a transfer has no end.
 	back := reread(t, &b, &Transfers{})
-	must(t, back.Aggregate(&a))
+	check.Must(t, back.Aggregate(&a))
 	back.Condense()
 	back = reread(t, back.CloneAndReset(), &Transfers{})
 	if first, last, ok = back.Span(); !ok || last.Sub(first) != time.Second+3*time.Millisecond || back.Len() != 5 {
 		t.Errorf("after condensing and rereading: Span = %v to %v, %v, %d transfers; want a span of 1.003 s, 5 transfers", first, last, ok,
 			back.Len())
 	}
-	must(t, back.Aggregate(transfersOf(t, []float64{1}, []float64{1}, []float64{1}, []float64{1})))
+	check.Must(t, back.Aggregate(transfersOf(t, []float64{1}, []float64{1}, []float64{1}, []float64{1})))
 	_, _, span := back.Span()
 	if _, rate := back.WallThroughput(); span || rate {
 		t.Errorf("with a transfer without an end: Span known = %v, WallThroughput known = %v; want false, false", span, rate)
@@ -325,11 +327,11 @@ func TestTransfers_HaveNoSpanWithoutTransfers(t *testing.T) {
 	if _, _, ok := a.Span(); ok {
 		t.Error("Span without transfers returned true, want false")
 	}
-	must(t, a.Record(Transfer{End: unix(5)})) // the transfer took no time
+	check.Must(t, a.Record(Transfer{End: unix(5)})) // the transfer took no time
 	if rate, ok := a.WallThroughput(); ok {
 		t.Errorf("WallThroughput of a transfer without duration = %v, true; want false", rate)
 	}
-	must(t, a.Record(Transfer{XferMicros: 1e99, End: unix(5)})) // longer than an int64 of nanoseconds
+	check.Must(t, a.Record(Transfer{XferMicros: 1e99, End: unix(5)})) // longer than an int64 of nanoseconds
 	if first, _, ok := a.Span(); !ok || first.Year() != 1940 {
 		t.Errorf("Span of a huge duration begins at %v, %v; want a time in 1940, true", first, ok)
 	}
@@ -349,7 +351,7 @@ func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 			Bytes: float64(rng.IntN(1 << 30)), Descriptors: 9 * rng.Float64(), End: unix(rng.Float64()),
 		}
 		for _, a := range []*Transfers{&exact, &early, &late} {
-			must(t, a.Record(x))
+			check.Must(t, a.Record(x))
 		}
 	}
 	if late.Condense(); late.Uncondensed() != 0 || early.Uncondensed() != 0 || exact.Uncondensed() != 50000 {
@@ -383,9 +385,9 @@ func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 	var a Transfers
 	a.Condense()
-	must(t, a.Record(Transfer{XferMicros: 1e22}))
+	check.Must(t, a.Record(Transfer{XferMicros: 1e22}))
 	for range 100000 {
-		must(t, a.Record(Transfer{XferMicros: 1e6}))
+		check.Must(t, a.Record(Transfer{XferMicros: 1e6}))
 	}
 	if _, sum := a.Sum(TransferDuration); sum != 1e16+100000 {
 		t.Errorf("condensed sum = %v, want the exact sum %v", sum, 1e16+100000)
@@ -398,8 +400,8 @@ func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 func TestTransfers_AggregateIsSameIfCondensed(t *testing.T) {
 	part := func(condense bool) *Transfers {
 		var a Transfers
-		must(t, json.Unmarshal([]byte(`{"new":[2]}`), &a))
-		must(t, a.Record(Transfer{XferMicros: 1000, Bytes: mib, Descriptors: 1, End: unix(5)}))
+		check.Must(t, json.Unmarshal([]byte(`{"new":[2]}`), &a))
+		check.Must(t, a.Record(Transfer{XferMicros: 1000, Bytes: mib, Descriptors: 1, End: unix(5)}))
 		a.RecordFailedNotification()
 		if condense {
 			a.Condense()
@@ -409,9 +411,9 @@ func TestTransfers_AggregateIsSameIfCondensed(t *testing.T) {
 	for _, c := range [][2]bool{{true, false}, {false, true}, {true, true}} {
 		a, b := part(c[0]), part(c[1])
 		before := jsonOf(t, b)
-		must(t, a.Aggregate(b))
-		must(t, a.Aggregate(&Transfers{}))
-		must(t, a.Aggregate(a))
+		check.Must(t, a.Aggregate(b))
+		check.Must(t, a.Aggregate(&Transfers{}))
+		check.Must(t, a.Aggregate(a))
 		same(t, a.Reduce(), TransferSummary{4, 1, a.Reduce().P90Xfer, 0, 0, 1, 1000, 1})
 		for list, want := range map[string]float64{"new": 8, NumFailedNotifications: 4, NumFailedTransfers: 0} {
 			if _, sum := a.Sum(list); sum != want {
@@ -434,7 +436,7 @@ func TestTransfers_FitTheirMemoryBudget(t *testing.T) {
 				a.Condense()
 			}
 			for i := range n {
-				must(t, a.Record(Transfer{XferMicros: float64(i), Bytes: 1, Descriptors: 1}))
+				check.Must(t, a.Record(Transfer{XferMicros: float64(i), Bytes: 1, Descriptors: 1}))
 			}
 			return &a
 		})

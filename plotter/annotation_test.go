@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -38,7 +39,7 @@ func TestPicture_DrawsPhasesOnEveryChart(t *testing.T) {
 
 	all := string(pictureSVG(t, phased(), PictureOptions{Width: 800}))
 	charts := strings.Count(all, `class="base"`)
-	wantEqual(t, strings.Count(all, `data-phase="`), 4*charts, "number of bands on %d charts", charts)
+	check.Equal(t, strings.Count(all, `data-phase="`), 4*charts, "number of bands on %d charts", charts)
 	for _, want := range []string{`data-mark="epoch 1"`, `data-phase="train &lt;b&gt;&amp;\x1b[31m"`} {
 		if n := strings.Count(all, want); n < charts {
 			t.Errorf("%d charts have %s %d times, want at least once each", charts, want, n)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -59,7 +60,7 @@ func TestNewTimeAxis(t *testing.T) {
 		for _, v := range a.Ticks {
 			got = append(got, a.label(v))
 		}
-		wantEqual(t, strings.Join(append(got, a.Unit), " "), want, "axis of %v s", length)
+		check.Equal(t, strings.Join(append(got, a.Unit), " "), want, "axis of %v s", length)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -72,16 +73,16 @@ func TestTimeline_JobMemoryEndsAtKill(t *testing.T) {
 				got = fmt.Sprint(d.At, d.Limit, " ", d.Words)
 				got = strings.ReplaceAll(got, "  ", " ")
 			}
-			wantEqual(t, got, c.death, "death")
+			check.Equal(t, got, c.death, "death")
 			last := math.NaN()
 			for _, v := range charts[1].Series[0].Band.Mean {
 				if !math.IsNaN(v) {
 					last = v
 				}
 			}
-			wantEqual(t, last, c.last, "last memory value of the job")
+			check.Equal(t, last, c.last, "last memory value of the job")
 			page := pageOf(t, r)
-			wantEqual(t, strings.Count(page, `<path class="k"`) > 2, c.exists,
+			check.Equal(t, strings.Count(page, `<path class="k"`) > 2, c.exists,
 				"each chart has a line at the time of the kill")
 			if rise := `<path class="un" d="` + c.rise; strings.Contains(page, rise) != (c.rise != "") {
 				t.Errorf("dashed lines on the page: %q, want %q", regexp.MustCompile(`<path class="un" d="[^"]*`).FindAllString(page, -1), c.rise)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
@@ -32,7 +33,7 @@ func compared(t *testing.T, name string) *comparer.Comparison {
 	}
 	c := comparer.Compare(side(1, "train", name), side(1.5, "train", "b"))
 	gate, err := comparer.ParseGate("wall_seconds > +10%")
-	must(t, err)
+	check.Must(t, err)
 	c.CheckGate(gate)
 	return c
 }
@@ -40,7 +41,7 @@ func compared(t *testing.T, name string) *comparer.Comparison {
 func TestWriteDiffPage(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	must(t, WriteDiffPage(&out, compared(t, "a"), "1.2.3"))
+	check.Must(t, WriteDiffPage(&out, compared(t, "a"), "1.2.3"))
 
 	page := out.String()
 	wantParts(t, "page", page,
@@ -61,7 +62,7 @@ func TestWriteDiffPage(t *testing.T) {
 func TestWriteDiffPage_EscapesHostileText(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	must(t, WriteDiffPage(&out, compared(t, "\x1b[31m<script>alert(1)</script>\"'\xff"), "1"))
+	check.Must(t, WriteDiffPage(&out, compared(t, "\x1b[31m<script>alert(1)</script>\"'\xff"), "1"))
 	wantNone(t, "page", out.String(), "<script", "\x1b", "\xff")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -34,7 +35,7 @@ func TestCharts_OmitUnmeasuredCharts(t *testing.T) {
 		for _, chart := range Charts(c.report.Nodes["0"]) {
 			got = append(got, chart.ID)
 		}
-		wantEqual(t, got, c.want, "%s: charts", name)
+		check.Equal(t, got, c.want, "%s: charts", name)
 	}
 }
 
@@ -72,7 +73,7 @@ func TestCharts_SeparateJobFromOthers(t *testing.T) {
 				}
 			}
 		}
-		wantEqual(t, got, c.want, "%s: last values", name)
+		check.Equal(t, got, c.want, "%s: last values", name)
 	}
 
 	n := plottertest.PerfPy(t).Nodes["0"]
@@ -102,14 +103,14 @@ func TestCharts_NodeLinesAreGreyIfThereIsAJob(t *testing.T) {
 	}
 	want := map[string]string{"cpu": ", j, o", "memory": ", j", "disk_io": ", j s4, j s4 d1", "disk_space": ", j s4",
 		"network": ", j s4, j s4 d1, j s4 d2, j s4 d3", "pressure": ", j s4, j s4 d1, j s4 d2"}
-	wantEqual(t, styles(), want, "lines")
+	check.Equal(t, styles(), want, "lines")
 	page := pageOf(t, r)
 	if _, chart, _ := strings.Cut(page, `<figure data-chart="pressure"`); !strings.Contains(chart, `<path class="j s4`) ||
 		strings.Contains(chart[:strings.Index(chart, "</figure>")], `<path class="w"`) {
 		t.Error("the page's chart of waiting tasks on the node is not in grey")
 	}
 	n.Job = nil
-	wantEqual(t, styles()["pressure"], ", j, j d1, j s1", "lines without a job, which are in color")
+	check.Equal(t, styles()["pressure"], ", j, j d1, j s1", "lines without a job, which are in color")
 }
 
 // If the job failed because the disk was full, the bar and the chart of the disk come first.
@@ -126,9 +127,9 @@ func TestPage_ShowsFullDiskFirst(t *testing.T) {
 		Evidence: map[string]any{"path": "/<b>scratch", "available_mb": 0.0}}
 	r.Run.Verdict = n.Verdict
 	page := pageOf(t, r)
-	wantEqual(t, chartsIn(page)[:3], []string{"disk_space", "memory", "cpu"}, "first charts")
+	check.Equal(t, chartsIn(page)[:3], []string{"disk_space", "memory", "cpu"}, "first charts")
 	bars := regexp.MustCompile(`data-bar="(\w+)"`).FindAllString(page, -1)
-	wantEqual(t, bars, []string{`data-bar="disk_space"`, `data-bar="memory"`, `data-bar="cpu"`}, "bars")
+	check.Equal(t, bars, []string{`data-bar="disk_space"`, `data-bar="memory"`, `data-bar="cpu"`}, "bars")
 	wantParts(t, "page", page, `data-chart="disk_space" data-values="0/disk_space" class="big"`,
 		`<dt>Disk used</dt><dd class="bar full" data-bar="disk_space" data-value="100" aria-hidden="true">`+
 			`<i style="width:100.0%"></i></dd><dd class="v"><b>100 %</b> of /&lt;b&gt;scratch, peak</dd>`)
@@ -143,7 +144,7 @@ func TestSettle_ReplacesIdleChartsWithSentences(t *testing.T) {
 	page := pageOf(t, r)
 	wantParts(t, "page", page,
 		"Nothing written to disk.", "No network traffic on the interfaces that are counted.", "Disk used: at most 40 %.", "<b>Disk reads</b>")
-	wantEqual(t, chartsIn(page), []string{"memory", "cpu", "disk_io"}, "charts")
+	check.Equal(t, chartsIn(page), []string{"memory", "cpu", "disk_io"}, "charts")
 }
 
 // The CPU chart reaches up to the allowed CPUs, and the memory chart up to the limit, if the job comes near them.
@@ -173,7 +174,7 @@ func TestChart_ShowsNearLimitAndNamesFarLimit(t *testing.T) {
 		MemoryRange: &reporter.LimitRange{Min: 100, Max: 200}}
 	cpus, words := jobBound(collector.BoundCPUs, l)
 	memory, size := jobBound(collector.BoundMemory, l)
-	wantEqual(t, fmt.Sprint(cpus, " ", words, ", ", memory, " ", size), "2 0.5 to 2, 200 100 MiB to 200 MiB",
+	check.Equal(t, fmt.Sprint(cpus, " ", words, ", ", memory, " ", size), "2 0.5 to 2, 200 100 MiB to 200 MiB",
 		"bounds of changed limits of CPUs and memory")
 }
 
@@ -196,9 +197,9 @@ func TestCharts_GPUsAreDistinguishable(t *testing.T) {
 					c.ID, len(c.Series), len(seen), c.Rows, gpus)
 			}
 		}
-		wantEqual(t, charts, len(plottertest.GPUCharts()), "%d GPUs", gpus)
+		check.Equal(t, charts, len(plottertest.GPUCharts()), "%d GPUs", gpus)
 		svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
-		wantEqual(t, strings.Contains(svg, `class="h10"`), gpus > maxLineGPUs,
+		check.Equal(t, strings.Contains(svg, `class="h10"`), gpus > maxLineGPUs,
 			"%d GPUs: the picture has rows of colors", gpus)
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
 		picturePNG(t, r, PictureOptions{Width: 800})
@@ -241,5 +242,5 @@ func TestPage_LimitsTextFromReport(t *testing.T) {
 		t.Errorf("page has %d reasons, %d findings, %d bytes of text; want %d, %d, at most %d", len(p.missing),
 			len(head.Notes), size, maxPageLines+1, maxPageLines, 2*maxPageText+maxPageLines*2*(cutPageText+8))
 	}
-	wantEqual(t, len(p.missing[0].Why), 1<<16, "number of bytes of the first reason")
+	check.Equal(t, len(p.missing[0].Why), 1<<16, "number of bytes of the first reason")
 }

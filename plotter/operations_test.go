@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -82,7 +83,7 @@ func TestPicture_DrawsSingleOperationSeries(t *testing.T) {
 	for _, want := range []string{
 		`nothing of "op:none:time_ms" was measured`, "cpu_pct_per_cpu_avg, ", ", op:store.get:per_second, ", ", gauge:queue, ",
 	} {
-		wantError(t, err, want)
+		check.Error(t, err, want)
 	}
 
 	draws(r.Nodes["0"], 100)
@@ -121,7 +122,7 @@ func TestPage_DrawsHighestLinesAndCountsOthers(t *testing.T) {
 			t.Errorf("%d lines of kind %+v, want at most %d", n, kind, maxLines)
 		}
 	}
-	wantEqual(t, len(chosen)+more, len(r.Nodes["0"].Timelines()), "number of lines that are drawn or counted")
+	check.Equal(t, len(chosen)+more, len(r.Nodes["0"].Timelines()), "number of lines that are drawn or counted")
 
 	page := pageOf(t, r)
 	wantParts(t, "page", page, fmt.Sprintf("the report has %d more.", more), `"n":"series-31"`)
@@ -164,7 +165,7 @@ func TestPage_NodesShareOneTableOfOperations(t *testing.T) {
 	wantParts(t, "page", page,
 		"p90 is the worst node&#39;s; over all nodes, it is at most that.", `<th class="n">slowest node</th>`,
 		`<th scope="row">store.get</th><td class="n">2,468</td><td class="n">6</td><td class="n">0.93</td><td class="n">2.2</td><td class="n">12</td><td class="n">1,530.16</td><td class="n">1</td>`)
-	wantEqual(t, strings.Count(page, "<table data-operations>"), 1, "number of tables of operations")
+	check.Equal(t, strings.Count(page, "<table data-operations>"), 1, "number of tables of operations")
 
 }
 
@@ -205,7 +206,7 @@ func TestPage_TreatsHostileSeriesNamesAsText(t *testing.T) {
 			r.Nodes["1"] = n
 
 			page := pageOf(t, r)
-			wantEqual(t, strings.Count(page, "<script"), 2, "number of script elements")
+			check.Equal(t, strings.Count(page, "<script"), 2, "number of script elements")
 			wantNone(t, "page", page, "\x1b", "\x07", "\u202e", "\u200b")
 			pictureWellFormed(t, r, PictureOptions{Width: MinWidth})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: "gauge:" + evil})
@@ -259,7 +260,7 @@ func TestChart_AxisIsNegativeOnlyForSignedValues(t *testing.T) {
 		n := plottertest.HostileNumbers(c.values, []float64{1, 2, 3}[:len(c.values)]).Nodes["0"]
 		n.Envelope[c.key] = reporter.Band{Min: c.values, Mean: c.values, Max: c.values}
 		chart, err := ChartOf(n, c.key)
-		must(t, err)
+		check.Must(t, err)
 		top, exact := chart.limits()
 		axis := valueAxis(chart.Unit, chart.bottom(), top, exact, 4)
 		near := func(v, want float64) bool { return math.Abs(v-want) <= 1e-9*math.Abs(want) }

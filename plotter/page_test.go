@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -11,12 +10,11 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // pageBase is the maximum size of a page beyond the size of its report, in bytes.
@@ -26,7 +24,7 @@ const pageBase = 90_000
 func pageEncoded(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	data, err := reporter.Encode(r)
-	must(t, err)
+	check.Must(t, err)
 	return data
 }
 
@@ -40,7 +38,7 @@ func pageOf(t testing.TB, r *reporter.Report) string {
 func pageWith(t testing.TB, r *reporter.Report, o PageOptions) string {
 	t.Helper()
 	var out strings.Builder
-	must(t, WritePage(&out, r, o))
+	check.Must(t, WritePage(&out, r, o))
 	return out.String()
 }
 
@@ -48,23 +46,8 @@ func pageWith(t testing.TB, r *reporter.Report, o PageOptions) string {
 func written(t testing.TB, p *Page, run *reporter.Run) string {
 	t.Helper()
 	var out strings.Builder
-	must(t, p.Write(&out, run))
+	check.Must(t, p.Write(&out, run))
 	return out.String()
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantEqual checks that got equals want. what and its arguments name the value.
-func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
-	}
 }
 
 // wantParts checks that text has each of the parts.
@@ -84,14 +67,6 @@ func wantNone(t testing.TB, what, text string, parts ...string) {
 		if strings.Contains(text, part) {
 			t.Errorf("%s has %q", what, part)
 		}
-	}
-}
-
-// wantError checks that err is not nil and contains want.
-func wantError(t testing.TB, err error, want string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want one that contains %q", err, want)
 	}
 }
 
@@ -185,12 +160,12 @@ func TestPage_IsDeterministic(t *testing.T) {
 }
 
 func TestPage_RejectsReportWithoutNodes(t *testing.T) {
-	wantError(t, WritePage(io.Discard, &reporter.Report{}, PageOptions{}), "no nodes")
+	check.Error(t, WritePage(io.Discard, &reporter.Report{}, PageOptions{}), "no nodes")
 }
 
 // WritePage returns an error from the writer.
 func TestWritePage_ReturnsWriteErrors(t *testing.T) {
-	wantError(t, WritePage(closedPipe{}, plottertest.Short(), PageOptions{}), io.ErrClosedPipe.Error())
+	check.Error(t, WritePage(closedPipe{}, plottertest.Short(), PageOptions{}), io.ErrClosedPipe.Error())
 }
 
 // Merged buckets keep the least and the greatest values, and the mean.
@@ -229,7 +204,7 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		html := pageOf(t, r)
-		wantEqual(t, strings.Count(html, "<script"), 2, "number of script elements")
+		check.Equal(t, strings.Count(html, "<script"), 2, "number of script elements")
 		pictureWellFormed(t, r, PictureOptions{Width: 400})
 	})
 }
@@ -238,7 +213,7 @@ func FuzzPage(f *testing.F) {
 func BenchmarkPage(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
-		must(b, WritePage(io.Discard, r, PageOptions{}))
+		check.Must(b, WritePage(io.Discard, r, PageOptions{}))
 	}
 }
 
@@ -246,7 +221,7 @@ func BenchmarkPage(b *testing.B) {
 func BenchmarkPageShort(b *testing.B) {
 	r := plottertest.Short()
 	for b.Loop() {
-		must(b, WritePage(io.Discard, r, PageOptions{}))
+		check.Must(b, WritePage(io.Discard, r, PageOptions{}))
 	}
 }
 
@@ -283,11 +258,11 @@ func TestPage_LivePageShowsUpdateTime(t *testing.T) {
 	n.Missing = append(n.Missing, reporter.Missing{What: "wall_seconds", Code: reporter.JobGoesOn, Why: "the job's end is not known"})
 	for live, want := range map[time.Duration]bool{time.Second: true, 0: false} {
 		page := pageWith(t, r, PageOptions{Live: live})
-		wantEqual(t, strings.Contains(page, `data-at="1769860860">12:01:00 UTC</time>`), want,
+		check.Equal(t, strings.Contains(page, `data-at="1769860860">12:01:00 UTC</time>`), want,
 			"live %v: page shows the time of its update", live)
-		wantEqual(t, strings.Contains(page, "<li><b>wall_seconds</b>"), !want, "live %v: page lists the end as missing",
+		check.Equal(t, strings.Contains(page, "<li><b>wall_seconds</b>"), !want, "live %v: page lists the end as missing",
 			live)
-		wantEqual(t, strings.Contains(page, ` data-live>`), want, "live %v: page shows that the job is running", live)
+		check.Equal(t, strings.Contains(page, ` data-live>`), want, "live %v: page shows that the job is running", live)
 	}
 }
 

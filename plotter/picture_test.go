@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -29,14 +30,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func pictureSVG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, WriteSVG(&out, r, o))
+	check.Must(t, WriteSVG(&out, r, o))
 	return out.Bytes()
 }
 
 func picturePNG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, WritePNG(&out, r, o))
+	check.Must(t, WritePNG(&out, r, o))
 	return out.Bytes()
 }
 
@@ -44,7 +45,7 @@ func picturePNG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
 func pageRead(t testing.TB, data []byte) (*reporter.Report, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.json")
-	must(t, os.WriteFile(path, data, 0o644))
+	check.Must(t, os.WriteFile(path, data, 0o644))
 	return reportfile.Read(path, 0)
 }
 
@@ -86,7 +87,7 @@ func TestPage_ShowsSchedulersNodeName(t *testing.T) {
 	svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
 	wantParts(t, "picture", svg, "(worker-7)")
 	wantNone(t, "picture", svg, "xk2vp")
-	wantEqual(t, newPageNode(&r.Run, "0", r.Nodes["0"]).host, "worker-7", "host on the page")
+	check.Equal(t, newPageNode(&r.Run, "0", r.Nodes["0"]).host, "worker-7", "host on the page")
 }
 
 // Thanks to the envelope, a burst of two seconds in a week reaches the top of the SVG and of the PNG.
@@ -98,7 +99,7 @@ func TestPicture_ShowsShortBurstInAWeek(t *testing.T) {
 		plottertest.WantBurst(t, string(pictureSVG(t, r, o)), begin)
 
 		img, err := png.Decode(bytes.NewReader(picturePNG(t, r, o)))
-		must(t, err)
+		check.Must(t, err)
 		left, width := marginLeft, float64(o.Width-marginLeft-marginRight)
 		from, to := left+int(begin*width)-3, left+int(end*width)+3
 		// The upper tenth of the scale, just below the top of the chart.
@@ -135,7 +136,7 @@ func pictureBlue(c color.Color) bool {
 // The same report gives the same bytes within one process and in another process.
 func TestPicture_IsDeterministic(t *testing.T) {
 	if os.Getenv("PICTURE_OUT") != "" { // this is the other process
-		must(t, os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), 0o644))
+		check.Must(t, os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), 0o644))
 		return
 	}
 	first := picturePNG(t, plottertest.Job(), PictureOptions{Width: 800})
@@ -224,10 +225,10 @@ func TestPicture_DrawsEveryMeasuredKeyAlone(t *testing.T) {
 		pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: c.Key()})
 	}
 	for key, want := range map[string]string{"timestamp": "time axis", "cpu": "cpu_pct_per_cpu_avg", "max_t_mem_percent": "mem_percent", "\x1b": `\x1b`} {
-		wantError(t, WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: key}), want)
+		check.Error(t, WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: key}), want)
 	}
-	wantError(t, WritePNG(io.Discard, plottertest.Absent(), PictureOptions{Width: 800, Metric: "mem_percent"}), "none")
-	wantError(t, WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}), "no node 3")
+	check.Error(t, WritePNG(io.Discard, plottertest.Absent(), PictureOptions{Width: 800, Metric: "mem_percent"}), "none")
+	check.Error(t, WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}), "no node 3")
 }
 
 // A picture has the requested width.
@@ -245,7 +246,7 @@ func TestPicture_HasRequestedWidth(t *testing.T) {
 func BenchmarkSVG(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
-		must(b, WriteSVG(io.Discard, r, PictureOptions{Width: 800}))
+		check.Must(b, WriteSVG(io.Discard, r, PictureOptions{Width: 800}))
 	}
 }
 
@@ -253,6 +254,6 @@ func BenchmarkSVG(b *testing.B) {
 func BenchmarkPNG(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {
-		must(b, WritePNG(io.Discard, r, PictureOptions{Width: 800}))
+		check.Must(b, WritePNG(io.Discard, r, PictureOptions{Width: 800}))
 	}
 }

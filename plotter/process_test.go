@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -21,15 +22,15 @@ func rowsOf(page string) []string {
 func TestPage_HasTableOfProcesses(t *testing.T) {
 	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
 	page := pageOf(t, r)
-	wantEqual(t, rowsOf(page), []string{"1201", "99", "1200", "41234"}, "rows of processes")
+	check.Equal(t, rowsOf(page), []string{"1201", "99", "1200", "41234"}, "rows of processes")
 	wantParts(t, "page", page,
 		`data-processes>`, `<th class="n" aria-sort="descending">CPU time</th>`, "python3 train.py --token ***",
 		"&lt;img src=x onerror=alert(1)&gt;\\x1b[31m", `data-value="1500.5">1.5 GiB</td>`)
-	wantEqual(t, strings.Count(page, "data-processes>"), 1, "number of tables of processes")
+	check.Equal(t, strings.Count(page, "data-processes>"), 1, "number of tables of processes")
 	wantNone(t, "page", page, "<img src=x")
 	bare := pageOf(t, reportertest.NodeReport(0, 60, 0, nil))
 	wantNone(t, "page without processes", bare, "<summary>Processes")
-	wantEqual(t, rowsOf(bare), nil, "rows of a page without processes")
+	check.Equal(t, rowsOf(bare), nil, "rows of a page without processes")
 }
 
 // A page of many nodes has the processes with the most CPU time and memory across all nodes.

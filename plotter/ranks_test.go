@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -20,7 +21,7 @@ func TestPage_HasRowForEachRankAndMarksFirstFailure(t *testing.T) {
 		`<tr id="n0" class="odd">`: 1, "rank 3 failed first": 2, `data-heatmap="rank_cpu"`: 1, `data-heatmap="rank_memory"`: 1,
 		"rank 3 on node1 was killed at the limit of 8 GiB after 18.8 s.": 1,
 	} {
-		wantEqual(t, strings.Count(page, part), want, "number of %s on the page", part)
+		check.Equal(t, strings.Count(page, part), want, "number of %s on the page", part)
 	}
 	if at := regexp.MustCompile(`ring" style="left:94\.00%;top:43\.75%"`); !at.MatchString(page) {
 		t.Error("the first failure is not marked at 18.8 of 20 s in the fourth of eight rows")
@@ -73,7 +74,7 @@ func TestPage_StaysSmallWithManyRanks(t *testing.T) {
 	}
 	wantNone(t, "page", page, `data-heatmap="rank`)
 	wantParts(t, "page", page, "44 more: 44 succeeded")
-	wantEqual(t, strings.Count(page, `<tr data-rank="63" class="failed first odd">`), 1,
+	check.Equal(t, strings.Count(page, `<tr data-rank="63" class="failed first odd">`), 1,
 		"number of rows of rank 63 as the first failure")
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
@@ -18,7 +19,7 @@ func TestLocal(t *testing.T) {
 		"../a/node-0.html": "../a/node-0.html", "a/b:c.html": "a/b:c.html", "./javascript:alert(1)": "./javascript:alert(1)",
 		"javascript:alert(1)": "#", "HTTPS://example.org/": "#", "": "",
 	} {
-		wantEqual(t, local(address), want, "local(%q)", address)
+		check.Equal(t, local(address), want, "local(%q)", address)
 	}
 }
 
@@ -35,7 +36,7 @@ func FuzzPages(f *testing.F) {
 			return
 		}
 		harmless := strings.Repeat("x", len(text.Printable(evil))) // the output may depend on the length
-		wantEqual(t, elementsOf(t, evil), elementsOf(t, harmless), "elements with %q, as with harmless text", evil)
+		check.Equal(t, elementsOf(t, evil), elementsOf(t, harmless), "elements with %q, as with harmless text", evil)
 	})
 }
 
@@ -53,10 +54,10 @@ func elementsOf(t *testing.T, words string) []string {
 	one.Run.Tags = map[string]string{words: words}
 	var out strings.Builder
 	for _, r := range []*reporter.Report{one, two} {
-		must(t, WritePage(&out, r, PageOptions{Siblings: []string{words, "a/" + words}}))
+		check.Must(t, WritePage(&out, r, PageOptions{Siblings: []string{words, "a/" + words}}))
 	}
-	must(t, WriteDiffPage(&out, compared(t, words), words))
+	check.Must(t, WriteDiffPage(&out, compared(t, words), words))
 	row := IndexRow{Run: words, Start: words, Nodes: words, End: words, Command: words, Link: words, CPU: UsageBar{1, words}, State: words}
-	must(t, WriteIndex(&out, Index{Title: words, Rows: []IndexRow{row, {Run: words, Link: "a/" + words}}}))
+	check.Must(t, WriteIndex(&out, Index{Title: words, Rows: []IndexRow{row, {Run: words, Link: "a/" + words}}}))
 	return elements.FindAllString(ourScripts.ReplaceAllString(out.String(), "<$1>"), -1)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/plottertest"
 )
 
@@ -16,7 +17,7 @@ func TestWeek_BurstIsOnlyInEnvelope(t *testing.T) {
 	if got := slices.Max(band.Mean); !(got <= 50) {
 		t.Errorf("greatest mean is %v %%, want at most 50: only the greatest values may show the burst", got)
 	}
-	wantEqual(t, slices.Max(band.Max), 100, "greatest value in the envelope")
+	check.Equal(t, slices.Max(band.Max), 100, "greatest value in the envelope")
 	if n.Sampling.Samples != plottertest.WeekSeconds || n.Sampling.Stride != 1024 {
 		t.Errorf("sampling %+v, want %d samples and a stride of 1024", n.Sampling, plottertest.WeekSeconds)
 	}

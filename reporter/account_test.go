@@ -9,6 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -72,11 +73,11 @@ func TestNew_JobCPUIncludesEndedAndRunningProcesses(t *testing.T) {
 			a.LateCPUSeconds = c.late
 			a.Source, a.CPUSeconds, a.LivingCPUSeconds, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
 		})
-		wantEqual(t, n.Job.CPUSeconds, c.want, "%s: the job used", c.name)
+		check.Equal(t, n.Job.CPUSeconds, c.want, "%s: the job used", c.name)
 		said := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 			return m.Code == reporter.JobOutside && strings.Contains(m.Why, "used 4.0 s of CPU that its control group did not count")
 		})
-		wantEqual(t, said, c.said, "%s: reported that processes left the group", c.name)
+		check.Equal(t, said, c.said, "%s: reported that processes left the group", c.name)
 	}
 }
 
@@ -92,7 +93,7 @@ func TestNew_UsesMeanOfChangingCPULimit(t *testing.T) {
 	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2
 	})
-	wantEqual(t, n.Metrics[reporter.MetricLimitCPU], 100, "share of the CPU limit, whose maximum is 100 %%")
+	check.Equal(t, n.Metrics[reporter.MetricLimitCPU], 100, "share of the CPU limit, whose maximum is 100 %%")
 }
 
 func TestNew_PeakMemoryIsAtMostGroupPeak(t *testing.T) {
@@ -100,7 +101,7 @@ func TestNew_PeakMemoryIsAtMostGroupPeak(t *testing.T) {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.Source, a.OutsideGroup, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, outside, 97, 5, 0, 103
 		})
-		wantEqual(t, n.Job.PeakMemoryMB, want, "peak memory in MiB with a process outside the group (%v)", outside)
+		check.Equal(t, n.Job.PeakMemoryMB, want, "peak memory in MiB with a process outside the group (%v)", outside)
 	}
 }
 
@@ -119,6 +120,6 @@ func TestNew_PeakMemoryExcludesUnsampledPageCache(t *testing.T) {
 				a.FullAtKillMB, a.LastOOMKill = 160, &collector.OOMKill{AtLimit: c.proved}
 			}
 		})
-		wantEqual(t, n.Job.PeakMemoryMB, c.want, "%+v: peak memory", c)
+		check.Equal(t, n.Job.PeakMemoryMB, c.want, "%+v: peak memory", c)
 	}
 }

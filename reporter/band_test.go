@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -46,7 +47,7 @@ func TestBand_Fold(t *testing.T) {
 func TestBand_MeanOfHugeNumbersIsFinite(t *testing.T) {
 	t.Parallel()
 	b := reporter.Band{Mean: reporter.Numbers{math.MaxFloat64, math.MaxFloat64}}
-	wantEqual(t, b.MeanOf(0, 2, nil), math.MaxFloat64, "mean of MaxFloat64 and MaxFloat64")
+	check.Equal(t, b.MeanOf(0, 2, nil), math.MaxFloat64, "mean of MaxFloat64 and MaxFloat64")
 	if got := b.MeanOf(1, 1, nil); !math.IsNaN(got) {
 		t.Errorf("mean of no points = %v, want NaN", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -59,7 +60,7 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r, err := reporter.Combine(decodedParts(b, data))
-		must(b, err)
+		check.Must(b, err)
 		b.ReportMetric(float64(len(encodedReport(b, r))), "bytes-out")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -35,7 +36,7 @@ func partOf(t testing.TB, p plan) reporter.SourceReport {
 func readBack(t testing.TB, data []byte) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Decode(data)
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 
@@ -52,7 +53,7 @@ func partsOf(t testing.TB, plans ...plan) []reporter.SourceReport {
 func combined(t testing.TB, parts ...reporter.SourceReport) (*reporter.Report, *reporter.Node) {
 	t.Helper()
 	r, err := reporter.Combine(parts)
-	must(t, err)
+	check.Must(t, err)
 	data := encodedReport(t, r)
 	reportertest.Validate(t, data)
 	r = readBack(t, data)
@@ -127,7 +128,7 @@ func TestNew_HostMetricsCoverMeasuredTime(t *testing.T) {
 	n := r.Nodes["0"]
 	want := []reporter.HostSpan{{Rank: 1, Start: reporter.Time{Time: reportertest.RunStart.Add(10 * time.Second)},
 		End: reporter.Time{Time: reportertest.RunStart.Add(30 * time.Second)}}}
-	wantEqual(t, n.Sampling.HostSpans, want, "host spans")
+	check.Equal(t, n.Sampling.HostSpans, want, "host spans")
 	wantMetrics(t, n.Metrics, map[string]float64{"psi_cpu_some_avg_pct": 10})
 	for _, m := range n.Missing {
 		if m.Code == reporter.CountedLate {
@@ -143,7 +144,7 @@ func TestNew_ShortRankHasSameMissingAsSingleRank(t *testing.T) {
 	alone := in
 	alone.Rank = ""
 	a, b := reporter.New(in).Nodes["0"], reporter.New(alone).Nodes["0"]
-	wantEqual(t, a.Missing, b.Missing, "missing")
+	check.Equal(t, a.Missing, b.Missing, "missing")
 	wantValues(t, "difference of the numbers of metrics, host spans", "0 []", len(a.Metrics)-len(b.Metrics),
 		a.Sampling.HostSpans)
 }
@@ -288,7 +289,7 @@ func TestCombine_SinglePartOnlyGainsRankSeries(t *testing.T) {
 			"code 2", n.Ranks["7"], n.Identity, r.Run)
 	}
 	n.Ranks["7"].Envelope, n.Identity = nil, was.Identity
-	wantEqual(t, string(encodedReport(t, r)), string(encodedReport(t, part.Report)), "combined report")
+	check.Equal(t, string(encodedReport(t, r)), string(encodedReport(t, part.Report)), "combined report")
 }
 
 // Ranks without an end are counted up to their last sample, and the run lists them as incomplete.
@@ -359,7 +360,7 @@ func TestCombine_ReportsThatNoRankMeasuredTheHost(t *testing.T) {
 		t.Errorf("metrics %v, want none of the host; host name %q, want node1; CPU samples %v, want none", n.Metrics,
 			n.Host.Hostname, n.Samples.Column("cpu_pct_per_cpu_avg"))
 	}
-	wantEqual(t, n.Samples.Column("timestamp")[0]-float64(reportertest.RunStart.Unix()), 1, "the first point is at")
+	check.Equal(t, n.Samples.Column("timestamp")[0]-float64(reportertest.RunStart.Unix()), 1, "the first point is at")
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 53.5, reporter.MetricJobCoresPeak: 2})
 }
 
@@ -431,7 +432,7 @@ func TestCombine_CountsDuplicateRankOnce(t *testing.T) {
 	a, b := plan{Rank: 0, End: 10, CPUs: 1}, plan{Rank: 1, End: 12, CPUs: 2}
 	parts := partsOf(t, a, b)
 	whole, err := reporter.Combine(parts)
-	must(t, err)
+	check.Must(t, err)
 
 	journal := b
 	journal.Unfinished, journal.End = true, 9
@@ -450,7 +451,7 @@ func TestCombine_CountsDuplicateRankOnce(t *testing.T) {
 	two.Path = "4711/node-0.rank-1.2.json"
 	_, err = reporter.Combine(append(slices.Clone(parts), two))
 	for _, want := range []string{"rank 1", "4711/node-0.rank-1.json", two.Path} {
-		wantError(t, err, want)
+		check.Error(t, err, want)
 	}
 }
 
@@ -477,7 +478,7 @@ func TestCombine_RejectsPartsThatAreNotOneNode(t *testing.T) {
 		"no report": nil, "has no report": {{Path: "x"}}, "x has 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
 	} {
 		_, err := reporter.Combine(in)
-		wantError(t, err, name)
+		check.Error(t, err, name)
 	}
 	if r, err := reporter.Combine([]reporter.SourceReport{{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": nil}}},
 		{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": {}}}}}); err != nil || len(r.Nodes["3"].Ranks) != 2 {
@@ -598,7 +599,7 @@ func TestCombine_LimitsNumberOfPoints(t *testing.T) {
 		plans = append(plans, plan{Rank: rank, End: from + 19, HostSpan: between(from, from+19), CPUs: 1, Capacity: 100})
 	}
 	_, n := combined(t, partsOf(t, plans...)...)
-	wantEqual(t, n.Samples.Len(), 99, "number of points")
+	check.Equal(t, n.Samples.Len(), 99, "number of points")
 	parts := partsOf(t, plans...)
 	for _, p := range parts {
 		p.Report.Nodes["0"].Sampling.MaxLength = 60

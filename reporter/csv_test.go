@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -25,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func showCSV(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, reporter.WriteCSV(&out, r))
+	check.Must(t, reporter.WriteCSV(&out, r))
 	return out.Bytes()
 }
 
@@ -42,7 +43,7 @@ func csvRows(t testing.TB, r *reporter.Report) [][]string {
 
 func TestWriteCSV_Golden(t *testing.T) {
 	perfpy, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 0)
-	must(t, err)
+	check.Must(t, err)
 	nodes := reportertest.Nodes(2)
 	nodes.Nodes["1"] = perfpy.Nodes["3"]
 	for name, r := range map[string]*reporter.Report{
@@ -100,7 +101,7 @@ func TestWriteCSV_TimelinesComeLastAsPlainText(t *testing.T) {
 		"transfer:nixl:mb_per_second.min [MiB/s]", "transfer:nixl:mb_per_second.mean [MiB/s]", "transfer:nixl:mb_per_second.max [MiB/s]",
 		"transfer:nixl:time_ms.min [ms]", "transfer:nixl:time_ms.mean [ms]", "transfer:nixl:time_ms.max [ms]",
 	}
-	wantEqual(t, rows[0][len(rows[0])-len(want):], want, "the last columns are")
+	check.Equal(t, rows[0][len(rows[0])-len(want):], want, "the last columns are")
 	if first, last := rows[1][len(rows[0])-1], rows[6][len(rows[0])-1]; first != "" || last == "" {
 		t.Errorf("the last column is %q in the first row, want \"\", and %q in the last, want a number", first, last)
 	}
@@ -119,7 +120,7 @@ func TestWriteCSV_HasSameNumbersAsJSON(t *testing.T) {
 				Envelope map[string]map[string][]json.Number `json:"envelope"`
 			} `json:"nodes"`
 		}
-		must(t, json.Unmarshal(encodedReport(t, r), &doc))
+		check.Must(t, json.Unmarshal(encodedReport(t, r), &doc))
 		rows, full := csvRows(t, r), 0
 		column := func(row int, name string) string {
 			at := slices.Index(rows[0], name)
@@ -170,7 +171,7 @@ func showName(key string) string {
 // showField compares a field with a number of the JSON (null is ""). It returns 1 for a number, else 0.
 func showField(t *testing.T, name, got string, want json.Number) int {
 	t.Helper()
-	wantEqual(t, got, string(want), "%s: field, as in the JSON", name)
+	check.Equal(t, got, string(want), "%s: field, as in the JSON", name)
 	return btoi(want != "")
 }
 
@@ -281,6 +282,6 @@ func FuzzWriteCSV(f *testing.F) {
 func BenchmarkWriteCSV(b *testing.B) {
 	r := reporter.New(reportertest.Input(0, 1000, 0, ""))
 	for b.Loop() {
-		must(b, reporter.WriteCSV(&showWrites{}, r))
+		check.Must(b, reporter.WriteCSV(&showWrites{}, r))
 	}
 }

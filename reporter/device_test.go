@@ -8,6 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -46,7 +47,7 @@ func TestNew_CountsTrafficOfRDMAPorts(t *testing.T) {
 			t.Errorf("the report has no samples, envelope or rate of %s", key)
 		}
 	}
-	wantEqual(t, missingOf(n), []reporter.Missing{}, "missing of RDMA ports")
+	check.Equal(t, missingOf(n), []reporter.Missing{}, "missing of RDMA ports")
 }
 
 // If ports cannot be read, or a counter is at the end of its range, the values are missing with the reason.
@@ -73,12 +74,12 @@ func TestNew_GivesReasonForMissingRDMAPorts(t *testing.T) {
 	} {
 		in := reportertest.JobInput(0, 20, 0, "")
 		c.change(in.Recording)
-		wantEqual(t, missingOf(reporter.New(in).Nodes["0"]), c.want, "%s: missing", c.name)
+		check.Equal(t, missingOf(reporter.New(in).Nodes["0"]), c.want, "%s: missing", c.name)
 	}
 
 	in := reportertest.JobInput(0, 20, 0, "")
 	in.Recording.LateStarts = map[string]time.Duration{ports: 4 * time.Second}
 	n := reporter.New(in).Nodes["0"]
 	onlyMissing(t, n, ports, reporter.CountedLate)
-	wantEqual(t, len(missingOf(n)), 1, "number of entries for ports that were found late")
+	check.Equal(t, len(missingOf(n)), 1, "number of entries for ports that were found late")
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/opstats"
@@ -24,16 +25,16 @@ func checkEncoding(t *testing.T, r *reporter.Report) {
 	t.Helper()
 	file := encodedReport(t, r)
 	var stream, line bytes.Buffer
-	must(t, reporter.EncodeTo(&stream, r))
-	wantEqual(t, stream.String(), string(file), "output of EncodeTo, as of Encode")
+	check.Must(t, reporter.EncodeTo(&stream, r))
+	check.Equal(t, stream.String(), string(file), "output of EncodeTo, as of Encode")
 
 	counted := *r
 	if counted.Run.Nodes = 0; len(r.Nodes) > 1 {
 		counted.Run.Nodes = len(r.Nodes)
 	}
 	want, err := text.JSON(counted)
-	must(t, errors.Join(err, json.Compact(&line, file)))
-	wantEqual(t, line.String(), string(want), "JSON without white space")
+	check.Must(t, errors.Join(err, json.Compact(&line, file)))
+	check.Equal(t, line.String(), string(want), "JSON without white space")
 	checkLines(t, file)
 }
 
@@ -55,9 +56,9 @@ func TestEncode_AttachedJobHasNoRusage(t *testing.T) {
 	t.Parallel()
 	keys := func(j reporter.Job) []string {
 		data, err := json.Marshal(j)
-		must(t, err)
+		check.Must(t, err)
 		var members map[string]any
-		must(t, json.Unmarshal(data, &members))
+		check.Must(t, json.Unmarshal(data, &members))
 		return slices.Sorted(maps.Keys(members))
 	}
 
@@ -69,8 +70,8 @@ func TestEncode_AttachedJobHasNoRusage(t *testing.T) {
 		"orphans", "system_seconds", "user_seconds", "voluntary_context_switches",
 	}
 	rest := []string{"cpu_seconds", "end", "pid", "start"}
-	wantEqual(t, keys(waited), slices.Sorted(slices.Values(slices.Concat(ours, rest))), "members of a job with rusage")
-	wantEqual(t, keys(attached), slices.Sorted(slices.Values(append(rest, "attached"))), "members of an attached job")
+	check.Equal(t, keys(waited), slices.Sorted(slices.Values(slices.Concat(ours, rest))), "members of a job with rusage")
+	check.Equal(t, keys(attached), slices.Sorted(slices.Values(append(rest, "attached"))), "members of an attached job")
 }
 
 func TestEncode_ChangesOnlyWhiteSpace(t *testing.T) {
@@ -138,7 +139,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s", samples, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					must(b, encode())
+					check.Must(b, encode())
 				}
 			})
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -19,7 +20,7 @@ import (
 // A value missing from an account in a file is unknown, not 0.
 func TestAccount_AbsentValuesAreUnknown(t *testing.T) {
 	var a collector.Account
-	must(t, json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a))
+	check.Must(t, json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a))
 	want := collector.NoAccount()
 	want.Source, want.CPUSeconds, want.Limits.CPUs = "tree", 1.5, 2
 	if d := cmp.Diff(want, a, reportertest.SameFloats()); d != "" {
@@ -45,8 +46,8 @@ func TestWriteCSV_GPUColumnsComeLast(t *testing.T) {
 	}
 	want := []string{"gpu_0_memory_used_mb [MiB]", "gpu_0_power_watts [W]", "gpu_0_temperature_celsius [°C]",
 		"gpu_1_utilization_pct [%]", "gpu_1_memory_used_mb [MiB]", "gpu_1_power_watts [W]", "gpu_1_temperature_celsius [°C]"}
-	wantEqual(t, got, want, "columns of GPUs")
-	wantEqual(t, rows[0][len(rows[0])-1], "gpu_1_temperature_celsius.max [°C]", "the last column")
+	check.Equal(t, got, want, "columns of GPUs")
+	check.Equal(t, rows[0][len(rows[0])-1], "gpu_1_temperature_celsius.max [°C]", "the last column")
 }
 
 // The energy is the growth of the device's counter, or else the power integrated over the measured time.
@@ -85,5 +86,5 @@ func TestMetricByName_FindsMetricsOfGPUs(t *testing.T) {
 		}
 	}
 	n := &reporter.Node{GPUs: make([]reporter.GPU, 40)}
-	wantEqual(t, len(n.GPUMetrics()), collector.MaxGPUs*len(reporter.GPUMetrics()), "40 GPUs have")
+	check.Equal(t, len(n.GPUMetrics()), collector.MaxGPUs*len(reporter.GPUMetrics()), "40 GPUs have")
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -22,7 +23,7 @@ func TestMetric_HasExpectedGroup(t *testing.T) {
 	}
 	phase, _ := reporter.PhaseMetric("phase.train.job_cpu_seconds")
 	work, _ := reporter.OperationMetric("op.get.count")
-	wantEqual(t, []reporter.Group{phase.Group, work.Group},
+	check.Equal(t, []reporter.Group{phase.Group, work.Group},
 		[]reporter.Group{reporter.GroupPhases, reporter.GroupOperations},
 		"groups of the metrics of a phase and of an operation")
 	for _, m := range slices.Concat(reporter.Metrics(), reporter.GPUMetrics()) {

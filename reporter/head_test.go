@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -37,9 +38,9 @@ func TestReadHead_ReadsOnlyBeginning(t *testing.T) {
 	whole := readBack(t, data)
 	in := &countingReader{Reader: bytes.NewReader(data)}
 	head, err := reporter.ReadHead(in, int64(len(data)))
-	must(t, err)
+	check.Must(t, err)
 
-	wantEqual(t, head, headOf(whole), "head")
+	check.Equal(t, head, headOf(whole), "head")
 	if in.bytes > len(data)/2 {
 		t.Errorf("%d of %d bytes were read, want at most half", in.bytes, len(data))
 	}
@@ -51,7 +52,7 @@ func TestReadHead_AcceptsAnyOrderOfMembers(t *testing.T) {
 	const report = `{"more":[1],"nodes":{"4":{"metrics":{},"ranks":{"1":{"rank":1}},"host":{"hostname":"h"},` +
 		`"identity":{"node_from":"none"}},"5":{}},"run":{"id":"r"},"schema":"perfagent.report/1"}`
 	head, err := reporter.ReadHead(strings.NewReader(report), int64(len(report)))
-	must(t, err)
+	check.Must(t, err)
 	wantValues(t, "node, whether it has ranks, host, identity and run", "4 true h none r", head.Node, head.Ranked,
 		head.Host.Hostname, head.Identity.NodeFrom, head.Run.ID)
 }
@@ -71,8 +72,8 @@ func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 			"tabs": movedToEnd(t, written, moved, "\t"),
 		} {
 			head, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
-			must(t, err)
-			wantEqual(t, head, headOf(whole), "%s at the end, %s: head", moved, layout)
+			check.Must(t, err)
+			check.Equal(t, head, headOf(whole), "%s at the end, %s: head", moved, layout)
 			if numbers, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
 				t.Errorf("%s at the end, %s: ScanWithoutSeries returned %+v, want false", moved,
 					layout, numbers.Nodes["3"])
@@ -88,12 +89,12 @@ func movedToEnd(t *testing.T, report []byte, member, indent string) []byte {
 	in := json.NewDecoder(bytes.NewReader(report))
 	var nodes json.RawMessage
 	var head struct{ Schema, Run, Nodes json.RawMessage }
-	must(t, in.Decode(&head))
+	check.Must(t, in.Decode(&head))
 	var node map[string]json.RawMessage
 	byName := make(map[string]json.RawMessage)
-	must(t, json.Unmarshal(head.Nodes, &byName))
+	check.Must(t, json.Unmarshal(head.Nodes, &byName))
 	for name, data := range byName { // exactly one
-		must(t, json.Unmarshal(data, &node))
+		check.Must(t, json.Unmarshal(data, &node))
 		place := func(key string) int { return bytes.Index(data, []byte("\n      \""+key+"\":")) }
 		order := slices.SortedFunc(maps.Keys(node), func(a, b string) int { return place(a) - place(b) })
 		if i := slices.Index(order, member); i >= 0 {
@@ -113,7 +114,7 @@ func movedToEnd(t *testing.T, report []byte, member, indent string) []byte {
 		out.Reset()
 		err = json.Indent(&out, data, "", indent)
 	}
-	must(t, err)
+	check.Must(t, err)
 	return out.Bytes()
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -57,6 +58,6 @@ func TestBand_FoldKeepsTheMeanOfEqualMeans(t *testing.T) {
 			b.Min, b.Mean, b.Max = append(b.Min, 0.1), append(b.Mean, 0.1), append(b.Max, 0.1)
 		}
 		got := b.Fold(n, func(i int) float64 { return 1 + float64(i)/7 })
-		wantEqual(t, got.Mean[0], 0.1, "mean of %d means of 0.1", n)
+		check.Equal(t, got.Mean[0], 0.1, "mean of %d means of 0.1", n)
 	}
 }

@@ -9,34 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Merge(inputs)
-	must(t, err)
+	check.Must(t, err)
 	return r
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantEqual checks that got equals want. what and its arguments name the value.
-func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
-	}
 }
 
 // wantValues checks what fmt.Println prints for values.
@@ -44,14 +28,6 @@ func wantValues(t testing.TB, what, want string, values ...any) {
 	t.Helper()
 	if got := strings.TrimSuffix(fmt.Sprintln(values...), "\n"); got != strings.TrimSuffix(want, "\n") {
 		t.Errorf("%s = %s, want %s", what, got, want)
-	}
-}
-
-// wantError checks that err is not nil and contains want.
-func wantError(t testing.TB, err error, want string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want one that contains %q", err, want)
 	}
 }
 
@@ -66,7 +42,7 @@ func sources(reports ...*reporter.Report) (out []reporter.SourceReport) {
 func encodedReport(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	data, err := reporter.Encode(r)
-	must(t, err)
+	check.Must(t, err)
 	return data
 }
 
@@ -124,21 +100,21 @@ func TestMerge_KeepsDuplicateNodeOnce(t *testing.T) {
 	other := reportertest.NodeReport(4, 11, 0, nil)
 	_, err := reporter.Merge([]reporter.SourceReport{{Path: "x/node-4.json", Report: a}, {Path: "y/node-4.json", Report: other}})
 	for _, want := range []string{"x/node-4.json", "y/node-4.json", "node 4 "} {
-		wantError(t, err, want)
+		check.Error(t, err, want)
 	}
 }
 
 func TestMerge_RejectsMissingReports(t *testing.T) {
 	_, err := reporter.Merge(nil)
-	wantError(t, err, "")
+	check.Error(t, err, "")
 	_, err = reporter.Merge([]reporter.SourceReport{{Path: "a.json", Report: nil}})
-	wantError(t, err, "a.json")
+	check.Error(t, err, "a.json")
 }
 
 func TestMerge_KeepsReasonForIncompleteness(t *testing.T) {
 	broken := reportertest.Incomplete()
 	r := mustMerge(t, sources(reportertest.NodeReport(5, 10, 0, nil), broken)...)
-	wantEqual(t, r.Run.Incomplete, broken.Run.Incomplete, "incomplete")
+	check.Equal(t, r.Run.Incomplete, broken.Run.Incomplete, "incomplete")
 }
 
 // Merging a single input, or a merged report with its input, changes nothing. Findings may differ, because they depend
@@ -154,7 +130,7 @@ func TestMerge_LeavesSingleInputUnchanged(t *testing.T) {
 	wide.Nodes["3"].Findings = []reporter.Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
 	for _, r := range []*reporter.Report{reportertest.NodeReport(3, 10, 7, map[string]string{"a": "b"}), wide} {
 		once, want := mustMerge(t, sources(r)...), encodedReport(t, r)
-		wantEqual(t, string(encodedReport(t, once)), string(want), "merged")
+		check.Equal(t, string(encodedReport(t, once)), string(want), "merged")
 		if got := encodedReport(t, mustMerge(t, sources(once, r)...)); !bytes.Equal(got, want) {
 			t.Error("merging a merged report with its input changes the report")
 		}
@@ -193,13 +169,13 @@ func TestMerge_IgnoresOrderAndSteps(t *testing.T) {
 
 func TestMerger_HalvesSeriesToFitLimit(t *testing.T) {
 	old, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
-	must(t, err)
+	check.Must(t, err)
 	inputs := sources(reportertest.NodeReport(0, 200, 0, nil), reportertest.NodeReport(1, 111, 0, nil), old)
 	before := encodedReport(t, inputs[0].Report)
 	full := encodedReport(t, mustMerge(t, inputs...))
 	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 50000} {
 		data, err := mergeByFile(t, inputs, limit)
-		must(t, err)
+		check.Must(t, err)
 		if len(data) > limit {
 			t.Errorf("%d bytes, want at most %d", len(data), limit)
 		}
@@ -212,14 +188,14 @@ func TestMerger_HalvesSeriesToFitLimit(t *testing.T) {
 			t.Errorf("limit %d: %d samples at stride %d, want %d; CPU peak %v, want 100", limit, n.Samples.Len(),
 				n.Sampling.Stride, want, n.Metrics[reporter.MetricCPUPeak])
 		}
-		wantEqual(t, n.Sampling.Stride == 1, limit > len(full), "whether the stride is 1 for %d of %d bytes", limit,
+		check.Equal(t, n.Sampling.Stride == 1, limit > len(full), "whether the stride is 1 for %d of %d bytes", limit,
 			len(full))
 	}
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
 		t.Error("the Merger modified an input")
 	}
 	_, err = mergeByFile(t, inputs, 1000)
-	wantError(t, err, "1000")
+	check.Error(t, err, "1000")
 }
 
 func TestNode_HalveMergesNeighboringPoints(t *testing.T) {
@@ -231,7 +207,7 @@ func TestNode_HalveMergesNeighboringPoints(t *testing.T) {
 	}
 	reporter.Halve(n)
 	got, err := text.JSON(n)
-	must(t, err)
+	check.Must(t, err)
 	for _, want := range []string{
 		`"samples":[{"k":1,"bare":5},{"k":3},{"bare":9}]`, `"stride":8`, `"k":{"min":[0,4,null],"mean":[1.5,5,null],"max":[9,6,null]}`,
 		`"bare":{"min":[4,7,9],"mean":[4.5,7,9],"max":[5,7,9]}`,

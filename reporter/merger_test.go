@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -20,7 +21,7 @@ func mergeByFile(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byt
 	t.Helper()
 	dir := t.TempDir()
 	s, err := reporter.NewSpoolWithin(dir, limit)
-	must(t, err)
+	check.Must(t, err)
 	defer func() {
 		s.Close()
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -129,7 +130,7 @@ func TestMerger_WritesSameBytesAsMerge(t *testing.T) {
 					}
 					continue
 				}
-				must(t, err)
+				check.Must(t, err)
 				if text := encodedReport(t, want); !bytes.Equal(got, text) {
 					t.Fatalf("limit of %d bytes: wrote %d bytes, want %d; first difference:\n%s", limit, len(got), len(text),
 						firstDifference(got, text))
@@ -171,5 +172,5 @@ func TestMerger_RejectsConflictingRecordings(t *testing.T) {
 func TestNewMerger_MissingDirectoryIsAnError(t *testing.T) {
 	t.Parallel()
 	_, err := reporter.NewMerger("/does/not/exist")
-	wantError(t, err, "/does/not/exist")
+	check.Error(t, err, "/does/not/exist")
 }

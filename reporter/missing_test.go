@@ -16,6 +16,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -30,7 +31,7 @@ func TestNew_CountsReadingsOfJob(t *testing.T) {
 		rec := collector.NewSampler(reader, collector.Options{Interval: time.Hour}).Run(ctx)
 
 		n := reporter.New(reporter.Input{Recording: rec, Job: &reporter.Job{}}).Nodes["0"]
-		wantEqual(t, reportertest.Reasons(n, host.SourceJob), want, "running %v: reasons", running)
+		check.Equal(t, reportertest.Reasons(n, host.SourceJob), want, "running %v: reasons", running)
 	}
 }
 
@@ -53,7 +54,7 @@ func TestCodes_AreUniqueAndHaveUniqueTexts(t *testing.T) {
 // The page about reports lists the codes for cases in which there was nothing to measure.
 func TestCodes_NormalCodesAreInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/report.md")
-	must(t, err)
+	check.Must(t, err)
 	var codes []string
 	for _, r := range reporter.Codes() {
 		if r.Normal {
@@ -68,7 +69,7 @@ func TestCodes_NormalCodesAreInTheDocs(t *testing.T) {
 
 func TestCodes_MatchTheSchema(t *testing.T) {
 	data, err := os.ReadFile("../docs/report.schema.json")
-	must(t, err)
+	check.Must(t, err)
 	type properties map[string]struct {
 		Items struct {
 			Properties struct {
@@ -81,12 +82,12 @@ func TestCodes_MatchTheSchema(t *testing.T) {
 			Node struct{ Properties properties }
 		} `json:"$defs"`
 	}
-	must(t, json.Unmarshal(data, &schema))
+	check.Must(t, json.Unmarshal(data, &schema))
 	var want []reporter.Code
 	for _, r := range reporter.Codes() {
 		want = append(want, r.Code)
 	}
-	wantEqual(t, schema.Defs.Node.Properties["missing"].Items.Properties.Code.Enum, want,
+	check.Equal(t, schema.Defs.Node.Properties["missing"].Items.Properties.Code.Enum, want,
 		"codes in docs/report.schema.json")
 }
 

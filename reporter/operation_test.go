@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -18,8 +19,8 @@ func TestOperations_SurviveEncodingAndDecoding(t *testing.T) {
 	data := encodedReport(t, reportertest.AddOperations(reportertest.ThreeNodes()))
 	reportertest.Validate(t, data)
 	back := new(reporter.Report)
-	must(t, json.Unmarshal(data, back))
-	wantEqual(t, string(encodedReport(t, back)), string(data), "report that was encoded twice")
+	check.Must(t, json.Unmarshal(data, back))
+	check.Equal(t, string(encodedReport(t, back)), string(data), "report that was encoded twice")
 }
 
 // Over several nodes, counts are added up, averages are weighted by counts, and quantiles are taken from the worst
@@ -136,7 +137,7 @@ func TestReport_NullInOperationsMeansAbsent(t *testing.T) {
 	const text = `{"schema":"perfagent.report/1","run":{"id":"x"},"nodes":{"0":{"metrics":{},"samples":[],
 		"operations":{"sources":null,"times":{"a":{"count":1,"avg_time_ms":null}},"keys":{"a":null}},"transfers":{"n":{}}}}}`
 	r := new(reporter.Report)
-	must(t, json.Unmarshal([]byte(text), r))
+	check.Must(t, json.Unmarshal([]byte(text), r))
 	if w := r.PooledOperations(); w == nil || len(w.Metrics()) == 0 {
 		t.Errorf("PooledOperations is %+v, want operations with metrics", w)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -56,7 +57,7 @@ func TestNode_TimelinesAreOrderedByKind(t *testing.T) {
 		"op:store.get:per_second", "op:store.get:time_ms", "counter:rows<b>:per_second", "gauge:queue",
 		"transfer:nixl:mb_per_second", "transfer:nixl:time_ms",
 	}
-	wantEqual(t, keys, want, "timelines")
+	check.Equal(t, keys, want, "timelines")
 }
 
 // If only the timelines of operations are selected, Scan reads no other columns.
@@ -64,8 +65,8 @@ func TestScan_ReadsOnlySelectedTimelines(t *testing.T) {
 	t.Parallel()
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 3, 0, "")))
 	got, _, err := streamAll(t, encodedReport(t, r), reporter.ColumnFilter{Timelines: true})
-	must(t, err)
-	wantEqual(t, len(got.Nodes["0"].Envelope), len(r.Nodes["0"].Timelines()), "number of bands")
+	check.Must(t, err)
+	check.Equal(t, len(got.Nodes["0"].Envelope), len(r.Nodes["0"].Timelines()), "number of bands")
 }
 
 // Every recorded timeline is in the table of timelines. Otherwise it would not be drawn and would have no unit.

@@ -10,6 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -63,14 +64,14 @@ func TestNew_ReportsOptionalDevices(t *testing.T) {
 	}
 
 	got, err := json.Marshal(n.Mounts)
-	must(t, err)
+	check.Must(t, err)
 	want := `[{"type":"lustre","source":"s","read_mb":150,"write_mb":200,"calls":7,"execute_seconds":4,` +
 		`"operations":[{"name":"open","calls":7,"execute_seconds":4}]},` +
 		`{"type":"nfs4","source":"nfs1:/home","mounted_on":["/home","/mnt/home"],"read_mb":50,"write_mb":100,` +
 		`"calls":30,"retransmissions":1,"timeouts":2,"queue_seconds":0.25,"rtt_seconds":1.5,"execute_seconds":1.75,"operations":[` +
 		`{"name":"READ","calls":10,"retransmissions":1,"timeouts":2,"queue_seconds":0.25,"rtt_seconds":1,"execute_seconds":1.25},` +
 		`{"name":"GETATTR","calls":20,"retransmissions":0,"timeouts":0,"queue_seconds":0,"rtt_seconds":0.5,"execute_seconds":0.5}]}]`
-	wantEqual(t, string(got), want, "mounts")
+	check.Equal(t, string(got), want, "mounts")
 }
 
 // optionalDeviceWords do not occur in a report of a node without optional devices.
@@ -95,7 +96,7 @@ func TestNew_GivesReasonForRootOnlySources(t *testing.T) {
 	got := slices.DeleteFunc(slices.Clone(n.Missing), func(m reporter.Missing) bool { return m.Code != host.RootOnly })
 	want := []reporter.Missing{{What: "energy", Code: host.RootOnly, Why: why}, {What: "node_energy_joules", Code: host.RootOnly, Why: why},
 		{What: "max_t_node_power_watts", Code: host.RootOnly, Why: why}}
-	wantEqual(t, got, want, "missing")
+	check.Equal(t, got, want, "missing")
 	for _, m := range got {
 		if !reporter.NothingToMeasure(m) {
 			t.Errorf("NothingToMeasure(%+v) is false, want true, so that summaries omit it", m)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
@@ -42,7 +43,7 @@ func checkGolden(t *testing.T, n *reporter.Node) {
 func parsedPerfPy(t *testing.T, data string, cpus int) *reporter.Report {
 	t.Helper()
 	r, err := reporter.ParsePerfPy([]byte(data), cpus)
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 
@@ -54,7 +55,7 @@ func TestParsePerfPy_ComputesGoldenMetrics(t *testing.T) {
 		n.Samples.Len())
 	wantValues(t, "start, end, length of the run", "1000 1004 4", r.Run.Start.Unix(), r.Run.End.Unix(),
 		r.Run.WallSeconds)
-	wantEqual(t, n.Remarks(), []string{reporter.PerfPyRemark}, "remarks")
+	check.Equal(t, n.Remarks(), []string{reporter.PerfPyRemark}, "remarks")
 	if again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
 		t.Errorf("run IDs %q and %q, want the same ID with the prefix perfpy-", r.Run.ID, again.Run.ID)
 	}
@@ -67,7 +68,7 @@ func TestNewPerfPyReport_MatchesParsedFile(t *testing.T) {
 	wantValues(t, "ID, exit code, length of the run", "x 7 4", r.Run.ID, *r.Run.ExitCode, r.Run.WallSeconds)
 	live, _ := text.JSON(r.Nodes["3"])
 	read, _ := text.JSON(parsedPerfPy(t, reportertest.PerfPyJSON(), 8).Nodes["3"])
-	wantEqual(t, string(live), string(read), "node of the live run, as of the file")
+	check.Equal(t, string(live), string(read), "node of the live run, as of the file")
 
 	run := reporter.Run{Start: reporter.Time{Time: reportertest.RunStart}, End: reporter.Time{Time: reportertest.RunStart.Add(6e9)}, WallSeconds: 5.5}
 	r = reporter.NewPerfPyReport(reportertest.PerfPySamples(), 0, 8, run)
@@ -179,11 +180,11 @@ func TestEncodePerfPy_MatchesPython(t *testing.T) {
 		floats = floats[n:]
 	}
 	got, err := reporter.EncodePerfPy(3, samples)
-	must(t, err)
+	check.Must(t, err)
 	cmd := exec.Command(python, "-c", "import json, sys; json.dump(json.load(sys.stdin), sys.stdout, indent=4)")
 	cmd.Stdin = bytes.NewReader(got)
 	want, err := cmd.Output()
-	must(t, err)
+	check.Must(t, err)
 	if !bytes.Equal(got, want) {
 		a, b := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 		for i := range min(len(a), len(b)) {
@@ -241,7 +242,7 @@ func FuzzPerfPy(f *testing.F) {
 				t.Errorf("node %s: %d metrics and %d missing, want 18 together", name, len(n.Metrics), len(n.Missing))
 			}
 			again, err := reporter.EncodePerfPy(0, kept(n.Samples))
-			must(t, err)
+			check.Must(t, err)
 			second, err := reporter.ParsePerfPy(again, cpus)
 			if err != nil {
 				t.Fatalf("ParsePerfPy rejects the output of EncodePerfPy: %v in %s", err, again)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -92,7 +93,7 @@ func TestNew_GivesReasonForLostMarks(t *testing.T) {
 		{What: "marks", Code: reporter.MarksBeyond, Count: 4,
 			Why: "beyond the limit: 3 marks, 1 beginning of a phase, 12345 bytes of the file"},
 	}
-	wantEqual(t, got, want, "missing")
+	check.Equal(t, got, want, "missing")
 }
 
 func TestNode_PhaseAt(t *testing.T) {
@@ -102,7 +103,7 @@ func TestNode_PhaseAt(t *testing.T) {
 		-1: "", 0: "load", 9.999: "load", 10: "train <b>&\x1b[31m", 30: "save", 34: "save", 35: "train <b>&\x1b[31m",
 		54.999: "train <b>&\x1b[31m", 55: "",
 	} {
-		wantEqual(t, n.PhaseAt(start+at), want, "PhaseAt(start + %v s)", at)
+		check.Equal(t, n.PhaseAt(start+at), want, "PhaseAt(start + %v s)", at)
 	}
 }
 
@@ -180,7 +181,7 @@ func TestWriteCSV_HasPhaseOfEachSample(t *testing.T) {
 		if i > 0 { // sample i is at i seconds
 			want = strings.ReplaceAll(r.Nodes["0"].PhaseAt(float64(reportertest.RunStart.Unix())+float64(i)), "\x1b", `\x1b`)
 		}
-		wantEqual(t, row[len(row)-1], want, "row %d: phase", i)
-		wantEqual(t, row[:len(row)-1], plain[i], "row %d: other columns, as without phases", i)
+		check.Equal(t, row[len(row)-1], want, "row %d: phase", i)
+		check.Equal(t, row[:len(row)-1], plain[i], "row %d: other columns, as without phases", i)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -59,7 +60,7 @@ func wanted(t testing.TB, data []byte, to map[string]reporter.PushState) any {
 	for name, n := range nodes {
 		if s, ok := to[name]; ok {
 			text, err := json.Marshal(reporter.Push{MLflow: s})
-			must(t, err)
+			check.Must(t, err)
 			push := decoded(t, text).(map[string]any)
 			if had, _ := n.(map[string]any)["push"].(map[string]any); len(had) > 0 {
 				had["mlflow"] = push["mlflow"]
@@ -102,14 +103,14 @@ func TestWithPush(t *testing.T) {
 		"umlaut before nodes":      {`{"ü":"ö","nodes":{"0":{"push":§}}}`, ""},
 	} {
 		push, err := text.JSON(reporter.Push{MLflow: somePush()})
-		must(t, err)
+		check.Must(t, err)
 		state, err := text.JSON(somePush())
-		must(t, err)
+		check.Must(t, err)
 		before := []byte(strings.ReplaceAll(c.before, "§", old))
 		want := strings.NewReplacer("§", string(push), "¶", string(state)).Replace(cmp.Or(c.after, c.before))
 		got := pushed(t, before, "0", "1", "77")
-		wantEqual(t, string(got), want, "%s", name)
-		wantEqual(t, string(pushed(t, got, "0", "1", "77")), want, "%s: repeated", name)
+		check.Equal(t, string(got), want, "%s", name)
+		check.Equal(t, string(pushed(t, got, "0", "1", "77")), want, "%s: repeated", name)
 	}
 }
 
@@ -121,12 +122,12 @@ func TestWithStore_KeepsMLflowState(t *testing.T) {
 	data := encodedReport(t, report)
 	done := &reporter.StoreState{State: reporter.PushDone, URI: "file:///s", Reference: "file:///s#job/node-3"}
 	stored, err := reporter.WithStore(data, map[string]*reporter.StoreState{"3": done, "4": done})
-	must(t, err)
+	check.Must(t, err)
 	other := somePush()
 	other.State = reporter.PushDone
 	both, err := reporter.WithPush(stored, map[string]reporter.PushState{"3": other})
-	must(t, err)
-	wantEqual(t, readBack(t, both).Nodes["3"].Push, &reporter.Push{MLflow: other, Store: done}, "push of the node")
+	check.Must(t, err)
+	check.Equal(t, readBack(t, both).Nodes["3"].Push, &reporter.Push{MLflow: other, Store: done}, "push of the node")
 
 	report.Nodes["3"].Metrics["wall_seconds"]++
 	wantValues(t, "SameRecording after two pushes, for a run of another length, for half of the file",
@@ -139,9 +140,9 @@ func TestWithStore_AddsPushPart(t *testing.T) {
 	t.Parallel()
 	pending := &reporter.StoreState{State: reporter.PushPending, URI: "u", Error: "e"}
 	got, err := reporter.WithStore([]byte(`{"nodes":{"0":{"a":1},"1":{}}}`), map[string]*reporter.StoreState{"0": pending, "1": pending})
-	must(t, err)
+	check.Must(t, err)
 	const push = `"push":{"mlflow":{"state":"off"},"store":{"state":"pending","uri":"u","error":"e"}}`
-	wantEqual(t, string(got), `{"nodes":{"0":{`+push+`,"a":1},"1":{`+push+`}}}`, "report")
+	check.Equal(t, string(got), `{"nodes":{"0":{`+push+`,"a":1},"1":{`+push+`}}}`, "report")
 }
 
 // If a key appears twice, the last value counts, as it does for readers.
@@ -153,7 +154,7 @@ func TestWithPush_UsesLastOfDuplicateKeys(t *testing.T) {
 		`{"nodes":{"0":{"metrics":{}}},"nodes":{"0":{"metrics":{}}}}`,
 	} {
 		var r reporter.Report
-		must(t, json.Unmarshal(pushed(t, []byte(text), "0"), &r))
+		check.Must(t, json.Unmarshal(pushed(t, []byte(text), "0"), &r))
 		if push := r.Nodes["0"].Push; push == nil || push.MLflow != somePush() {
 			t.Errorf("%s: push %+v, want the new state", text, push)
 		}
@@ -206,10 +207,10 @@ func TestWithPush_ChangesOnlyPushOfRealReport(t *testing.T) {
 	data := encodedReport(t, before)
 	changed := pushed(t, data, "3")
 	var after reporter.Report
-	must(t, json.Unmarshal(changed, &after))
-	wantEqual(t, after.Nodes["3"].Push.MLflow, somePush(), "push")
+	check.Must(t, json.Unmarshal(changed, &after))
+	check.Equal(t, after.Nodes["3"].Push.MLflow, somePush(), "push")
 	back, err := reporter.WithPush(changed, map[string]reporter.PushState{"3": before.Nodes["3"].Push.MLflow})
-	must(t, err)
+	check.Must(t, err)
 	i, j := bytes.Index(data, []byte(`"push":`)), bytes.Index(back, []byte(`"push":`))
 	if i < 0 || i != j || !bytes.Equal(data[:i], back[:j]) || !reflect.DeepEqual(decoded(t, data), decoded(t, back)) {
 		t.Error("writing the old push state does not restore the report")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -34,7 +35,7 @@ func TestDecode_RankHasNumberOfItsKey(t *testing.T) {
 		`{"03":{}}`: `has a rank "03", which is not a number`, `{"3":null}`: "rank 3: null is not a rank",
 	} {
 		_, err := reporter.Decode(withRanks(ranks))
-		wantError(t, err, want)
+		check.Error(t, err, want)
 	}
 	three := readBack(t, withRanks(`{"3":{"rank":9}}`)).Nodes["0"].Ranks["3"]
 	wantValues(t, "number of the rank, absence of a list of missing values", "3 false", three.Rank,
@@ -45,7 +46,7 @@ func TestDecode_RankHasNumberOfItsKey(t *testing.T) {
 func TestMerge_KeepsMeasuredLengthOfSingleRun(t *testing.T) {
 	r := reportertest.NodeReport(0, 10, 0, nil)
 	r.Run.End = reporter.Time{Time: r.Run.End.Add(time.Hour)}
-	wantEqual(t, mustMerge(t, sources(r)...).Run.WallSeconds, 10, "wall_seconds")
+	check.Equal(t, mustMerge(t, sources(r)...).Run.WallSeconds, 10, "wall_seconds")
 }
 
 func TestWhyMissing_ReturnsReasonThatApplies(t *testing.T) {
@@ -57,9 +58,9 @@ func TestWhyMissing_ReturnsReasonThatApplies(t *testing.T) {
 	}
 	rec.Add(&s)
 	rec.End.Mono = 3 * time.Millisecond
-	wantError(t, reporter.WhyAbsent(rec, collector.CPUAvg), "3ms is too short")
+	check.Error(t, reporter.WhyAbsent(rec, collector.CPUAvg), "3ms is too short")
 	rec.End.Mono = 3 * time.Second
-	wantError(t, reporter.WhyAbsent(rec, collector.CPUAvg), "did not advance")
+	check.Error(t, reporter.WhyAbsent(rec, collector.CPUAvg), "did not advance")
 	rec.Failures = []collector.Failure{{Source: host.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
-	wantEqual(t, reporter.WhyAbsent(rec, collector.CPUAvg).Error(), "read /proc/stat: no", "error after a failure")
+	check.Equal(t, reporter.WhyAbsent(rec, collector.CPUAvg).Error(), "read /proc/stat: no", "error after a failure")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -46,7 +47,7 @@ func TestScanWithoutSeries_ReturnsReportWithoutSeries(t *testing.T) {
 	r := concluded(t, 1000)
 	head, _ := scannedHead(t, r)
 	r.Nodes["3"] = r.Nodes["3"].WithoutSeries()
-	wantEqual(t, string(encodedReport(t, head)), string(encodedReport(t, r)), "report")
+	check.Equal(t, string(encodedReport(t, head)), string(encodedReport(t, r)), "report")
 	for _, rank := range r.Nodes["3"].Ranks {
 		if rank.Envelope != nil {
 			t.Error("a rank has its series, want none")
@@ -80,9 +81,9 @@ func TestScanWithoutSeries_RejectsReportsThatNeedScan(t *testing.T) {
 	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})
 
 	var sorted any
-	must(t, json.Unmarshal(whole, &sorted))
+	check.Must(t, json.Unmarshal(whole, &sorted))
 	alphabetical, err := json.MarshalIndent(sorted, "", "  ")
-	must(t, err)
+	check.Must(t, err)
 
 	for name, data := range map[string][]byte{
 		"several nodes": encodedReport(t, several), "no findings yet": encodedReport(t, old), "perf.py": encodedReport(t, perfpy),

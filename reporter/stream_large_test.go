@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -33,7 +34,7 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "large.json")
 	f, err := os.Create(path)
-	must(t, err)
+	check.Must(t, err)
 	separator := ""
 	for i := range nodes {
 		head, node, _ := strings.Cut(string(encodedReport(t, reportertest.Large(i, nodes, buckets))), `"nodes": {`)
@@ -41,11 +42,11 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 			separator = head + `"nodes": {`
 		}
 		n, err := f.WriteString(separator + strings.TrimSuffix(node, "\n  }\n}\n"))
-		must(t, err)
+		check.Must(t, err)
 		separator, size = ",", size+int64(n)
 	}
 	n, err := f.WriteString("\n  }\n}\n")
-	must(t, errors.Join(err, f.Close()))
+	check.Must(t, errors.Join(err, f.Close()))
 	return path, size + int64(n)
 }
 
@@ -53,10 +54,10 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 func streamScan(t testing.TB, path string, node func(*reporter.Run, string, *reporter.Node) error) (*reporter.Run, error) {
 	t.Helper()
 	f, err := os.Open(path)
-	must(t, err)
+	check.Must(t, err)
 	defer f.Close()
 	st, err := f.Stat()
-	must(t, err)
+	check.Must(t, err)
 	return reporter.Scan(f, st.Size(), streamPage(), node)
 }
 
@@ -78,7 +79,7 @@ func TestScan_KeepsBurstInEnvelope(t *testing.T) {
 		next++
 		return nil
 	})
-	must(t, err)
+	check.Must(t, err)
 	wantValues(t, "number of nodes, run ID", fmt.Sprint(nodes, " large"), next, run.ID)
 }
 
@@ -107,7 +108,7 @@ func BenchmarkRead100Nodes(b *testing.B) {
 	b.SetBytes(size)
 	for b.Loop() {
 		data, err := os.ReadFile(path)
-		must(b, err)
+		check.Must(b, err)
 		if _, err := reporter.Decode(data); err != nil {
 			b.Fatal(err)
 		}

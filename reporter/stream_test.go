@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
@@ -86,12 +87,12 @@ func streamSame(t *testing.T, what string, want, got *reporter.Report) {
 func TestScan_MatchesDecode(t *testing.T) {
 	for name, data := range streamReports(t) {
 		want, err := streamSlowly(data)
-		must(t, err)
+		check.Must(t, err)
 		scanned, order, err := streamAll(t, data, reporter.ColumnFilter{All: true})
-		must(t, err)
+		check.Must(t, err)
 		streamSame(t, name+", Scan", want, scanned)
 		streamSame(t, name+", Decode", want, readBack(t, data))
-		wantEqual(t, order, slices.Sorted(maps.Keys(want.Nodes)), "%s: order of the nodes, as written by encoding/json",
+		check.Equal(t, order, slices.Sorted(maps.Keys(want.Nodes)), "%s: order of the nodes, as written by encoding/json",
 			name)
 	}
 }
@@ -106,16 +107,16 @@ func TestScan_ParsesOnlyWantedColumns(t *testing.T) {
 	}
 	wanted := reporter.ColumnFilter{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
 	got, _, err := streamAll(t, []byte(words), wanted)
-	must(t, err)
+	check.Must(t, err)
 	want, err := streamSlowly(data)
-	must(t, err)
+	check.Must(t, err)
 	for _, n := range want.Nodes {
 		n.Samples = reporter.Samples{Keys: []string{"timestamp"}, Columns: [][]float64{n.Samples.Column("timestamp")}}
 		n.Envelope = reporter.Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
 	}
 	streamSame(t, "some columns", want, got)
 	got, _, err = streamAll(t, []byte(words), reporter.ColumnFilter{})
-	must(t, err)
+	check.Must(t, err)
 	for _, n := range want.Nodes {
 		n.Samples, n.Envelope = reporter.Samples{}, reporter.Envelope{}
 	}
@@ -127,9 +128,9 @@ func TestScan_ParsesOnlyWantedColumns(t *testing.T) {
 func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 	data := streamMerged(t)
 	want, err := streamSlowly(data)
-	must(t, err)
+	check.Must(t, err)
 	var members map[string]json.RawMessage
-	must(t, json.Unmarshal(data, &members))
+	check.Must(t, json.Unmarshal(data, &members))
 	members["future"] = json.RawMessage(`{"nodes": {"0": [1]}, "schema": 7}`)
 	words := func(keys ...string) string {
 		var parts []string
@@ -140,15 +141,15 @@ func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 	}
 	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
 		got, _, err := streamAll(t, []byte(words(keys...)), reporter.ColumnFilter{All: true})
-		must(t, err)
+		check.Must(t, err)
 		streamSame(t, fmt.Sprint(keys), want, got)
 		other := strings.Replace(words(keys...), reporter.Schema, "perfagent.report/2", 1)
 		_, order, err := streamAll(t, []byte(other), reporter.ColumnFilter{All: true})
-		wantError(t, err, "use a newer perfagent")
-		wantEqual(t, order, nil, "%v: nodes passed before an unknown schema", keys)
+		check.Error(t, err, "use a newer perfagent")
+		check.Equal(t, order, nil, "%v: nodes passed before an unknown schema", keys)
 	}
 	got, _, err := streamAll(t, []byte(words("schema", "nodes")), reporter.ColumnFilter{All: true})
-	must(t, err)
+	check.Must(t, err)
 	wantValues(t, "number of nodes and ID without a run", fmt.Sprint(len(want.Nodes), " "), len(got.Nodes), got.Run.ID)
 }
 
@@ -266,7 +267,7 @@ func TestScan_LimitsSizeOfValues(t *testing.T) {
 		"{\"" + long + long: "line 1: the value that begins here",
 		"{\"nodes\":{\"1\":{\"a\":[" + strings.Repeat("0,", 1<<14): "line 1: the value that begins here",
 	} {
-		wantError(t, reporter.ScanWithin(strings.NewReader(words), int64(len(words)), 1<<12), want)
+		check.Error(t, reporter.ScanWithin(strings.NewReader(words), int64(len(words)), 1<<12), want)
 	}
 }
 
@@ -309,7 +310,7 @@ func TestScan_KeepsNoReferenceToNodes(t *testing.T) {
 		had = append(had, weak.Make(n))
 		return nil
 	})
-	must(t, err)
+	check.Must(t, err)
 }
 
 // streamSeeds adds the seeds of the fuzz tests.

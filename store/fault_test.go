@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -66,7 +67,7 @@ func (f *faulty) Close() error           { return nil }
 func openFaulty(t *testing.T, f *faulty) *store.Store {
 	t.Helper()
 	f.objects = make(map[string][]byte)
-	return value(store.New(f, store.Options{}))(t)
+	return check.Value(store.New(f, store.Options{}))(t)
 }
 
 // wantObjects checks that the store has these objects and no others.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
@@ -19,8 +20,8 @@ import (
 // Directory entries that are not objects are not listed, but their names are taken.
 func TestStore_ForeignFilesTakeNamesButAreNotListed(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, "job", "node-0.json"), 0o700))
-	must(t, syscall.Mkfifo(filepath.Join(dir, "job", "node-1.json"), 0o600))
+	check.Must(t, os.MkdirAll(filepath.Join(dir, "job", "node-0.json"), 0o700))
+	check.Must(t, syscall.Mkfifo(filepath.Join(dir, "job", "node-1.json"), 0o600))
 	for _, name := range []string{"job/node-2.html", "job/notes.json", "file", "job/.node-3.json.tmp"} {
 		writeFile(t, filepath.Join(dir, name), "")
 	}
@@ -78,7 +79,7 @@ func TestStore_DoesNotFollowLinksOutOfStore(t *testing.T) {
 		filepath.Join(outside, "secret.json"): "job/node-1.json", "../run": "out", "job": "in",
 		filepath.Join(outside, "perfagent.job.node-2.json"): "perfagent.job.node-2.json", "/nothing/there": "job/node-3.json",
 	} {
-		must(t, os.Symlink(to, filepath.Join(dir, at)))
+		check.Must(t, os.Symlink(to, filepath.Join(dir, at)))
 	}
 
 	s := open(t, dir)
@@ -155,12 +156,12 @@ func TestStore_PutRetriesIfPythonDeletesObject(t *testing.T) {
 
 		err := s.Put(t.Context(), "job/node-0", []byte("text"))
 		over.Store(true)
-		must(t, err)
-		there := value(s.Exists(t.Context(), "job/node-0"))(t)
+		check.Must(t, err)
+		there := check.Value(s.Exists(t.Context(), "job/node-0"))(t)
 		if <-removed && there {
 			again++
 		}
-		must(t, os.RemoveAll(dir))
+		check.Must(t, os.RemoveAll(dir))
 	}
 	if again == 0 {
 		t.Error("of 100 objects removed during their put, none existed afterwards, want at least one")
@@ -203,7 +204,7 @@ func testDisk(t *testing.T, dir string) {
 		return
 	}
 
-	must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m,nr_inodes=100"))
+	check.Must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m,nr_inodes=100"))
 	put(t, s, "job/node-0", string(large))
 	want(t, s, "job/node-0", string(large))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
@@ -22,7 +23,7 @@ import (
 // report returns the bytes of a node's report with the given number of seconds.
 func report(t *testing.T, node, seconds int) []byte {
 	t.Helper()
-	return value(reporter.Encode(reportertest.NodeReport(node, seconds, 0, nil)))(t)
+	return check.Value(reporter.Encode(reportertest.NodeReport(node, seconds, 0, nil)))(t)
 }
 
 // putReport puts a report and checks its name.
@@ -43,7 +44,7 @@ func TestPutReport_StoresEachRecordingOnceUnderOwnName(t *testing.T) {
 			putReport(t, s, "job-7", "node-0", second, "job-7/node-0.2")
 			putReport(t, s, "job-7", "node-gpu7.example", first, "job-7/node-gpu7.example")
 
-			pushed := value(reporter.WithPush(second, map[string]reporter.PushState{"0": {State: reporter.PushDone}}))(t)
+			pushed := check.Value(reporter.WithPush(second, map[string]reporter.PushState{"0": {State: reporter.PushDone}}))(t)
 			putReport(t, s, "job-7", "node-0", pushed, "job-7/node-0.2")
 			if n := s.Metrics().Times["store.put"].Count; n != 3 {
 				t.Errorf("%v puts, want 3: the same recording is stored once", n)
@@ -96,10 +97,10 @@ func TestRuns_CountsNodesAndPartialReports(t *testing.T) {
 
 	runs := []store.Run{{ID: "a", Nodes: 1, Bytes: 5}, {ID: "b", Nodes: 3, Partial: 1, Bytes: 25}}
 	byID := cmpopts.SortSlices(func(a, b store.Run) bool { return a.ID < b.ID })
-	same(t, "runs", value(s.Runs(t.Context()))(t), runs, byID, cmpopts.IgnoreFields(store.Run{}, "Modified"))
+	same(t, "runs", check.Value(s.Runs(t.Context()))(t), runs, byID, cmpopts.IgnoreFields(store.Run{}, "Modified"))
 
 	var got []string
-	for _, n := range value(s.Nodes(t.Context(), "b"))(t) {
+	for _, n := range check.Value(s.Nodes(t.Context(), "b"))(t) {
 		got = append(got, fmt.Sprintf("%s %v %s", n.Node, n.Final, strings.TrimPrefix(n.Reference, s.URL())))
 	}
 	wanted := []string{"0 true #b/node-0", "0 true #b/node-0.2", "1 false #b/node-1.partial", "2 true #b/node-2", "2 false #b/node-2.partial"}
@@ -118,13 +119,13 @@ func TestFetchRun_CopiesReportsAndListsUnreadableObjects(t *testing.T) {
 		"job/node-2": report(t, 2, 20)[:500], "job/node-3": []byte(`{"schema":"perfagent.report/9","run":{},"nodes":{}}`),
 		"job/node-4": []byte("PK"), "job/node-0.2.partial": []byte("cut"), "other/node-0": report(t, 0, 20),
 	} {
-		must(t, s.Put(ctx, name, data))
+		check.Must(t, s.Put(ctx, name, data))
 	}
 
 	dir := t.TempDir()
 	s = open(t, s.URL())
 	var became []string
-	for _, f := range value(s.FetchRun(ctx, "job", dir))(t) {
+	for _, f := range check.Value(s.FetchRun(ctx, "job", dir))(t) {
 		what := "partial"
 		switch {
 		case f.Err != nil && f.Err.Error() != "":
@@ -137,7 +138,7 @@ func TestFetchRun_CopiesReportsAndListsUnreadableObjects(t *testing.T) {
 	same(t, "fetched objects", became, []string{"job/node-0 final", "job/node-0.2 final", "job/node-0.partial partial",
 		"job/node-1.partial partial", "job/node-2 unreadable", "job/node-3 unreadable", "job/node-4 unreadable"})
 
-	files := value(fs.Glob(os.DirFS(dir), "*/*"))(t)
+	files := check.Value(fs.Glob(os.DirFS(dir), "*/*"))(t)
 	same(t, "copied files", files, []string{"job/node-0.2.json", "job/node-0.json", "job/node-0.partial.json", "job/node-1.partial.json"})
 	n := counts(s.Metrics().Times)
 	same(t, "gets and lists", []float64{n["store.get"], n["store.list"]}, []float64{8, 1})
@@ -163,14 +164,14 @@ func TestAwait_CountsNodesNotRecordings(t *testing.T) {
 	for i, host := range []string{"a", "a", "b"} {
 		r := reportertest.NodeReport(0, 20+i, 0, nil)
 		r.Nodes["0"].Host.Hostname = host
-		must(t, second(s.PutReport(t.Context(), "job", "node-0", value(reporter.Encode(r))(t))))
+		check.Must(t, second(s.PutReport(t.Context(), "job", "node-0", check.Value(reporter.Encode(r))(t))))
 	}
 	for range 2 {
 		putReport(t, s, "job", "node-gpu1", report(t, 0, 20), "job/node-gpu1")
 	}
 
 	for _, name := range []string{"job/node-0.9", "job/node-gpu1.2"} {
-		must(t, s.Put(t.Context(), name, []byte("cut")))
+		check.Must(t, s.Put(t.Context(), name, []byte("cut")))
 	}
 
 	var told []int
@@ -192,8 +193,8 @@ func TestPartialReport_ReplacesOnlyItsPredecessor(t *testing.T) {
 		t.Errorf("Evict before a Put: %v, want no error", err)
 	}
 	for i := range 3 {
-		must(t, first.Put(t.Context(), a, report(t, 0, 10+i)))
-		must(t, second.Put(t.Context(), b, report(t, 0, 20+i)))
+		check.Must(t, first.Put(t.Context(), a, report(t, 0, 10+i)))
+		check.Must(t, second.Put(t.Context(), b, report(t, 0, 20+i)))
 	}
 	for name, want := range map[string][]byte{"job/node-0.partial": report(t, 0, 12), "job/node-0.2.partial": report(t, 0, 22)} {
 		if got, err := a.Get(t.Context(), name); err != nil || string(got) != string(want) {

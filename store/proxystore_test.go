@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
@@ -27,7 +28,7 @@ func python(t *testing.T, environment string, out any, script string, arguments 
 
 	cmd := exec.Command(path, append([]string{filepath.Join("testdata", script)}, arguments...)...)
 	cmd.Stderr = os.Stderr
-	data := value(cmd.Output())(t)
+	data := check.Value(cmd.Output())(t)
 	if err := json.Unmarshal(data, out); err != nil {
 		t.Fatalf("the output of %s is not JSON: %v: %s", script, err, data)
 	}
@@ -145,7 +146,7 @@ func TestStore_ProxyStoreReadsObjects(t *testing.T) {
 			put(t, s, "job-7/node-0", text)
 			files := map[string]string{}
 			for _, f := range glob(t, dir) {
-				files[f] = string(value(os.ReadFile(filepath.Join(dir, f)))(t))
+				files[f] = string(check.Value(os.ReadFile(filepath.Join(dir, f)))(t))
 			}
 			same(t, "stored files", files, map[string]string{
 				"perfagent.job-7.node-0.json": c.tag + "\n" + text, "perfagent.job-7.node-0.json.ready": "",
@@ -155,7 +156,7 @@ func TestStore_ProxyStoreReadsObjects(t *testing.T) {
 			python(t, c.environment, &got, "connectors.py", dir, "get", "perfagent.job-7.node-0.json", "perfagent.job-7.node-1.json")
 			same(t, "objects that Python reads", got, []any{text, nil})
 
-			must(t, s.Evict(t.Context(), "job-7/node-0"))
+			check.Must(t, s.Evict(t.Context(), "job-7/node-0"))
 			python(t, c.environment, &got, "connectors.py", dir, "exists", "perfagent.job-7.node-0.json")
 			same(t, "after Evict: Python's exists", got, []any{false})
 			same(t, "files after Evict", glob(t, dir), []string(nil))
@@ -215,7 +216,7 @@ func TestStore_RecreatesClearedDirectory(t *testing.T) {
 func glob(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
-	for _, e := range value(os.ReadDir(dir))(t) {
+	for _, e := range check.Value(os.ReadDir(dir))(t) {
 		names = append(names, e.Name())
 	}
 

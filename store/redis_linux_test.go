@@ -24,6 +24,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
@@ -99,19 +100,19 @@ func TestRedis_ListsUnreadableValues(t *testing.T) {
 // prints.
 func rawRedis(t *testing.T, address string) func(command string) string {
 	t.Helper()
-	conn := value(net.Dial("tcp", address))(t)
+	conn := check.Value(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { conn.Close() })
 	in := bufio.NewReader(conn)
 	return func(command string) string {
 		t.Helper()
 		fmt.Fprintf(conn, "%s\r\n", command)
-		line := strings.TrimRight(value(in.ReadString('\n'))(t), "\r\n")
+		line := strings.TrimRight(check.Value(in.ReadString('\n'))(t), "\r\n")
 		var n int
 		if _, err := fmt.Sscanf(line, "$%d", &n); err != nil || n < 0 {
 			return strings.TrimLeft(line, ":+")
 		}
 		data := make([]byte, n+2)
-		must(t, second(io.ReadFull(in, data)))
+		check.Must(t, second(io.ReadFull(in, data)))
 		return string(data[:n])
 	}
 }
@@ -151,7 +152,7 @@ func TestRedis_UsesButNeverShowsPasswords(t *testing.T) {
 		with: true, "": false, "redis://:wrong@" + address: false, strings.Replace(with, "redis:", "rediss:", 1): false,
 		strings.Replace(with, address, "127.0.0.2", 1): false, "%": false,
 	} {
-		s := value(store.Open("redis://"+address, store.Options{Credentials: credentials}))(t)
+		s := check.Value(store.Open("redis://"+address, store.Options{Credentials: credentials}))(t)
 		_, err := s.Get(t.Context(), "job/node-0")
 		if (err == nil) != ok || err != nil && (strings.Contains(err.Error(), "s3cr") || strings.Contains(err.Error(), "wrong@")) {
 			t.Errorf("Get with the Credentials %q: %v, want success %v and no password in the error", credentials, err, ok)
@@ -213,13 +214,13 @@ func TestRedis_TLSUsesCertificatesOfSSLCertFile(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	key := value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := check.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
-	certificate := value(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
-	private := value(x509.MarshalPKCS8PrivateKey(key))(t)
+	certificate := check.Value(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	private := check.Value(x509.MarshalPKCS8PrivateKey(key))(t)
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeFile(t, certFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
 	writeFile(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
@@ -257,7 +258,7 @@ func TestRedis_ReconnectsAfterClosedConnection(t *testing.T) {
 // hang is set.
 func fakeRedis(t *testing.T, answer string, hang bool) string {
 	t.Helper()
-	l := value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -339,7 +340,7 @@ func TestRedis_RetriesUntilTheDeadline(t *testing.T) {
 	for len(put) == 0 && s.Metrics().Counters["store.put.retries"] == 0 {
 		time.Sleep(time.Millisecond) // until the first attempt has failed
 	}
-	l := value(net.Listen("tcp", address))(t)
+	l := check.Value(net.Listen("tcp", address))(t)
 	defer l.Close()
 	go func() {
 		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
@@ -382,7 +383,7 @@ func TestS3_FindsCredentialsLikeAWSTools(t *testing.T) {
 			}
 			s := open(t, s3)
 			for range 2 { // the credentials are requested only once
-				must(t, second(s.Get(t.Context(), "job/node-0")))
+				check.Must(t, second(s.Get(t.Context(), "job/node-0")))
 			}
 			if got := <-asked; got != c.want {
 				t.Errorf("the request is signed with the keys %q, want %q", got, c.want)

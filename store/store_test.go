@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/store"
 )
@@ -24,26 +25,9 @@ import (
 // open opens a store with metrics.
 func open(t *testing.T, address string) *store.Store {
 	t.Helper()
-	s := value(store.Open(address, store.Options{CacheSize: store.DefaultCacheSize, Metrics: true}))(t)
+	s := check.Value(store.Open(address, store.Options{CacheSize: store.DefaultCacheSize, Metrics: true}))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
 }
 
 // same checks that two values are equal.
@@ -57,8 +41,8 @@ func same(t testing.TB, what string, got, want any, options ...cmp.Option) {
 // writeFile writes a file, after creating its directory.
 func writeFile(t testing.TB, path, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	check.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // counts returns how often each operation was timed.
@@ -72,7 +56,7 @@ func counts(times map[string]opstats.TimeStats) map[string]float64 {
 
 func put(t *testing.T, s *store.Store, name, data string) {
 	t.Helper()
-	must(t, s.Put(t.Context(), name, []byte(data)))
+	check.Must(t, s.Put(t.Context(), name, []byte(data)))
 }
 
 func want(t *testing.T, s *store.Store, name, data string) {
@@ -96,9 +80,9 @@ func TestStore_HasSameMetricsAsProxyStore(t *testing.T) {
 	want(t, s, name, "v")
 	want(t, s, name, "v")
 	_, err2 := s.Exists(t.Context(), name)
-	must(t, errors.Join(err, err2, s.Evict(t.Context(), name)))
+	check.Must(t, errors.Join(err, err2, s.Evict(t.Context(), name)))
 
-	data := value(json.Marshal(s.Metrics()))(t)
+	data := check.Value(json.Marshal(s.Metrics()))(t)
 	type numbers struct {
 		Attributes, Counters map[string]float64
 		Times                map[string]struct{ Count float64 }
@@ -107,7 +91,7 @@ func TestStore_HasSameMetricsAsProxyStore(t *testing.T) {
 		numbers
 		Keys map[string]numbers
 	}
-	must(t, json.Unmarshal(data, &got))
+	check.Must(t, json.Unmarshal(data, &got))
 	all := numbers{
 		Attributes: map[string]float64{"store.put.object_size": 4, "store.get.object_size": 4}, // the tag and v
 		Counters:   map[string]float64{"store.get.cache_misses": 1, "store.get.cache_hits": 1},
@@ -161,7 +145,7 @@ func wantAlike(t *testing.T, address string) {
 	}
 	again := open(t, s.URL())
 	var names []string
-	for _, e := range value(again.List(ctx, ""))(t) {
+	for _, e := range check.Value(again.List(ctx, ""))(t) {
 		names = append(names, e.Name)
 		want(t, again, e.Name, all[e.Name])
 		if told := !strings.HasPrefix(address, "proxystore+redis:"); e.Size < 3 || time.Since(e.Modified) < time.Minute != told {
@@ -223,10 +207,10 @@ func TestStore_DoesNotCacheReplacedObjects(t *testing.T) {
 	put(t, s, "job/node-0.partial", "1")
 	want(t, s, "job/node-0.partial", "1")
 	for _, text := range []string{"2", "3"} {
-		must(t, s.Replace(t.Context(), "job/node-0.partial", []byte(text)))
+		check.Must(t, s.Replace(t.Context(), "job/node-0.partial", []byte(text)))
 		want(t, s, "job/node-0.partial", text)
 	}
-	must(t, other.Replace(t.Context(), "job/node-0.partial", []byte("4")))
+	check.Must(t, other.Replace(t.Context(), "job/node-0.partial", []byte("4")))
 	want(t, s, "job/node-0.partial", "4")
 	if s.IsCached("job/node-0.partial") {
 		t.Error("a replaced object is cached, want it not cached")
@@ -235,7 +219,7 @@ func TestStore_DoesNotCacheReplacedObjects(t *testing.T) {
 
 // The cache holds the most recently used objects.
 func TestStore_CachesMostRecentlyUsedObjects(t *testing.T) {
-	s := value(store.Open(t.TempDir(), store.Options{CacheSize: 2}))(t)
+	s := check.Value(store.Open(t.TempDir(), store.Options{CacheSize: 2}))(t)
 	for i := range 3 {
 		put(t, s, fmt.Sprintf("job/node-%d", i), "x")
 	}
@@ -251,7 +235,7 @@ func TestStore_CachesMostRecentlyUsedObjects(t *testing.T) {
 		t.Errorf("Evict(job/node-0): %v; still cached: %v", err, s.IsCached("job/node-0"))
 	}
 
-	none := value(store.Open(t.TempDir(), store.Options{}))(t)
+	none := check.Value(store.Open(t.TempDir(), store.Options{}))(t)
 	put(t, none, "job/node-0", "x")
 	want(t, none, "job/node-0", "x")
 	if none.IsCached("job/node-0") || none.Metrics() != nil {
@@ -303,7 +287,7 @@ func TestStore_RefusesInvalidNames(t *testing.T) {
 func TestStore_CountsListsByPrefix(t *testing.T) {
 	for kind, address := range addresses(t) {
 		s := open(t, address)
-		must(t, errors.Join(second(s.List(t.Context(), "")), second(s.List(t.Context(), "job/"))))
+		check.Must(t, errors.Join(second(s.List(t.Context(), "")), second(s.List(t.Context(), "job/"))))
 		same(t, kind+": keys with metrics", slices.Sorted(maps.Keys(s.Metrics().Keys)), []string{"", "job/"})
 	}
 
@@ -318,7 +302,7 @@ func TestStore_RefusesObjectsOverMaxSize(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	put(t, s, "job/node-0", "x")
-	must(t, os.Truncate(filepath.Join(dir, "job", "node-0.json"), store.MaxSize+1))
+	check.Must(t, os.Truncate(filepath.Join(dir, "job", "node-0.json"), store.MaxSize+1))
 	if _, err := s.Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("Get of an object of more than MaxSize: %v, want \"too large\"", err)
 	}
@@ -328,8 +312,8 @@ func TestStore_RefusesObjectsOverMaxSize(t *testing.T) {
 func TestRef_FetchesOnceForAllCallers(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
-			s := value(store.Open(address, store.Options{Metrics: true}))(t)
-			ref := value(s.Proxy(t.Context(), "job/node-0", []byte("text"), store.RefOptions{Evict: true}))(t)
+			s := check.Value(store.Open(address, store.Options{Metrics: true}))(t)
+			ref := check.Value(s.Proxy(t.Context(), "job/node-0", []byte("text"), store.RefOptions{Evict: true}))(t)
 			data, err := json.Marshal(map[string]*store.Ref{"reference": ref})
 			if wanted := fmt.Sprintf(`{"reference":%q}`, ref); err != nil || string(data) != wanted {
 				t.Errorf("a Ref as JSON: %s, %v, want %s", data, err, wanted)
@@ -354,7 +338,7 @@ func TestRef_FetchesOnceForAllCallers(t *testing.T) {
 			})
 
 			other, gone, err := store.OpenRef(ref.String(), store.Options{}, store.RefOptions{})
-			must(t, err)
+			check.Must(t, err)
 			defer other.Close()
 			var missing *store.MissingKeyError
 			if _, err := gone.Resolve(t.Context()); !errors.As(err, &missing) || !strings.HasSuffix(err.Error(), "it may have been evicted") {
@@ -424,7 +408,7 @@ func TestOpen_URLOpensSameStore(t *testing.T) {
 	}
 
 	t.Chdir(t.TempDir())
-	here := value(os.Getwd())(t)
+	here := check.Value(os.Getwd())(t)
 	if s, err := store.Open("./reports", store.Options{}); err != nil || s.URL() != "file://"+filepath.Join(here, "reports") {
 		t.Errorf("Open(./reports): URL %v, error %v, want the absolute path below %s", s.URL(), err, here)
 	}

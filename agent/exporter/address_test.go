@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestParseAddress_AcceptsAllForms(t *testing.T) {
@@ -54,8 +56,8 @@ func TestURL_HasPortOfListener(t *testing.T) {
 		"localhost:0": "http://127.0.0.1:PORT/",
 		"0.0.0.0:0":   "http://node-17:PORT/",
 	} {
-		a := value(ParseAddress(text))(t)
-		l := value(a.Listen(t.Context()))(t)
+		a := check.Value(ParseAddress(text))(t)
+		l := check.Value(a.Listen(t.Context()))(t)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		if got := URL(l, a, "node-17"); got != strings.Replace(want, "PORT", port, 1) || port == "0" {
 			t.Errorf("URL for %s: %s, want %s with the port %s", text, got, want, port)
@@ -66,7 +68,7 @@ func TestURL_HasPortOfListener(t *testing.T) {
 
 // An error of Listen is the operating system's text. It lacks the address, which the caller adds.
 func TestAddress_ListenErrorLacksAddress(t *testing.T) {
-	taken := value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	taken := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	for address, word := range map[Address]string{

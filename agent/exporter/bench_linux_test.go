@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -15,7 +16,7 @@ func BenchmarkScrape(b *testing.B) {
 	url := "http://" + listenServe(b, f.Exporter) + "/metrics"
 	defer collectortest.CPUPerOp(b)()
 	for b.Loop() {
-		answer := value(http.Get(url))(b)
+		answer := check.Value(http.Get(url))(b)
 		if n, err := io.Copy(io.Discard, answer.Body); err != nil || n < 1000 {
 			b.Fatal(n, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -98,7 +99,7 @@ func ask(h http.Handler, method, path string, header ...string) *httptest.Respon
 // listenServe serves an Exporter on a real address until the test ends.
 func listenServe(t testing.TB, e *Exporter) (address string) {
 	t.Helper()
-	l := value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan error, 1)
 	go func() { done <- e.Serve(l, "") }()
 	t.Cleanup(func() {
@@ -180,21 +181,4 @@ func parsed(t testing.TB, text string) map[string]float64 {
 		}
 	}
 	return out
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -414,9 +415,9 @@ func TestOperationsCache_IsCopiedOnce(t *testing.T) {
 // perfagent's operations on a store have times and failures. Without a store, there are no such metrics.
 func TestMetrics_StoreOperationsAreCounted(t *testing.T) {
 	dir := t.TempDir()
-	s := value(store.Open(dir, store.Options{Metrics: true}))(t)
+	s := check.Value(store.Open(dir, store.Options{Metrics: true}))(t)
 	for i := range 3 {
-		must(t, s.Put(t.Context(), fmt.Sprintf("job/node-%d", i), []byte("x")))
+		check.Must(t, s.Put(t.Context(), fmt.Sprintf("job/node-%d", i), []byte("x")))
 	}
 	if err := s.Put(t.Context(), "no name", nil); err == nil {
 		t.Fatal("Put with an invalid name returned nil, want an error")

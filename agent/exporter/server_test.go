@@ -21,13 +21,14 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // listenDial connects to address. The connection is closed when the test ends.
 func listenDial(t testing.TB, address string) net.Conn {
 	t.Helper()
-	c := value(net.Dial("tcp", address))(t)
+	c := check.Value(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
 	return c
@@ -38,7 +39,7 @@ func prompt(t testing.TB, address string) time.Duration {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
 	begin := time.Now()
-	answer := value(client.Get("http://" + address + "/healthz"))(t)
+	answer := check.Value(client.Get("http://" + address + "/healthz"))(t)
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "ok\n" {
 		t.Fatalf("GET /healthz: body %q, error %v; want \"ok\\n\"", body, err)
@@ -108,7 +109,7 @@ func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 	t.Helper()
 	for range 100 {
 		c := listenDial(t, address)
-		value(io.WriteString(c, "G"))(t)
+		check.Value(io.WriteString(c, "G"))(t)
 		slow = append(slow, c)
 	}
 	go func() {
@@ -177,7 +178,7 @@ func TestServer_RefusesHugeHeaders(t *testing.T) {
 	for size, want := range map[int]int{8 << 10: 200, headerBytes + 4096: 431} {
 		request, _ := http.NewRequest("GET", "http://"+address+"/healthz", nil)
 		request.Header.Set("Cookie", strings.Repeat("x", size))
-		answer := value(http.DefaultTransport.RoundTrip(request))(t)
+		answer := check.Value(http.DefaultTransport.RoundTrip(request))(t)
 		answer.Body.Close()
 		if answer.StatusCode != want {
 			t.Errorf("%d bytes of header: status %s, want %d", size, answer.Status, want)
@@ -247,7 +248,7 @@ func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 func TestExporter_ClosedBeforeServeServesNothing(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Close()
-	l := value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := f.Serve(l, ""); err != http.ErrServerClosed {
 		t.Errorf("Serve after Close: %v, want %v", err, http.ErrServerClosed)
 	}
@@ -314,7 +315,7 @@ func TestExporter_CompressesIfClientAcceptsGzip(t *testing.T) {
 		if !zipped {
 			continue
 		}
-		z := value(gzip.NewReader(w.Body))(t)
+		z := check.Value(gzip.NewReader(w.Body))(t)
 		if text, err := io.ReadAll(z); err != nil || string(text) != plain.Body.String() {
 			t.Errorf("Accept-Encoding %q: error %v, %d bytes; want the %d bytes of the plain report",
 				accepted, err, len(text), plain.Body.Len())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -127,7 +128,7 @@ func serve(t testing.TB) (*mlflowtest.Fake, *mlflowtest.Listener, *mlflow.Client
 
 func connect(t testing.TB, uri string) *mlflow.Client {
 	t.Helper()
-	c := value(mlflow.New(mlflow.Config{URI: uri}))(t)
+	c := check.Value(mlflow.New(mlflow.Config{URI: uri}))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -135,7 +136,7 @@ func connect(t testing.TB, uri string) *mlflow.Client {
 // newRun creates a run, as a job does.
 func newRun(t testing.TB, c *mlflow.Client, start time.Time, tags ...mlflow.Tag) *mlflow.Run {
 	t.Helper()
-	return value(c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: "0", StartTime: start, Tags: tags}))(t)
+	return check.Value(c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: "0", StartTime: start, Tags: tags}))(t)
 }
 
 // stepsOf returns the steps of a history.
@@ -194,21 +195,4 @@ func shortStride(n int) int {
 		return n
 	}
 	return 1
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/mlflow"
@@ -159,7 +160,7 @@ func TestLive_UsesTheJobsRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(15, nil)
-		c := value(mlflow.New(mlflow.Config{URI: s.l.URL}))(t)
+		c := check.Value(mlflow.New(mlflow.Config{URI: s.l.URL}))(t)
 		defer c.Close()
 		id := newRun(t, c, s.rec.Start.Wall, mlflow.Tag{Key: TagInvocation, Value: "i"}).ID
 		s.seconds(40, nil)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -83,7 +84,7 @@ func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 		fake, _, c := serve(t)
 		fake.SetBefore(refusing(full(room)))
 		o := Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
-		plan, got := value(push(t, c, r, o))(t), fake.Runs()[0]
+		plan, got := check.Value(push(t, c, r, o))(t), fake.Runs()[0]
 		if n := asked(fake, "/runs/log-batch"); len(got.Metrics) != room || n > 30 {
 			t.Errorf("room for %d: %d names after %d requests, want the room used up after at most 30 requests", room, len(got.Metrics), n)
 		}
@@ -118,7 +119,7 @@ func TestSend_LeavesOutOnlyTheRefusedMetric(t *testing.T) {
 	fake, _, c := serve(t)
 	fake.SetBefore(refusing(func(names map[string]bool) bool { return names["max_t_mem_percent"] }))
 	r := reportOf(12)
-	plan := value(push(t, c, r, Options{Destination: Destination{Invocation: "i"}}))(t)
+	plan := check.Value(push(t, c, r, Options{Destination: Destination{Invocation: "i"}}))(t)
 	got := fake.Runs()[0].Metrics
 	if _, there := got["max_t_mem_percent"]; there || len(got) < maxRunNames || !strings.HasSuffix(plan.Notes[0], ": max_t_mem_percent") {
 		t.Errorf("%d names, notes %q; want at least %d, only max_t_mem_percent left out", len(got), plan.Notes, maxRunNames)
@@ -138,12 +139,12 @@ func TestLive_LeavesRoomForFinalMetrics(t *testing.T) {
 	fake.SetBefore(refusing(full(maxRunNames)))
 	h := hostAfter(0)
 	run := newRun(t, c, h.rec.Start.Wall)
-	must(t, c.LogBatch(t.Context(), run.ID, mlflow.Batch{Metrics: []mlflow.Metric{{Key: "loss"}, {Key: "accuracy"}}}))
+	check.Must(t, c.LogBatch(t.Context(), run.ID, mlflow.Batch{Metrics: []mlflow.Metric{{Key: "loss"}, {Key: "accuracy"}}}))
 	live := NewLive(h.head(0), Destination{RunID: run.ID, Given: true, LimitsNames: true}, connecting(l.URL))
 	h.after(35)
 	windows := newLiveSeries(h.rec, "0", 0).windows()
 	for _, w := range windows {
-		must(t, live.push(t.Context(), liveBatch{windows: []window{w}}))
+		check.Must(t, live.push(t.Context(), liveBatch{windows: []window{w}}))
 	}
 	got := fake.Runs()[0].Metrics
 	if len(windows) != 3 || len(got) != maxRunNames-endNames || len(got["system/0/job_cpu_cores"]) != 3 {
@@ -151,7 +152,7 @@ func TestLive_LeavesRoomForFinalMetrics(t *testing.T) {
 	}
 
 	r := h.report()
-	value(push(t, c, r, Options{Destination: Destination{RunID: run.ID, Given: true}, Live: live}))(t)
+	check.Value(push(t, c, r, Options{Destination: Destination{RunID: run.ID, Given: true}, Live: live}))(t)
 	got = fake.Runs()[0].Metrics
 	for _, m := range reporter.Metrics() {
 		_, measured := r.Nodes["0"].Metrics[m.Name]
@@ -192,7 +193,7 @@ func TestSend_CommandComesFromTheNodeThatCreatesTheRun(t *testing.T) {
 			r := reportOf(3)
 			r.Nodes = map[string]*reporter.Node{node: r.Nodes["0"]}
 			r.Run.Command = []string{"work", "--rank", node}
-			value(push(t, c, r, Options{Destination: Destination{Invocation: "i" + node}}))(t)
+			check.Value(push(t, c, r, Options{Destination: Destination{Invocation: "i" + node}}))(t)
 			first := slices.Index(order, node) == 0
 			if got := fake.Runs()[0].Tags[tagCommand]; first && got != "work --rank "+node {
 				t.Errorf("command %q after the push of node %s alone, want work --rank %s", got, node, node)

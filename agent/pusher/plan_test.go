@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -106,7 +107,7 @@ func TestSend_CompletesAPushThatFailedAtAnyRequest(t *testing.T) {
 		return fake, c, Options{Destination: d, Artifacts: file("node-0.json", "{}")}
 	}
 	fake, c, o := prepare()
-	value(push(t, c, r, o))(t)
+	check.Value(push(t, c, r, o))(t)
 	if requests := len(fake.Requests()); requests > 16 {
 		t.Errorf("%d requests for 12 minutes, want at most 16", requests)
 	}
@@ -206,7 +207,7 @@ func TestSend_NodesShareARun(t *testing.T) {
 		r.Run.End, r.Run.ExitCode = reporter.Time{Time: start.Add(30 * time.Second)}, &code
 		o := Options{Destination: Destination{Invocation: fmt.Sprint("i", node)},
 			Artifacts: file(fmt.Sprintf("node-%d.json", node), "{}")}
-		value(push(t, c, r, o))(t)
+		check.Value(push(t, c, r, o))(t)
 	}
 	got := onlyRun(t, fake)
 	if got.Info.Status != "FAILED" || got.Info.EndTime-got.Info.StartTime < 31_000 || len(got.Artifacts) != 3 {
@@ -235,7 +236,7 @@ func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 		o := Options{Destination: Destination{RunID: given.ID, Given: true, Invocation: fmt.Sprint("i", k)},
 			Artifacts: file("node-0.json", fmt.Sprint(k))}
 		for range 2 {
-			value(push(t, c, h.report(), o))(t)
+			check.Value(push(t, c, h.report(), o))(t)
 		}
 		got := fake.Runs()[0]
 		n, want := len(got.Metrics["system/0/system_memory_usage_percentage"]), 10*(k+1)
@@ -250,7 +251,7 @@ func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 func TestDestination_FindsTheExperiment(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)
-	e := value(c.EnsureExperiment(t.Context(), "there"))(t)
+	e := check.Value(c.EnsureExperiment(t.Context(), "there"))(t)
 	for _, tt := range []struct {
 		d    Destination
 		id   string

@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -187,9 +188,9 @@ func TestWindows_AreTheSameFromAFile(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(40)) {
 		h := anyHost(rand.New(rand.NewPCG(seed, 8)))
-		data := value(reporter.Encode(h.report()))(t)
+		data := check.Value(reporter.Encode(h.report()))(t)
 		var read reporter.Report
-		must(t, json.Unmarshal(data, &read))
+		check.Must(t, json.Unmarshal(data, &read))
 		if want, got := h.series().windows(), newNodeSeries("0", read.Nodes["0"]).windows(); !reflect.DeepEqual(want, got) {
 			d := cmp.Diff(want, got, cmp.AllowUnexported(window{}))
 			t.Fatalf("seed %d: windows from a file differ (-memory +file):\n%s", seed, d)
@@ -213,7 +214,7 @@ func TestWindows_OddFilesGiveValidPoints(t *testing.T) {
 		"beyond int64": `[{"timestamp":99999999999999999999,"mem_percent":1}]`,
 	} {
 		var s reporter.Samples
-		must(t, json.Unmarshal([]byte(text), &s))
+		check.Must(t, json.Unmarshal([]byte(text), &s))
 		at := int64(math.MinInt64)
 		for _, m := range newNodeSeries("0", &reporter.Node{Samples: s}).windows() {
 			if m.end < at || m.end <= 0 || m.step < 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -95,7 +96,7 @@ func TestSend_RankFillsGapsOfOtherRanks(t *testing.T) {
 
 	for range 2 {
 		o := Options{Destination: Destination{Invocation: "i", RunID: live.Info.RunID}}
-		value(push(t, c, r, o))(t)
+		check.Value(push(t, c, r, o))(t)
 	}
 	got := s.fake.Runs()[0]
 	for _, key := range []string{"system_memory_usage_percentage", "job_cpu_cores"} {
@@ -121,7 +122,7 @@ func TestSend_ExitCodeIsFromTheFirstFailedHost(t *testing.T) {
 		n := withRanks(r, 2*i, 2*i+1)
 		n.Host.Hostname = fmt.Sprintf("host%d", i)
 		n.Job.ExitCode, r.Run.ExitCode = &code, &code
-		value(push(t, c, r, Options{}))(t)
+		check.Value(push(t, c, r, Options{}))(t)
 	}
 	if runs := fake.Runs(); len(runs) != 1 || runs[0].Info.Status != "FAILED" || runs[0].Tags[TagExitCode] != "7" {
 		t.Errorf("runs %+v, want one, FAILED with the exit code 7", runs)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 )
@@ -49,7 +50,7 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 			if n > 0 {
 				want = all[n-1].end
 			}
-			run := value(c.Run(t.Context(), run.ID))(t)
+			run := check.Value(c.Run(t.Context(), run.ID))(t)
 			there := newRemoteState(c, run, all[0].end, all[len(all)-1].end)
 			there.exclusive = exclusive
 			if got, err := there.lastPoint(t.Context(), tr, all); err != nil || got != want {
@@ -107,7 +108,7 @@ func shifted(all []window, by int64) (out []window) {
 func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 	t.Helper()
 	for _, b := range pack(nil, nil, windows) {
-		must(t, logBatch(t.Context(), c, runID, b))
+		check.Must(t, logBatch(t.Context(), c, runID, b))
 	}
 }
 
@@ -132,7 +133,7 @@ func TestSend_ContinuesLivePushNextToAnotherRecording(t *testing.T) {
 	send(t, c, s.live.run.ID, shifted(all, -1)) // a recording that began a millisecond earlier
 	had := len(s.fake.Runs()[0].Metrics[key])
 	o := Options{Destination: Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}, Live: s.live}
-	value(push(t, c, s.report(), o))(t)
+	check.Value(push(t, c, s.report(), o))(t)
 	if got := len(s.fake.Runs()[0].Metrics[key]); !sure || late == 0 || got != had+late {
 		t.Errorf("%d points, want the %d points from before plus %d more (at least 1); Live certain %v, want true", got, had, late, sure)
 	}
@@ -152,7 +153,7 @@ func TestSend_CompletesAFailedPushNextToASimilarRecording(t *testing.T) {
 		return fake, c, Options{Destination: Destination{RunID: run.ID, Given: true, Invocation: "i"}}
 	}
 	fake, c, o := prepare()
-	value(push(t, c, r, o))(t)
+	check.Value(push(t, c, r, o))(t)
 	for key, points := range onlyRun(t, fake).Metrics {
 		if has := slices.ContainsFunc(all, func(w window) bool { return w.has(key) }); has && len(points) < len(all) {
 			t.Fatalf("%s has %d points, want at least %d", key, len(points), len(all))
@@ -174,13 +175,13 @@ func TestPrepare_RequestsFewHistories(t *testing.T) {
 	}
 	send(t, c, s.live.run.ID, longer)
 	d := Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}
-	p := value(push(t, c, s.report(), Options{Destination: d, Live: s.live}))(t)
+	p := check.Value(push(t, c, s.report(), Options{Destination: d, Live: s.live}))(t)
 	if n := asked(s.fake, "get-history", "system"); n > 1 || p.Points == 0 || p.AlreadyStored == 0 {
 		t.Errorf("%d histories requested, %d points sent, %d stored already; want at most 1 history, and some points of each kind", n, p.Points, p.AlreadyStored)
 	}
 	fake, _, c := serve(t)
 	for range 2 {
-		value(push(t, c, s.report(), Options{Destination: Destination{Invocation: "j"}}))(t)
+		check.Value(push(t, c, s.report(), Options{Destination: Destination{Invocation: "j"}}))(t)
 	}
 	if n := asked(fake, "get-history"); n > 0 {
 		t.Errorf("%d histories requested to repeat a complete push, want none", n)

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -29,7 +30,7 @@ func enterAs(t *testing.T, dir string, k Key, rank int) *Roster {
 		own = &rank
 	}
 	r, err := Join([]string{dir}, k, own)
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 
@@ -288,7 +289,7 @@ func TestJoin_SkipsForeignFiles(t *testing.T) {
 	for name, make := range bad {
 		dir, next := t.TempDir(), t.TempDir()
 		path := k.path(dir)
-		must(t, make(path))
+		check.Must(t, make(path))
 		if _, err := Join([]string{dir}, k, nil); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s instead of the roster: error %v, want an error with the path %s", name, err, path)
 		}
@@ -349,13 +350,5 @@ func TestJoin_RefusesNestedAgent(t *testing.T) {
 	}
 	if outer.HasOthers() {
 		t.Error("HasOthers is true, want false: a nested agent is not counted")
-	}
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

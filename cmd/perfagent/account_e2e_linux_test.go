@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -41,7 +42,7 @@ func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another kernel counter
 					if name == "daemon" {
 						told, err := strconv.ParseFloat(strings.TrimSpace(o.Out), 64)
-						must(t, err)
+						check.Must(t, err)
 						truth += told
 						w.Close() // the daemon ends
 						stays(t, filepath.Base(n.Job.Cgroup))

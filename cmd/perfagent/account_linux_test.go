@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -95,14 +96,14 @@ func performAlone(t *testing.T, cmd *exec.Cmd) (clitest.Outcome, float64) {
 	t.Helper()
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	timer := time.AfterFunc(clitest.Longest, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) })
 	defer timer.Stop()
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, &unix.Siginfo{}, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	var own unix.Timespec
-	const clockOfAll = 2                                                    // CPUCLOCK_SCHED
-	must(t, unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own)) // the process is a zombie
+	const clockOfAll = 2                                                          // CPUCLOCK_SCHED
+	check.Must(t, unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own)) // the process is a zombie
 	clitest.Wait(t, cmd)
 	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: cmd.ProcessState.ExitCode(), Dir: cmd.Dir}, time.Duration(own.Nano()).Seconds()
 }
@@ -128,7 +129,7 @@ func accountGroup(t *testing.T, args []string, path *string, out *[]string) func
 		t.Helper()
 		text := clitest.Read(t, filepath.Join("/sys/fs/cgroup/cpuacct", name, "cpuacct.usage"))
 		ns, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-		must(t, err)
+		check.Must(t, err)
 		return ns / 1e9
 	}
 }
@@ -341,9 +342,9 @@ func TestAccount_ReportsGPUsAndDoesNotCountNvidiaSMI(t *testing.T) {
 func TestAccount_NvidiaSMIEndsWithKilledPerfagent(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := with(clitest.Perfagent(t, "run", "--", "sleep", "60"), env...)
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	untilHas(t, pidFile, "\n", 1)
-	must(t, cmd.Process.Signal(syscall.SIGKILL))
+	check.Must(t, cmd.Process.Signal(syscall.SIGKILL))
 	clitest.Wait(t, cmd)
 	wantGone(t, pidFile)
 }
@@ -367,7 +368,7 @@ func TestAccount_StubbornNvidiaSMIDoesNotOutlivePerfagent(t *testing.T) {
 func wantGone(t *testing.T, pidFile string) {
 	t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(clitest.Read(t, pidFile)))
-	must(t, err)
+	check.Must(t, err)
 	gone := func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" }
 	defer func() {
 		if !gone() {

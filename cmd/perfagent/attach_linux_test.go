@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -66,7 +67,7 @@ func startTold(t *testing.T, wrap func(*exec.Cmd)) *told {
 		wrap(cmd)
 	}
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	check.Must(t, err)
 	p := &told{clitest.StartProcess(t, cmd), in}
 	p.Expect("ready")
 	return p
@@ -212,7 +213,7 @@ func TestAttach_SignalEndsRecordingButNotProcesses(t *testing.T) {
 func TestAttach_RefusesInvalidProcessIDs(t *testing.T) {
 	t.Parallel()
 	zombie := clitest.Command(t, "true")
-	must(t, zombie.Start())
+	check.Must(t, zombie.Start())
 	dead := strconv.Itoa(zombie.Process.Pid)
 	clitest.WaitUntil(t, "the child is a zombie", func() bool { return clitest.ProcessState(zombie.Process.Pid) == "Z" })
 	self, thread := strconv.Itoa(os.Getpid()), ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -42,7 +43,7 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 	}
 	dir := t.TempDir()
 	large := clitest.Write(t, filepath.Join(dir, "large report.json"), "{", 0o644)
-	must(t, os.Truncate(large, 500<<20))
+	check.Must(t, os.Truncate(large, 500<<20))
 	paths := map[string]string{
 		"missing": filepath.Join(dir, "some report.json"), "a directory": t.TempDir(), "500 MB": large,
 		"a file as parent directory": filepath.Join(clitest.Write(t, filepath.Join(dir, "f"), "", 0o644), "some report.json"),
@@ -242,7 +243,7 @@ func hostileIn(v any, key string) any {
 func TestShow_EscapesControlCharactersOfReport(t *testing.T) {
 	_, good := sampleReport(t)
 	text, err := json.Marshal(hostileIn(decoded[any](t, string(good)), ""))
-	must(t, err)
+	check.Must(t, err)
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
 	merged := filepath.Join(t.TempDir(), "m.json")
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "--to", merged}, {"show", merged}, {"show", "--json", merged},
@@ -260,7 +261,7 @@ func TestCommand_FailedWriteToStdoutIsAnError(t *testing.T) {
 	path, _ := sampleReport(t)
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		must(t, err)
+		check.Must(t, err)
 		defer full.Close()
 		cmd := insideCommand(t, args...)
 		cmd.Stdout = full

@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
@@ -86,7 +87,7 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 	b.Helper()
 	cmd.Dir, cmd.Env = b.TempDir(), env
 	stdin, err := cmd.StdinPipe()
-	must(b, err)
+	check.Must(b, err)
 	j := &heldJob{clitest.StartProcess(b, cmd), stdin}
 	j.Expect("ready")
 	return j
@@ -118,14 +119,14 @@ func BenchmarkPushHour(b *testing.B) {
 	var took []float64
 	for b.Loop() {
 		client, err := mlflow.New(mlflow.Config{URI: front.URL})
-		must(b, err)
+		check.Must(b, err)
 		report, before := madeUp(b, 3600, len(took)), len(front.answered)
 		data := encoded(b, report)
 		file := pusher.Artifact{Name: "node-0.json", Data: func(string) ([]byte, error) { return data, nil }}
 		begin := time.Now()
 		plan, err := pusher.Prepare(context.Background(), client, report, pusher.Options{Artifacts: []pusher.Artifact{file}})
-		must(b, err)
-		must(b, plan.Send(context.Background()))
+		check.Must(b, err)
+		check.Must(b, plan.Send(context.Background()))
 		took = append(took, time.Since(begin).Seconds())
 		b.ReportMetric(float64(len(front.answered)-before), "requests")
 		b.ReportMetric(float64(plan.Points), "points")
@@ -169,7 +170,7 @@ func mergedReport(b *testing.B, nodes, seconds int) (path string) {
 		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: r})
 	}
 	merged, err := reporter.Merge(sources)
-	must(b, err)
+	check.Must(b, err)
 	path = filepath.Join(b.TempDir(), "merged.json")
 	writeReport(b, path, merged)
 	return path

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/storetest"
@@ -59,16 +60,16 @@ func BenchmarkStores(b *testing.B) {
 // benchmarkPut stores the reports of all nodes as one run, and one byte for each of 1,000 other runs.
 func benchmarkPut(b *testing.B, address, dir string, nodes int) {
 	s, err := store.Open(address, store.Options{})
-	must(b, err)
+	check.Must(b, err)
 	defer s.Close()
 	var took []float64
 	for range b.N {
 		for i := range nodes {
 			data := []byte(clitest.Read(b, filepath.Join(dir, fmt.Sprintf("node-%d.json", i))))
 			begun := time.Now()
-			must(b, s.Replace(b.Context(), fmt.Sprintf("large/node-%d", i), data))
+			check.Must(b, s.Replace(b.Context(), fmt.Sprintf("large/node-%d", i), data))
 			took = append(took, time.Since(begun).Seconds()*1e3)
-			must(b, s.Replace(b.Context(), fmt.Sprintf("run-%d/node-0", i), []byte("x")))
+			check.Must(b, s.Replace(b.Context(), fmt.Sprintf("run-%d/node-0", i), []byte("x")))
 		}
 	}
 	slices.Sort(took)
@@ -123,10 +124,10 @@ func largeRuns(b *testing.B, dir string, nodes int) {
 	b.Helper()
 	for i := range nodes {
 		r, err := diagnosis.Merge([]reporter.SourceReport{{Report: reportertest.Large(i, nodes, 1000)}}) // with findings
-		must(b, err)
+		check.Must(b, err)
 		name := fmt.Sprintf("node-%d.json", i)
 		path, alone := filepath.Join(dir, "out/large", name), filepath.Join(dir, "runs", fmt.Sprint("r", i))
 		writeReport(b, path, r)
-		must(b, errors.Join(os.MkdirAll(alone, 0o755), os.Link(path, filepath.Join(alone, name))))
+		check.Must(b, errors.Join(os.MkdirAll(alone, 0o755), os.Link(path, filepath.Join(alone, name))))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -40,7 +41,7 @@ func BenchmarkAddedLatency(b *testing.B) {
 // BenchmarkOpAddedLatency measures what "perfagent op -- true" adds to "true".
 func BenchmarkOpAddedLatency(b *testing.B) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(b, err)
+	check.Must(b, err)
 	defer conn.Close()
 	b.Setenv("PERFAGENT_OPS_ADDR", conn.LocalAddr().String())
 
@@ -91,7 +92,7 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 		b.Skip("no psutil to compare with: run make bench, which installs it")
 	}
 	every, err := time.ParseDuration(interval)
-	must(b, err)
+	check.Must(b, err)
 	script, _ := filepath.Abs("../../scripts/perfpy_way.py")
 	seconds := fmt.Sprint((window + 4*time.Second).Seconds())
 	peer := exec.Command(python, script, "--interval", fmt.Sprint(every.Seconds()), "--seconds", seconds)
@@ -99,17 +100,17 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 	peer.Stdout = &out
 	us := exec.Command(clitest.Binary(b), "run", "--interval", interval, "--", "sleep", seconds)
 	us.Dir = b.TempDir()
-	must(b, errors.Join(peer.Start(), us.Start()))
+	check.Must(b, errors.Join(peer.Start(), us.Start()))
 	time.Sleep(2 * time.Second) // skip the start
 	before, from := cpuTime(b, us.Process.Pid), time.Now()
 	time.Sleep(window)
 	ours = float64(cpuTime(b, us.Process.Pid)-before) / 1e6 / time.Since(from).Seconds()
-	must(b, errors.Join(us.Wait(), peer.Wait()))
+	check.Must(b, errors.Join(us.Wait(), peer.Wait()))
 	var cost struct {
 		CPU  float64 `json:"cpu_seconds"`
 		Wall float64 `json:"wall_seconds"`
 	}
-	must(b, json.Unmarshal(out.Bytes(), &cost))
+	check.Must(b, json.Unmarshal(out.Bytes(), &cost))
 	return ours, cost.CPU / cost.Wall * 1000
 }
 
@@ -146,17 +147,17 @@ func outputSeconds(b *testing.B, to string, args []string) float64 {
 	cmd.Dir = b.TempDir()
 	if to == "file" {
 		f, err := os.Create(filepath.Join(cmd.Dir, "out"))
-		must(b, err)
-		defer func() { must(b, errors.Join(f.Close(), os.Remove(f.Name()))) }()
+		check.Must(b, err)
+		defer func() { check.Must(b, errors.Join(f.Close(), os.Remove(f.Name()))) }()
 		cmd.Stdout = f
 		start := time.Now()
-		must(b, cmd.Run())
+		check.Must(b, cmd.Run())
 		return time.Since(start).Seconds()
 	}
 	pipe, err := cmd.StdoutPipe()
-	must(b, err)
+	check.Must(b, err)
 	start := time.Now()
-	must(b, cmd.Start())
+	check.Must(b, cmd.Start())
 	n, _ := io.Copy(io.Discard, pipe)
 	if err := cmd.Wait(); err != nil || n != 2<<30 {
 		b.Fatalf("read %d bytes (%v), want %d", n, err, 2<<30)
@@ -183,6 +184,6 @@ func BenchmarkBinarySize(b *testing.B) {
 		}
 	}
 	info, err := os.Stat(path)
-	must(b, err)
+	check.Must(b, err)
 	b.ReportMetric(float64(info.Size())/1e6, "MB")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -124,7 +125,7 @@ func TestHelp_FitsATerminal(t *testing.T) {
 	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
 	for _, cmd := range append(root.Commands(), root) {
 		var out strings.Builder
-		must(t, printHelp(&out, cmd, true))
+		check.Must(t, printHelp(&out, cmd, true))
 		for line := range strings.Lines(out.String()) {
 			if line = strings.TrimSuffix(line, "\n"); text.Width(line) > 80 || strings.TrimRight(line, " ") != line {
 				t.Errorf("help of %s: %d columns, want at most 80 and no space at the end: %q",
@@ -157,7 +158,7 @@ var metricOrder = []string{
 func TestMetrics_ListsTheMetricsInOrder(t *testing.T) {
 	t.Parallel()
 	var table []struct{ Name, Unit, Meaning, How string }
-	must(t, json.Unmarshal([]byte(output(t, "metrics", "--json")), &table))
+	check.Must(t, json.Unmarshal([]byte(output(t, "metrics", "--json")), &table))
 	var names []string
 	for _, m := range table {
 		names = append(names, m.Name)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -38,7 +39,7 @@ func TestE2E_Completion_TabCompletesWordInEveryShell(t *testing.T) {
 				testenv.SkipOrFail(t, "bash-completion: "+shell.install)
 			}
 			programs, run := filepath.Join(cmd.Dir, "programs"), filepath.Join(cmd.Dir, "perfagent-out", "nightly-4711")
-			must(t, errors.Join(os.Mkdir(programs, 0o755), os.MkdirAll(run, 0o755)))
+			check.Must(t, errors.Join(os.Mkdir(programs, 0o755), os.MkdirAll(run, 0o755)))
 			clitest.Write(t, filepath.Join(programs, "trainer-of-models"), "#!/bin/sh\n", 0o755)
 			clitest.Write(t, filepath.Join(cmd.Dir, "trainer-notes"), "", 0o644) // not a command
 			clitest.Write(t, filepath.Join(run, "node-0.json"), "{}", 0o644)

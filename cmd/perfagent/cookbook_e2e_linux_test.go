@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -192,7 +193,7 @@ func cookJupyter(t *testing.T, r recipe) {
 	bin := environmentOf(t, "PERFAGENT_TEST_JUPYTER", "Jupyter's kernel")
 	dir := clitest.OpenTemp(t)
 	kernel := filepath.Join(dir, "kernels", "measured")
-	must(t, os.MkdirAll(kernel, 0o755))
+	check.Must(t, os.MkdirAll(kernel, 0o755))
 	clitest.Write(t, filepath.Join(kernel, "kernel.json"), r.block(t, "json"), 0o644)
 	clitest.Write(t, filepath.Join(dir, "session.py"), kernelSession, 0o644)
 	perform(t, dir, bin, "python session.py", "JUPYTER_PLATFORM_DIRS=1", "JUPYTER_PATH="+dir, "PERFAGENT_RUN_ID=kernel")

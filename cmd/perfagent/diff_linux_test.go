@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -55,7 +56,7 @@ func diffRoundsOf(t *testing.T, cpu time.Duration) uint64 {
 	defer runtime.UnlockOSThread()
 	used := func() time.Duration {
 		var ru unix.Rusage
-		must(t, unix.Getrusage(unix.RUSAGE_THREAD, &ru))
+		check.Must(t, unix.Getrusage(unix.RUSAGE_THREAD, &ru))
 		return time.Duration(ru.Utime.Nano())
 	}
 	for n := uint64(1 << 20); ; n *= 2 {
@@ -147,7 +148,7 @@ func TestDiff_ExitCodeReportsOutcome(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
-	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "nothing"), 0o755), os.Mkdir(filepath.Join(dir, "mixed"), 0o755)))
+	check.Must(t, errors.Join(os.Mkdir(filepath.Join(dir, "nothing"), 0o755), os.Mkdir(filepath.Join(dir, "mixed"), 0o755)))
 	for name, text := range map[string]string{
 		"broken.json": `{"schema": "perfagent.report/1", "nodes`, "empty.json": "", "list.json": "[]", "mixed/list.json": "[]",
 		"newer.json": `{"schema": "perfagent.report/2"}`,
@@ -224,13 +225,13 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 		}
 	}
 
-	must(t, os.Symlink("a", filepath.Join(dir, "link")))
+	check.Must(t, os.Symlink("a", filepath.Join(dir, "link")))
 	if o := diffIn(t, dir, "link", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, link") {
 		t.Errorf("link to a directory: exit code %d, want 0 with 4 runs of link\n%s%s", o.Code, o.Out, o.Err)
 	}
 
 	// A directory without node-*.json stands for all *.json files in it.
-	must(t, os.Mkdir(filepath.Join(dir, "named"), 0o755))
+	check.Must(t, os.Mkdir(filepath.Join(dir, "named"), 0o755))
 	for i := range 4 {
 		text := clitest.Read(t, filepath.Join(dir, "a", fmt.Sprintf("node-0.%d.json", i+2)))
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), text, 0o644)
@@ -276,10 +277,10 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 func TestDiff_SkipsJournalsInDirectories(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1}})
 	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	journal := filepath.Join(dir, "a", "node-1.jsonl")
 	untilHas(t, journal, `{"sample"`, 1)
-	must(t, cmd.Process.Kill())
+	check.Must(t, cmd.Process.Kill())
 	clitest.Wait(t, cmd)
 	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of unfinished runs left out: 1") != 2 {
 		t.Errorf("directories with a journal: exit code %d, want 0 and a note for each side\n%s%s",

@@ -27,6 +27,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -421,7 +422,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	runs := make(map[string]string) // by perfagent's run ID
 	for _, file := range files {
 		r, err := reportfile.Read(file, 0)
-		must(t, err)
+		check.Must(t, err)
 		node := r.NodeNames()[0]
 		state := r.Nodes[node].Push.MLflow
 		if state.State != reporter.PushDone || state.URI != s.URL {
@@ -654,7 +655,7 @@ func pythonRows(t *testing.T, doc string) {
 func schemaDocument(t testing.TB) map[string]any {
 	t.Helper()
 	var doc map[string]any
-	must(t, json.Unmarshal([]byte(clitest.Read(t, schemaFile)), &doc))
+	check.Must(t, json.Unmarshal([]byte(clitest.Read(t, schemaFile)), &doc))
 	return doc
 }
 
@@ -801,7 +802,7 @@ func validFile(t *testing.T, path string) {
 	data := []byte(clitest.Read(t, path))
 	reportertest.Validate(t, data)
 	strict, err := strictSchema()
-	must(t, err)
+	check.Must(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
@@ -810,7 +811,7 @@ func validFile(t *testing.T, path string) {
 		t.Errorf("%s has keys that the schema does not describe: %v", path, err)
 	}
 	r, err := reportfile.Read(path, 0)
-	must(t, err)
+	check.Must(t, err)
 	for name, n := range r.Nodes {
 		for key, band := range n.Envelope {
 			if all := n.Samples.Len(); len(band.Min) != all || len(band.Mean) != all || len(band.Max) != all {
@@ -849,7 +850,7 @@ func (d documented) run(code int, args ...string) string {
 func (d documented) start(file string, args ...string) *exec.Cmd {
 	d.t.Helper()
 	cmd := d.command(args...)
-	must(d.t, cmd.Start())
+	check.Must(d.t, cmd.Start())
 	d.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	clitest.WaitUntil(d.t, file+" has a sample", func() bool { return fileHas(d.path(file), `"sample`) })
 	return cmd
@@ -886,14 +887,14 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	// The report of a sidecar, while the sidecar runs and after it has ended.
 	sidecar := d.start("perfagent-out/j/node-1.json", "sidecar", "--run-id", "j", "--node", "1", "--interval", "20ms")
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
-	must(t, sidecar.Process.Signal(syscall.SIGTERM))
-	must(t, sidecar.Wait())
+	check.Must(t, sidecar.Process.Signal(syscall.SIGTERM))
+	check.Must(t, sidecar.Wait())
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
 
 	// A journal left by a killed perfagent, perf.py's JSON, and all nodes merged.
 	journal := "perfagent-out/j/node-2.jsonl"
 	killed := d.start(journal, "run", "--run-id", "j", "--node", "2", "--interval", "20ms", "--", "sleep", "60")
-	must(t, killed.Process.Kill())
+	check.Must(t, killed.Process.Kill())
 	_ = killed.Wait()
 	if out := d.run(0, "show", "--json", journal); !json.Valid([]byte(out)) {
 		t.Errorf("show --json of a journal prints no valid JSON: %s", out)
@@ -903,7 +904,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 		"perfagent-out/p/node-3.json", "--cpus", "8", "--to", "all.json")
 	validFile(t, d.path("all.json"))
 	merged, err := reportfile.Read(d.path("all.json"), 0)
-	must(t, err)
+	check.Must(t, err)
 	if got := merged.NodeNames(); !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) {
 		t.Errorf("nodes of the merged report = %q, want 0 to 4", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // inSlurm sets the environment variables of a rank of a Slurm step.
@@ -49,7 +50,7 @@ func TestEnv_JSON_OmitsValuesOfIgnoredVariables(t *testing.T) {
 
 	out := output(t, "env", "--json")
 	var found agent.Detection
-	must(t, json.Unmarshal([]byte(out), &found))
+	check.Must(t, json.Unmarshal([]byte(out), &found))
 
 	id := found.Identity
 	if found.RunID != "mine" || found.From["run_id"] != "PERFAGENT_RUN_ID" || id.Node == nil || *id.Node != 7 ||

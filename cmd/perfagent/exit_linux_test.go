@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -68,7 +69,7 @@ func furnish(t *testing.T, dir string) {
 		clitest.Write(t, filepath.Join(dir, name), text, 0o755)
 	}
 	clitest.Write(t, filepath.Join(dir, "not-executable"), "#!/bin/sh\nexit 6\n", 0o644)
-	must(t, os.Mkdir(filepath.Join(dir, "directory"), 0o755))
+	check.Must(t, os.Mkdir(filepath.Join(dir, "directory"), 0o755))
 }
 
 // plainPath contains only directories that all users may search. Others would change the error of a missing command.
@@ -119,7 +120,7 @@ func TestRun_AddsNothingToExistingDirectoryIfJobCannotStart(t *testing.T) {
 	cmd := insideCommand(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
 	furnish(t, cmd.Dir)
 	other := filepath.Join(cmd.Dir, "o", "r", "node-1.json")
-	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
+	check.Must(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	clitest.Write(t, other, "{}", 0o644)
 	cmd.perform(t).Want(t, 126)
 	if got := reportertest.InDir(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -102,7 +103,7 @@ func TestFindings_RealJobHasOnlyExpectedFinding(t *testing.T) {
 			var share float64 // CPU share of the job by its own clocks
 			n, out = findingJob(t, enter, busy, "began = time.monotonic()", "busy(6)", "print(time.process_time() / (time.monotonic() - began))")
 			_, err := fmt.Sscan(out, &share)
-			must(t, err)
+			check.Must(t, err)
 			if share >= 0.95 || trial == 5 {
 				break
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/storetest"
@@ -31,19 +32,19 @@ func put(t *testing.T, address, name string, node, of int) {
 func putBytes(t *testing.T, address, name string, data []byte) {
 	t.Helper()
 	s, err := store.Open(address, store.Options{})
-	must(t, err)
+	check.Must(t, err)
 	defer s.Close()
-	must(t, s.Put(t.Context(), name, data))
+	check.Must(t, s.Put(t.Context(), name, data))
 }
 
 // names returns the names of the objects in a store.
 func names(t *testing.T, address string) []string {
 	t.Helper()
 	s, err := store.Open(address, store.Options{})
-	must(t, err)
+	check.Must(t, err)
 	defer s.Close() // not in a cleanup, because names is polled
 	list, err := s.List(t.Context(), "")
-	must(t, err)
+	check.Must(t, err)
 	out := []string{}
 	for _, e := range list {
 		out = append(out, e.Name)
@@ -261,7 +262,7 @@ func gets(t *testing.T, server string) int {
 		return 0
 	}
 	n, err := strconv.Atoi(found[1])
-	must(t, err)
+	check.Must(t, err)
 	return n
 }
 
@@ -275,7 +276,7 @@ func TestPlot_LazyReport_DrawsRemainingSeries(t *testing.T) {
 	}
 	lazy := filepath.Join(dir, "lazy.json")
 	clitest.Run(t, "merge", address+"#job", "--lazy", "--to", lazy).Want(t, 0)
-	must(t, os.Remove(filepath.Join(stored, "job", "node-1.json")))
+	check.Must(t, os.Remove(filepath.Join(stored, "job", "node-1.json")))
 	clitest.Write(t, filepath.Join(stored, "job", "node-2.json"), "{}", 0o600)
 
 	o := mustRun(t, 0, "plot", lazy, "--to", dir+"/page.html")

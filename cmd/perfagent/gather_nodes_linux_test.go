@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -46,7 +47,7 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 			pids := []int{nodes[0].PID("pid"), nodes[1].PID("pid"), nodes[2].PID("pid")}
 			clitest.WaitUntil(t, "node 1 has a partial report", func() bool { return slices.Contains(names(t, address), "job-7/node-1.partial") })
 			nodes[1].Signal(syscall.SIGKILL)
-			must(t, syscall.Kill(pids[1], syscall.SIGKILL))
+			check.Must(t, syscall.Kill(pids[1], syscall.SIGKILL))
 			nodes[1].End()
 			clitest.Write(t, filepath.Join(dir, "done"), "", 0o600)
 			mustEnd(nodes[0], 0)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -66,7 +67,7 @@ func TestRun_PartialProc_ReportsAvailableValues(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			proc := t.TempDir()
-			must(t, os.Mkdir(filepath.Join(proc, "net"), 0o755))
+			check.Must(t, os.Mkdir(filepath.Join(proc, "net"), 0o755))
 			for _, name := range []string{"stat", "meminfo", "diskstats", "net/dev"} {
 				text := clitest.Read(t, filepath.Join("testdata/host/proc", name))
 				if other, given := c.files[name]; given {
@@ -93,7 +94,7 @@ func TestRun_PartialProc_ReportsAvailableValues(t *testing.T) {
 func TestSidecar_ReadsTreesNamedByHOSTVariables(t *testing.T) {
 	t.Parallel()
 	at, err := filepath.Abs("testdata/host")
-	must(t, err)
+	check.Must(t, err)
 	env := []string{"HOST_PROC=" + at + "/proc", "HOST_SYS=" + at + "/sys"}
 	check := func(t *testing.T, r *reporter.Report) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
@@ -73,7 +74,7 @@ func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), c.program)
-			must(t, os.Symlink(os.Args[0], path))
+			check.Must(t, os.Symlink(os.Args[0], path))
 			job := "[ -S /proc/$$/fd/3 ] || exit 99; exec 3>&-; " + c.end
 			cmd := clitest.Command(t, path, clitest.Binary(t), "run", "--", "sh", "-c", job)
 			o := clitest.RunCommand(t, with(with(cmd, c.env...), clitest.HelperEnv("hydra proxy")))

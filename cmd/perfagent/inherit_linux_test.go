@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -88,7 +89,7 @@ func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	args := append([]string{"-c", traps + `; exec "$@"`, "sh"}, wrapper...)
 	o := mustExit(t, 0, clitest.Command(t, "sh", append(args, "grep", "SigIgn", "/proc/self/status")...))
 	set, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(o.Out, "SigIgn:")), 16, 64)
-	must(t, err)
+	check.Must(t, err)
 	return set
 }
 

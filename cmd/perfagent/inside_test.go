@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -35,9 +36,9 @@ func (l *insideLine) perform(t *testing.T) clitest.Outcome {
 	testenv.Repository(t, ".") // needs the original working directory
 
 	before, err := os.Getwd()
-	must(t, err)
-	must(t, os.Chdir(l.Dir))
-	defer func() { must(t, os.Chdir(before)) }()
+	check.Must(t, err)
+	check.Must(t, os.Chdir(l.Dir))
+	defer func() { check.Must(t, os.Chdir(before)) }()
 
 	for _, entry := range append([]string{"TMPDIR=" + t.TempDir()}, l.Env...) {
 		name, value, _ := strings.Cut(entry, "=")
@@ -45,7 +46,7 @@ func (l *insideLine) perform(t *testing.T) clitest.Outcome {
 			continue
 		}
 		old, had := os.LookupEnv(name)
-		must(t, os.Setenv(name, value))
+		check.Must(t, os.Setenv(name, value))
 		defer func() {
 			if had {
 				os.Setenv(name, old)
@@ -114,14 +115,6 @@ func (b *sharedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
-}
-
-// must fails the test if a step that prepares it has failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // with adds entries to the environment of cmd.

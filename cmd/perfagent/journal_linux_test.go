@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -148,7 +149,7 @@ func journalOf(t *testing.T, n int) string {
 	l.Expect("ready")
 	path := untilLines(t, filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl"), n)
 	l.Signal(unix.SIGKILL)
-	must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL)) // the job
+	check.Must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL)) // the job
 	clitest.Wait(t, cmd)
 	text := clitest.Read(t, path)
 	if strings.Contains(text, "\n{\"snapshot\":") {

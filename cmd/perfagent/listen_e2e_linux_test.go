@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -58,7 +59,7 @@ func TestE2E_Listen_PrometheusReturnsCPUSeconds(t *testing.T) {
 	from := listenSpent(t, 0, 1, 2)
 	fmt.Fprintln(l.hold.(*os.File))
 	burnt, err := strconv.ParseFloat(l.Field("burnt"), 64)
-	must(t, err)
+	check.Must(t, err)
 	now := listenSpent(t, 0, 1, 2)
 	least := now - inside
 	samples, _ := l.series("perfagent_samples_total")

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -156,10 +157,10 @@ func listenClient() *http.Client {
 func (l *listened) get(path string) (code int, header http.Header, body string) {
 	l.T.Helper()
 	answer, err := listenClient().Get(l.url + strings.TrimPrefix(path, "/"))
-	must(l.T, err)
+	check.Must(l.T, err)
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
-	must(l.T, err)
+	check.Must(l.T, err)
 	return answer.StatusCode, answer.Header, string(data)
 }
 
@@ -178,7 +179,7 @@ func seriesIn(t testing.TB, text, name string) (v float64, ok bool) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, name+"{") && (key == "" || strings.Contains(line, key+`="`+value+`"`)) {
 			v, err := strconv.ParseFloat(lastWord(line), 64)
-			must(t, err)
+			check.Must(t, err)
 			return v, true
 		}
 	}
@@ -194,7 +195,7 @@ func (l *listened) untilSampled(n float64) {
 // port returns the server's port.
 func (l *listened) port() string {
 	u, err := url.Parse(l.url)
-	must(l.T, err)
+	check.Must(l.T, err)
 	return u.Port()
 }
 
@@ -348,10 +349,10 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 	log, err := os.Create(filepath.Join(dir, "log"))
-	must(t, err)
+	check.Must(t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	p := &prometheus{t, "http://" + address}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -374,7 +375,7 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 func (p *prometheus) query(q string) (float64, bool) {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?query=" + url.QueryEscape(q))
-	must(p.t, err)
+	check.Must(p.t, err)
 	defer answer.Body.Close()
 	var a struct {
 		Status, Error string
@@ -387,7 +388,7 @@ func (p *prometheus) query(q string) (float64, bool) {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(a.Data.Result[0].Value[1].(string), 64)
-	must(p.t, err)
+	check.Must(p.t, err)
 	return v, true
 }
 
@@ -397,7 +398,7 @@ func listenSpent(t testing.TB, columns ...int) (sum float64) {
 	first, _, _ := strings.Cut(clitest.Read(t, "/proc/stat"), "\n")
 	for _, c := range columns {
 		n, err := strconv.ParseFloat(strings.Fields(first)[1+c], 64)
-		must(t, err)
+		check.Must(t, err)
 		sum += n / 100
 	}
 	return sum
@@ -425,9 +426,9 @@ func TestListen_ScrapeIsCheap(t *testing.T) {
 	scrape := func(n int) {
 		for range n {
 			answer, err := client.Get(l.url + "metrics")
-			must(t, err)
+			check.Must(t, err)
 			_, err = io.Copy(io.Discard, answer.Body)
-			must(t, errors.Join(err, answer.Body.Close()))
+			check.Must(t, errors.Join(err, answer.Body.Close()))
 		}
 	}
 	scrape(20) // warm up
@@ -571,10 +572,10 @@ func TestListen_ChecksHostHeader(t *testing.T) {
 	for address, want := range map[string]int{"127.0.0.1:0": 403, "0.0.0.0:0": 200} {
 		l := listenInside(t, address, append([]string{"--interval", "20ms"}, holdOpen...)...)
 		request, err := http.NewRequest("GET", "http://"+l.address()+"/healthz", nil)
-		must(t, err)
+		check.Must(t, err)
 		request.Host = "evil.example:" + l.port()
 		answer, err := listenClient().Do(request)
-		must(t, err)
+		check.Must(t, err)
 		answer.Body.Close()
 		if got := answer.StatusCode; got != want {
 			t.Errorf("--listen %s: status %d for a foreign Host header, want %d", address, got, want)
@@ -687,7 +688,7 @@ func listenBesieged(t *testing.T) (harm string) {
 func silentServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().String()
 }
@@ -696,7 +697,7 @@ func silentServer(t testing.TB) string {
 func listenConn(t testing.TB, l *listened) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", l.address())
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetWriteDeadline(time.Now().Add(clitest.Longest))
 	return c

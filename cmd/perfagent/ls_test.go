@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -27,7 +28,7 @@ func TestLs_LeavesRoomForTheCommand(t *testing.T) {
 	}
 	print := func(columns int) []string {
 		var out strings.Builder
-		must(t, runTable(runs, columns).WriteText(&out, columns, false))
+		check.Must(t, runTable(runs, columns).WriteText(&out, columns, false))
 		return strings.Split(out.String(), "\n")
 	}
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -221,7 +222,7 @@ func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	l.Expect("done")
 
 	r, err := reportfile.Read(journal, 0)
-	must(t, err)
+	check.Must(t, err)
 	n := wantPhases(t, r, "load", "train")
 	if n.Phases[0].Seconds <= 0 || n.Phases[1].Seconds <= 0 || len(n.Marks) != 1 || n.Marks[0].Text != "early" {
 		t.Errorf("phases %v, marks %v; want two phases, each longer than 0 s, and \"early\"", n.Phases, n.Marks)

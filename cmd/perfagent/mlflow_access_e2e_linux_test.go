@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/reporter"
@@ -101,11 +102,11 @@ func newUser(t *testing.T, s *mlflowtest.Server) keys {
 	k := keys{"u5er-" + newInvocation(), "pa55/w@rd:" + newInvocation()}
 	body, _ := json.Marshal(map[string]string{"username": k.user, "password": k.password}) // strings never fail
 	req, err := http.NewRequest(http.MethodPost, s.URL+"/api/2.0/mlflow/users/create", bytes.NewReader(body))
-	must(t, err)
+	check.Must(t, err)
 	req.SetBasicAuth(s.User, s.Password)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	must(t, err)
+	check.Must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("create a user on the server: %s, want 200", resp.Status)
@@ -127,7 +128,7 @@ func (k keys) env() []string {
 func (k keys) home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, ".mlflow"), 0o700))
+	check.Must(t, os.Mkdir(filepath.Join(dir, ".mlflow"), 0o700))
 	clitest.Write(t, filepath.Join(dir, ".mlflow/credentials"),
 		"[mlflow]\nmlflow_tracking_username = "+k.user+"\nmlflow_tracking_password = "+k.password+"\n", 0o600)
 	return dir
@@ -266,7 +267,7 @@ func (c *cast) search() {
 	}
 	for _, run := range runs {
 		text, err := json.Marshal(map[string]any{"tags": run.Tags, "params": run.Params, "artifacts": run.Artifacts, "name": run.Info.RunName})
-		must(c.t, err)
+		check.Must(c.t, err)
 		c.holds("run "+run.Info.RunName, text)
 		for _, a := range run.Artifacts {
 			c.holds("artifact "+a.Path, artifact(c.t, c.s, run.Info.RunID, a.Path))

@@ -27,6 +27,7 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -100,7 +101,7 @@ func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...stri
 func clientFor(t testing.TB, cfg mlflow.Config) *mlflow.Client {
 	t.Helper()
 	c, err := mlflow.New(cfg)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -110,7 +111,7 @@ func createdRun(t testing.TB, c *mlflow.Client, r mlflow.NewRun) (id string) {
 	t.Helper()
 	r.StartTime = time.Now()
 	run, err := c.CreateRun(t.Context(), r)
-	must(t, err)
+	check.Must(t, err)
 	return run.ID
 }
 
@@ -118,7 +119,7 @@ func createdRun(t testing.TB, c *mlflow.Client, r mlflow.NewRun) (id string) {
 func createdExperiment(t testing.TB, c *mlflow.Client, name string) (id string) {
 	t.Helper()
 	e, err := c.EnsureExperiment(t.Context(), name)
-	must(t, err)
+	check.Must(t, err)
 	return e.ID
 }
 
@@ -193,12 +194,12 @@ func wantDone(t testing.TB, path, runID string) {
 func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.URL+"/get-artifact?"+url.Values{"run_uuid": {runID}, "path": {path}}.Encode(), nil)
-	must(t, err)
+	check.Must(t, err)
 	if s.User != "" {
 		req.SetBasicAuth(s.User, s.Password)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	must(t, err)
+	check.Must(t, err)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -260,7 +261,7 @@ type front struct {
 func newFront(t testing.TB, target string) *front {
 	t.Helper()
 	to, err := url.Parse(target)
-	must(t, err)
+	check.Must(t, err)
 	f := &front{answered: make(chan string, 10_000)}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		ModifyResponse: func(r *http.Response) error {
@@ -401,7 +402,7 @@ func histories(t testing.TB, paths ...string) map[string][]mlflowtest.Point {
 	all := make(map[string][]mlflowtest.Point)
 	for _, path := range paths {
 		var f rawReport
-		must(t, json.Unmarshal([]byte(clitest.Read(t, path)), &f))
+		check.Must(t, json.Unmarshal([]byte(clitest.Read(t, path)), &f))
 		for node, n := range f.Nodes {
 			step, _ := strconv.ParseInt(node, 10, 64) // 0 for a bad name would fail the comparison
 			for key, value := range n.Metrics {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -119,7 +120,7 @@ func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	dir := clitest.Mount(t, "size=1m", 0)
 	path := copyOf(t, writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 25}), dir)
-	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	check.Must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	for range 2 {
 		mustExit(t, 0, tracked(t, s, experiment, "push", path)).WantLine(t, dir, "read-only")
 	}
@@ -208,7 +209,7 @@ func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	l.Expect("ready")
 	path := untilLines(t, filepath.Join(cmd.Dir, "perfagent-out", cmd.Args[5], "node-0.jsonl"), 60) // more than a second
 	l.Signal(unix.SIGKILL)
-	must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL)) // the job
+	check.Must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL)) // the job
 	clitest.Wait(t, cmd)
 	for range 2 {
 		pushNow(t, s, "", path) // the journal records the experiment

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 )
@@ -130,7 +131,7 @@ func TestE2E_MLflow_PushesToExperimentOnceRestored(t *testing.T) {
 	later(t, 1, line)
 	resp, err := http.Post(s.URL+"/api/2.0/mlflow/experiments/restore", "application/json",
 		strings.NewReader(fmt.Sprintf(`{"experiment_id": %q}`, id)))
-	must(t, err)
+	check.Must(t, err)
 	resp.Body.Close()
 	s.wantLater(t, line, path)
 	if name := s.only(t).Info.ExperimentName; name != "gone" {

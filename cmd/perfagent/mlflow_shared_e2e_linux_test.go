@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
@@ -64,8 +65,8 @@ func TestE2E_MLflow_DoesNotOverwriteReportReplacedDuringPush(t *testing.T) {
 	l := clitest.StartProcess(t, cmd)
 	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")
 	clitest.WaitUntil(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
-	must(t, os.Remove(path))
-	must(t, os.Symlink(precious, path))
+	check.Must(t, os.Remove(path))
+	check.Must(t, os.Symlink(precious, path))
 	o := mustEnd(l, 5)
 	if got := clitest.Read(t, precious); got != "mine" {
 		t.Errorf("the file that replaced the report is now %q, want \"mine\"", got)

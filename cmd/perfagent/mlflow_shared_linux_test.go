@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -129,7 +130,7 @@ func TestPush_JournalOfRunningRunSendsOnlyFinalPoints(t *testing.T) {
 	s := newSite(t)
 	cmd := pushing(t, s.URL, "--run-id", "on", "--", "sh", "-c", "echo ready; read end")
 	end, err := cmd.StdinPipe()
-	must(t, err)
+	check.Must(t, err)
 	begun := time.Now()
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")

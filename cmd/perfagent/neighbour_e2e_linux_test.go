@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -17,7 +18,7 @@ func TestE2E_Finding_NamesNeighbourThatTakesCPU(t *testing.T) {
 	const loop = "while :; do :; done"
 	for range 2 * runtime.NumCPU() {
 		other := clitest.Command(t, "timeout", "60", "sh", "-c", loop)
-		must(t, other.Start())
+		check.Must(t, other.Start())
 		t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
 	}
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -32,7 +33,7 @@ func newInbox(t *testing.T, network string) *inbox {
 		address, variable = filepath.Join(t.TempDir(), "socket"), "PERFAGENT_OPS_SOCKET="
 	}
 	conn, err := net.ListenPacket(network, address)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 
 	return &inbox{conn, variable + conn.LocalAddr().String()}
@@ -47,12 +48,12 @@ func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
 		if len(all) >= want { // local datagrams arrive immediately
 			patience = 0
 		}
-		must(t, b.conn.SetReadDeadline(time.Now().Add(max(patience, 50*time.Millisecond))))
+		check.Must(t, b.conn.SetReadDeadline(time.Now().Add(max(patience, 50*time.Millisecond))))
 		n, _, err := b.conn.ReadFrom(buffer)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return all
 		}
-		must(t, err)
+		check.Must(t, err)
 		all = append(all, string(buffer[:n]))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -153,11 +154,11 @@ func TestOperations_SidecarReceivesAtAddressInFlag(t *testing.T) {
 	address := "127.0.0.1:" + strconv.Itoa(opsPorts(t))
 	l, path := beside(t, nil, "--ops", address)
 	conn, err := net.Dial("udp", address)
-	must(t, err)
+	check.Must(t, err)
 	defer conn.Close()
 	for range 100 {
 		_, err := conn.Write([]byte("rows:1|c\nget:2|ms"))
-		must(t, err)
+		check.Must(t, err)
 	}
 
 	l.Signal(syscall.SIGTERM)

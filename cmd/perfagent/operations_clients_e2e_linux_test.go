@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -44,7 +45,7 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 		if i%10 == 0 {
 			path = "/none"
 		}
-		must(t, ask(path))
+		check.Must(t, ask(path))
 	}
 	l.Signal(syscall.SIGTERM)
 	o := mustEnd(l, 0)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 const operationsDoc = "../../docs/operations.md"
@@ -68,7 +70,7 @@ func TestOperations_ProxyStoreMetricsAreInMilliseconds(t *testing.T) {
 			n, o := opsRun(t, python, "-c", fenced(t, operationsDoc, test.recipe)[0].text+test.job)
 
 			var stores []map[string]map[string]float64
-			must(t, json.Unmarshal([]byte(o.Out), &stores))
+			check.Must(t, json.Unmarshal([]byte(o.Out), &stores))
 			for _, name := range test.operations {
 				divisor := 1.0
 				if strings.HasPrefix(name, "factory.") {

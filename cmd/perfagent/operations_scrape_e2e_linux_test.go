@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -89,7 +90,7 @@ func TestE2E_Operations_SidecarCountsOnlyGrowthOfOlderServer(t *testing.T) {
 func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
 	t.Helper()
 	in, err := json.Marshal([]any{lists})
-	must(t, err)
+	check.Must(t, err)
 	o := mustExit(t, 0, clitest.Command(t, python, testenv.Repository(t, "opstats/testdata/reduce.py"),
 		clitest.Write(t, filepath.Join(t.TempDir(), "in.json"), string(in), 0o600)))
 	var out [][]float64

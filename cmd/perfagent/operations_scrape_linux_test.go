@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
@@ -107,7 +108,7 @@ type opsServed struct {
 func opsServe(t *testing.T, cmd *exec.Cmd, transfers map[string][]float64) *opsServed {
 	t.Helper()
 	lists, err := json.Marshal(transfers)
-	must(t, err)
+	check.Must(t, err)
 	clitest.Write(t, filepath.Join(cmd.Dir, "transfers.json"), string(lists), 0o600)
 	clitest.Write(t, filepath.Join(cmd.Dir, "server.py"), opsServer, 0o600)
 	stdin, w := clitest.Pipe(t)
@@ -140,7 +141,7 @@ func (s *opsServed) scraped(n int, what func()) {
 func (s *opsServed) tell(line string) {
 	s.T.Helper()
 	_, err := fmt.Fprintln(s.stdin, line)
-	must(s.T, err)
+	check.Must(s.T, err)
 }
 
 // A promSeries is a series in the result of a query.
@@ -153,7 +154,7 @@ type promSeries struct {
 func (p *prometheus) ask(parameters url.Values) []promSeries {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?" + parameters.Encode())
-	must(p.t, err)
+	check.Must(p.t, err)
 	defer answer.Body.Close()
 	var a struct {
 		Data struct{ Result []promSeries }
@@ -188,7 +189,7 @@ func (p *prometheus) ofGrowth(query, name string) float64 {
 		p.t.Fatalf("result %+v, want one series", result)
 	}
 	v, err := strconv.ParseFloat(result[0].Value[1].(string), 64)
-	must(p.t, err)
+	check.Must(p.t, err)
 	return v
 }
 

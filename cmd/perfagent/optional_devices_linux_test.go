@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
@@ -27,7 +28,7 @@ func optionalTree(t *testing.T, name string) (proc, sys string) {
 	dir := clitest.OpenTemp(t)
 	fromProc, fromSys := collectortest.OptionalDevices(t, name)
 	for part, from := range map[string]string{"proc": fromProc, "sys": fromSys} {
-		must(t, os.CopyFS(filepath.Join(dir, part), os.DirFS(from)))
+		check.Must(t, os.CopyFS(filepath.Join(dir, part), os.DirFS(from)))
 	}
 	return filepath.Join(dir, "proc"), filepath.Join(dir, "sys")
 }
@@ -87,7 +88,7 @@ func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 			proc, sys := optionalTree(t, name)
 			for _, file := range c.files {
 				path := filepath.Join(filepath.Dir(proc), file)
-				must(t, os.Chmod(path, 0))
+				check.Must(t, os.Chmod(path, 0))
 				t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
 			}
 			cmd := clitest.Perfagent(t, "run", "--interval", "100ms", "--summary", "always", "--", "sleep", "0.3")
@@ -117,7 +118,7 @@ func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 func TestOptionalDevices_AbsentDevicesAreNotMentioned(t *testing.T) {
 	t.Parallel()
 	proc, sys := optionalTree(t, "amd")
-	must(t, os.RemoveAll(filepath.Join(sys, "class", "hwmon")))
+	check.Must(t, os.RemoveAll(filepath.Join(sys, "class", "hwmon")))
 	o := optionalJob(t, proc, sys, `"sample"`, `cp "$OLDPWD"/perfagent-out/*/node-0.jsonl journal`)
 	all := string(encoded(t, o.Report(t))) + clitest.Read(t, filepath.Join(filepath.Dir(proc), "journal")) + o.Err
 	for _, word := range []string{"nfs", "lustre", "energy", "temperature", "throttle_", "mounts", "thermal", "NFS", "Lustre"} {

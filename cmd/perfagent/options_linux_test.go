@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -202,7 +203,7 @@ func TestEnvironment_AddsOnlyVariablesOfPerfagent(t *testing.T) {
 			want := append(slices.Concat(entries(clitest.RunCommand(t, bare).Out), c.want), marks)
 			want = slices.DeleteFunc(want, func(e string) bool { return slices.Contains(c.env, e) && !slices.Contains(c.want, e) })
 			host, err := os.Hostname()
-			must(t, err)
+			check.Must(t, err)
 			var got, parents, contexts []string
 			for _, e := range entries(clitest.RunCommand(t, wrapped).Out) {
 				switch name, _, _ := strings.Cut(e, "="); name {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -54,7 +55,7 @@ func untilLines(t testing.TB, pattern string, n int) (path string) {
 func encoded(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	data, err := reporter.Encode(r)
-	must(t, err)
+	check.Must(t, err)
 	return data
 }
 
@@ -74,7 +75,7 @@ func TestRun_WritesReportElsewhereIfDirectoryIsUnwritable(t *testing.T) {
 		{"name too long", func(*testing.T, string) string { return strings.Repeat("x", 300) }},
 		{"read-only file system", func(t *testing.T, _ string) string { return clitest.ReadOnly(t) }},
 		{"loop of symlinks", func(t *testing.T, dir string) string {
-			must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+			check.Must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 			return "loop"
 		}},
 	} {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/plotter/terminal"
@@ -40,7 +41,7 @@ func (g goldenSet) check(t *testing.T, name, got string) {
 	t.Helper()
 	file, got := filepath.Join(g.dir, name), g.hidden.Replace(got)
 	if *update {
-		must(t, errors.Join(os.MkdirAll(g.dir, 0o755), os.WriteFile(file, []byte(got), 0o644)))
+		check.Must(t, errors.Join(os.MkdirAll(g.dir, 0o755), os.WriteFile(file, []byte(got), 0o644)))
 	}
 	if diff := cmp.Diff(strings.Split(clitest.Read(t, file), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("%s is not current (go test ./cmd/perfagent -run Outputs -update):\n%s", file, diff)
@@ -66,7 +67,7 @@ func (g goldenSet) run(t *testing.T, name string, args ...string) {
 func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenSet) {
 	t.Helper()
 	root, err := filepath.Abs(outputInputs)
-	must(t, err)
+	check.Must(t, err)
 	paths, err := filepath.Glob(filepath.Join(root, "*", "node-*"))
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no recordings in testdata", err)
@@ -75,8 +76,8 @@ func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenS
 	for _, path := range append(paths, filepath.Join(root, "perfpy", "perf.json")) {
 		name, old := filepath.Base(filepath.Dir(path)), time.Unix(1_767_225_600, 0)
 		to := filepath.Join(dir, "perfagent-out", name)
-		must(t, os.MkdirAll(to, 0o755))
-		must(t, os.Chtimes(copyOf(t, path, to), old, old))
+		check.Must(t, os.MkdirAll(to, 0o755))
+		check.Must(t, os.Chtimes(copyOf(t, path, to), old, old))
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -110,7 +111,7 @@ func pathOf(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join("perfagent-out", name)
 	files, err := filepath.Glob(filepath.Join(dir, "*.json*"))
-	must(t, err)
+	check.Must(t, err)
 	if len(files) == 1 {
 		return files[0]
 	}
@@ -215,7 +216,7 @@ var numbersOfJSON = regexp.MustCompile(`\[[^\[\]{}"]*\]`)
 func linesOfJSON(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, json.Indent(&out, []byte(text), "", " "))
+	check.Must(t, json.Indent(&out, []byte(text), "", " "))
 	return numbersOfJSON.ReplaceAllStringFunc(out.String(), func(list string) string {
 		return blanks.ReplaceAllString(list, "")
 	}) + "\n"
@@ -229,7 +230,7 @@ func checkScreen(t *testing.T, g goldenSet, path string) {
 		files = []string{path}
 	}
 	r, err := reportfile.Read(files[0], 4)
-	must(t, err)
+	check.Must(t, err)
 	var out strings.Builder
 	for _, o := range []terminal.Options{{Width: 120, Height: 60}, {Width: 60, Height: 25, ASCII: true}} {
 		o.Node, o.Footer = "0", "q: quit"
@@ -248,7 +249,7 @@ func checkMerged(t *testing.T, g goldenSet, path string) {
 	}
 	g.check(t, "merged.json", o.Out+merged)
 	g.check(t, "merged.txt", o.Err)
-	must(t, os.Remove("merged.json"))
+	check.Must(t, os.Remove("merged.json"))
 }
 
 // Outputs that depend on all recordings, or on no recording, equal their golden files.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -37,8 +38,8 @@ func perfpyRun(t *testing.T) (path string) {
 func TestCompat_FileHasLayoutOfPerfPy(t *testing.T) {
 	data := []byte(clitest.Read(t, perfpyRun(t)))
 	var compact, indented bytes.Buffer
-	must(t, json.Compact(&compact, data))
-	must(t, json.Indent(&indented, compact.Bytes(), "", "    "))
+	check.Must(t, json.Compact(&compact, data))
+	check.Must(t, json.Indent(&indented, compact.Bytes(), "", "    "))
 	if diff := cmp.Diff(indented.String(), string(data)); diff != "" {
 		t.Errorf("layout of the file (-want +got):\n%s", diff)
 	}
@@ -78,7 +79,7 @@ func TestCompat_ShowPrintsSameNumbersAsTextAndJSON(t *testing.T) {
 // last sample.
 func TestCompat_MetricsEqualPerfPy(t *testing.T) {
 	file, err := filepath.Abs("testdata/perf.py.json")
-	must(t, err)
+	check.Must(t, err)
 	want := []float64{100, 49.980000000000004, 20, 20, 60, 80, 100, 100, 4 * 8 / 3600.0, 4 * 8 / 3600.0 * (100 - 49.98) / 100,
 		60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421}
 	for cpus, metrics := range map[string]int{"8": 18, "0": 16} {

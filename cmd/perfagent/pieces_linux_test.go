@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -65,7 +66,7 @@ func (m madeRank) report(t testing.TB, dir string) (path string) {
 func writeReport(t testing.TB, path string, r *reporter.Report) {
 	t.Helper()
 	fill := func(w io.Writer) error { return reporter.EncodeTo(w, r) }
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), reportfile.WriteNew(path, fill)))
+	check.Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), reportfile.WriteNew(path, fill)))
 }
 
 // journal writes the rank's journal into dir and keeps it open, so that the test is its writer.
@@ -75,7 +76,7 @@ func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 	in.Run.ExitCode, in.Run.Signal = nil, ""
 	j, err := journal.Create(t.TempDir(), journal.Head{Run: in.Run, Node: in.Node, Identity: in.Identity, Rank: in.Rank,
 		Interval: time.Second, MaxLength: 100})
-	must(t, err)
+	check.Must(t, err)
 	stream := reportertest.NewStream(1)
 	rec := stream.Recording(100)
 	rec.Host = in.Recording.Host
@@ -83,7 +84,7 @@ func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 		j.Observe(stream.Next(rec), rec)
 	}
 	path := filepath.Join(dir, m.base()+".jsonl")
-	must(t, errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)))
+	check.Must(t, errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)))
 	return j
 }
 
@@ -145,7 +146,7 @@ func TestShow_RunIDSelectsAllNodesAndRanks(t *testing.T) {
 	insideIn(t, dir, "merge", run, "--to", "dir.json").Want(t, 0)
 	// The same holds if one node has been combined, and one of its parts was left over.
 	closeNode(t, run, pieces[:4])
-	must(t, errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), os.Remove(pieces[3])))
+	check.Must(t, errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), os.Remove(pieces[3])))
 	insideIn(t, dir, "merge", "4711", "--to", "closed.json").Want(t, 0)
 	whole := clitest.Read(t, filepath.Join(dir, "run.json"))
 	for _, name := range []string{"pieces.json", "dir.json", "closed.json"} {
@@ -174,7 +175,7 @@ func closeNode(t *testing.T, dir string, pieces []string) {
 		sources = append(sources, reporter.SourceReport{Path: path, Report: reportertest.ReadFile(t, path)})
 	}
 	r, err := diagnosis.Combine(sources)
-	must(t, err)
+	check.Must(t, err)
 	writeReport(t, filepath.Join(dir, "node-"+r.NodeNames()[0]+".json"), r)
 }
 
@@ -279,11 +280,11 @@ func TestPieces_RanksWithOnlyJournalAreCounted(t *testing.T) {
 	if r := onlyListed(t, dir); r.State != summary.StateRunning || r.Ranks != 2 || r.Nodes != 1 {
 		t.Errorf("while the journals are written: %+v, want a running node with 2 ranks", r)
 	}
-	must(t, errors.Join(j.Stop(time.Minute), j.Sync()))
+	check.Must(t, errors.Join(j.Stop(time.Minute), j.Sync()))
 	path := filepath.Join(run, "node-0.rank-1.jsonl")
 	data, err := os.ReadFile(path) // a copy has no writer
 	hour := time.Now().Add(-time.Hour)
-	must(t, errors.Join(err, os.Remove(path), os.WriteFile(path, data, 0o644), os.Chtimes(path, hour, hour)))
+	check.Must(t, errors.Join(err, os.Remove(path), os.WriteFile(path, data, 0o644), os.Chtimes(path, hour, hour)))
 	if r := onlyListed(t, dir); r.State != summary.StateIncomplete || r.Ranks != 2 {
 		t.Errorf("after the kill of perfagent: %+v, want an incomplete run with 2 ranks", r)
 	}
@@ -360,7 +361,7 @@ func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 	next(", 3 ranks")
 	var pieces []string
 	end := func(n int) {
-		must(t, errors.Join(journals[n].Stop(time.Minute), os.Remove(filepath.Join(run, rank(n).base()+".jsonl"))))
+		check.Must(t, errors.Join(journals[n].Stop(time.Minute), os.Remove(filepath.Join(run, rank(n).base()+".jsonl"))))
 	}
 	for n := range 2 {
 		pieces = append(pieces, rank(n).report(t, run))
@@ -368,7 +369,7 @@ func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 	}
 	next(", 3 ranks, 1 failed")
 	closeNode(t, run, append(slices.Clone(pieces), rank(2).report(t, t.TempDir())))
-	must(t, errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1])))
+	check.Must(t, errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1])))
 	end(2)
 	next("exit 7")
 	for range watch.lines { // until EOF

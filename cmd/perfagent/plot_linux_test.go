@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -28,7 +29,7 @@ import (
 func plotPages(t testing.TB, out string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(out, "*", "*.html"))
-	must(t, err)
+	check.Must(t, err)
 	for i, p := range paths {
 		paths[i], _ = filepath.Rel(out, p) // it is below out
 	}
@@ -217,7 +218,7 @@ func TestRun_ExistingPageIsNeverOverwritten(t *testing.T) {
 		if directory {
 			precious = filepath.Join(page, "file")
 		}
-		must(t, os.MkdirAll(filepath.Dir(precious), 0o755))
+		check.Must(t, os.MkdirAll(filepath.Dir(precious), 0o755))
 		clitest.Write(t, precious, "precious", 0o600)
 		wantSilence(t, wantInsideIn(t, dir, 7, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "exit 7"))
 		second := filepath.Join(filepath.Dir(page), "node-0.2")
@@ -268,7 +269,7 @@ func TestPlot_WritesSVGAndPNG(t *testing.T) {
 		t.Error("picture with --metric lacks its key, or has the chart Memory")
 	}
 	for _, picture := range []string{svg, metric} {
-		must(t, xml.Unmarshal([]byte(picture), new(struct{}))) // well-formed
+		check.Must(t, xml.Unmarshal([]byte(picture), new(struct{}))) // well-formed
 		if !strings.HasSuffix(strings.TrimSpace(picture), "</svg>") {
 			t.Error("the picture does not end with </svg>")
 		}
@@ -329,7 +330,7 @@ func TestPlot_ReplacesFileOnlyWithForce(t *testing.T) {
 		if text := clitest.Read(t, file); len(text) < 1000 {
 			t.Errorf("%s is %.40q, want it replaced", name, text)
 		}
-		must(t, errors.Join(os.Remove(file), os.Symlink(good, file)))
+		check.Must(t, errors.Join(os.Remove(file), os.Symlink(good, file)))
 		wantError(t, insideIn(t, dir, plot...), 1, "regular file")
 	}
 	reportertest.ReadFile(t, good)
@@ -351,7 +352,7 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 	text := clitest.Read(t, filepath.Join(plotTwo(t), "node-0.json"))
 	dir := t.TempDir()
 	same := clitest.Write(t, filepath.Join(dir, "same.html"), text, 0o644)
-	must(t, errors.Join(os.Link(same, filepath.Join(dir, "hard.html")), os.Symlink("same.html", filepath.Join(dir, "soft.html"))))
+	check.Must(t, errors.Join(os.Link(same, filepath.Join(dir, "hard.html")), os.Symlink("same.html", filepath.Join(dir, "soft.html"))))
 	for _, names := range [][2]string{{"same.html", "same.html"}, {same, "./same.html"}, {"hard.html", "same.html"}, {"soft.html", "same.html"}} {
 		wantError(t, insideIn(t, dir, "plot", names[0], "--to", names[1], "--force"), 1, names[1], "is the report itself")
 		wantText(t, same, text)

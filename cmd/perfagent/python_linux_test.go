@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -213,7 +214,7 @@ time.sleep(0.1)
 			untilExists(t, path)
 			r := reportertest.ReadFile(t, path)
 			pid, err := strconv.Atoi(strings.TrimSpace(o.Out))
-			must(t, err)
+			check.Must(t, err)
 			clitest.WaitUntil(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
 			// Python also uses CPU time to shut down its threads.
 			if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > 0.17 && got < 1) {
@@ -364,7 +365,7 @@ with perfagent.Monitor("i", interval=0.05):
         burn(0.2)
 `))
 	l.Expect("ready")
-	must(t, syscall.Kill(-l.Cmd.Process.Pid, syscall.SIGINT))
+	check.Must(t, syscall.Kill(-l.Cmd.Process.Pid, syscall.SIGINT))
 	wantMonitored(t, mustEnd(l, 0), 0.2)
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -48,7 +49,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 		tenths[rank] = r.IntN(4)
 		cmds[rank] = s.command(rank, "--interval", "20ms", "--no-page", "--summary", "never", "--",
 			"sh", "-c", fmt.Sprintf("sleep 0.%d; exit %d", tenths[rank], rank))
-		must(s.t, cmds[rank].Start())
+		check.Must(s.t, cmds[rank].Start())
 	}
 
 	killed := make(map[int]bool)
@@ -80,7 +81,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	s.t.Helper()
 	found, err := catalog.Find(filepath.Dir(s.out), s.id)
-	must(s.t, err)
+	check.Must(s.t, err)
 	seen := make(map[string]int)
 	for _, path := range found.Paths() {
 		r, err := reportfile.Read(path, 0)
@@ -146,7 +147,7 @@ func TestE2E_Ranks_256RanksBecomeOneNode(t *testing.T) {
 	var cmds []*exec.Cmd
 	for rank := range s.ranks {
 		cmd := s.command(rank, "--no-page", "--summary", "never", "--", "true")
-		must(t, cmd.Start())
+		check.Must(t, cmd.Start())
 		cmds = append(cmds, cmd)
 	}
 	for rank, cmd := range cmds {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -55,7 +56,7 @@ type rankProcess struct {
 func launch(cmd *exec.Cmd, t testing.TB) rankProcess {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
-	must(t, err)
+	check.Must(t, err)
 	p := rankProcess{clitest.StartProcess(t, cmd), stdin}
 	p.Expect("up")
 	return p
@@ -86,7 +87,7 @@ func (s *step) expect(names ...string) {
 func expectFiles(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	check.Must(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -248,7 +249,7 @@ func TestRanks_RankThatCannotStartLeavesReportsSeparate(t *testing.T) {
 func openRosters(t *testing.T, pid int) (paths []string) {
 	t.Helper()
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	must(t, err)
+	check.Must(t, err)
 	for _, link := range links {
 		path, _ := os.Readlink(link)
 		if strings.HasPrefix(filepath.Base(path), fmt.Sprintf("perfagent-%d-", os.Geteuid())) {

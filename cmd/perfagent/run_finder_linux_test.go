@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -123,7 +124,7 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 func TestLs_IndexLinksPages(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:3")
-	must(t, os.Mkdir(filepath.Join(dir, "public"), 0o755))
+	check.Must(t, os.Mkdir(filepath.Join(dir, "public"), 0o755))
 	insideIn(t, dir, "ls", "--to", "public/index.html").Want(t, 0)
 	wantContains(t, clitest.Read(t, filepath.Join(dir, "public/index.html")), `<a href="../perfagent-out/a/node-0.html">a</a>`,
 		`<tr class="failed"><td><a href="../perfagent-out/b/node-0.html">b</a>`, "sh -c &#39;exit 3&#39;")
@@ -201,7 +202,7 @@ func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 	lost := filepath.Join(dir, "perfagent-out", "lost")
 	journal := clitest.Write(t, filepath.Join(lost, "node-0.jsonl"), `{"journal":"x`, 0o644)
 	hour := time.Now().Add(-time.Hour) // before the last write
-	must(t, errors.Join(os.Remove(filepath.Join(lost, "node-0.json")), os.Chtimes(journal, hour, hour)))
+	check.Must(t, errors.Join(os.Remove(filepath.Join(lost, "node-0.json")), os.Chtimes(journal, hour, hour)))
 
 	o := wantInsideIn(t, dir, 0, "prune", "--keep", "0")
 	wantContains(t, o.Err, "keeps pending: its push is pending: perfagent push pending", "keeps lost: its perfagent is gone")
@@ -218,7 +219,7 @@ func TestFinder_PrefersRunToFileOfSameName(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "train:0", "test:0")
 	clitest.Write(t, filepath.Join(dir, "train"), "#!/bin/sh\n", 0o755)
-	must(t, os.Mkdir(filepath.Join(dir, "test"), 0o755))
+	check.Must(t, os.Mkdir(filepath.Join(dir, "test"), 0o755))
 	clitest.Write(t, filepath.Join(dir, "test/settings.json"), "{}", 0o644)
 
 	for _, args := range [][]string{

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -23,7 +24,7 @@ func TestE2E_Sampling_PeakMemoryEqualsGNUTime(t *testing.T) {
 	o := clitest.RunCommand(t, clitest.AsHelper(clitest.Perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both measure the same process
 	o.Want(t, 0)
 	kib, err := strconv.ParseFloat(strings.TrimSpace(o.Err), 64)
-	must(t, err)
+	check.Must(t, err)
 	r := o.Report(t)
 	got, want := r.Nodes["0"].Metrics["job_max_rss_mb"], kib/1024
 	if math.Abs(got-want) > want/100 || r.Nodes["0"].Job.MaxRSSAtMost {

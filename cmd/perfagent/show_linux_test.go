@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -28,7 +29,7 @@ func showIn(t *testing.T, code int, r *reporter.Report, locale string, args ...s
 	t.Helper()
 	cmd := insideCommand(t, append([]string{"show", "node-0.json"}, args...)...)
 	data, err := reporter.Encode(r)
-	must(t, err)
+	check.Must(t, err)
 	clitest.Write(t, filepath.Join(cmd.Dir, "node-0.json"), string(data), 0o644)
 	cmd.Env = append(cmd.Env, "LC_ALL="+locale)
 	return cmd.want(t, code)
@@ -57,7 +58,7 @@ func showNodes(t *testing.T) *reporter.Report {
 	start := plottertest.WeekStart().Unix()
 	old, err := reporter.ParsePerfPy(fmt.Appendf(nil, `{"0": [{"cpu_pct_per_cpu_avg": 50, "timestamp": %d}, {"cpu_pct_per_cpu_avg": 0, "timestamp": %d}]}`,
 		start+100_000, start+200_000), 4)
-	must(t, err)
+	check.Must(t, err)
 	week.Nodes["1"], week.Nodes["2"] = &half, old.Nodes["0"]
 	return week
 }
@@ -82,7 +83,7 @@ func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 		}
 	}
 	rows, err := csv.NewReader(strings.NewReader(showIn(t, 0, week, "C", "--format", "csv").Out)).ReadAll()
-	must(t, err)
+	check.Must(t, err)
 	if len(rows) != 1+week.Nodes["0"].Samples.Len() || rows[0][0] != "timestamp [s]" {
 		t.Fatalf("%d rows, the first %q; want a header with timestamp [s] and one per sample", len(rows), rows[0])
 	}
@@ -128,7 +129,7 @@ func TestShow_ChecksFormats(t *testing.T) {
 	}
 	for _, format := range []string{"text", "md", "csv", "json"} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		must(t, err)
+		check.Must(t, err)
 		defer full.Close()
 		cmd := insideCommand(t, "show", "--format", format, path)
 		cmd.Stdout = full
@@ -224,7 +225,7 @@ func TestMetrics_FitTerminal(t *testing.T) {
 // show treats a FIFO without a writer as an empty file, and does not wait for a writer.
 func TestShow_DoesNotWaitForFIFO(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	must(t, syscall.Mkfifo(fifo, 0o600))
+	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	says(t, wantInside(t, 1, "show", fifo), fifo+" is empty")
 }
 
@@ -234,7 +235,7 @@ func TestShow_PicksRunThatStartedLast(t *testing.T) {
 	insideIn(t, dir, "run", "--run-id", "b", "--", "true").Want(t, 0)
 	insideIn(t, dir, "run", "--run-id", "a", "--node", "3", "--", "true").Want(t, 0)
 	later := time.Now().Add(time.Hour)
-	must(t, os.Chtimes(filepath.Join(dir, "perfagent-out/b/node-0.json"), later, later)) // only the start determines a run's age
+	check.Must(t, os.Chtimes(filepath.Join(dir, "perfagent-out/b/node-0.json"), later, later)) // only the start determines a run's age
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/other.json"), "", 0o644)
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/node-x.json"), "", 0o644)
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -75,7 +76,7 @@ func TestShow_OpsJSONHasFormatOfReport(t *testing.T) {
 		want[name] = map[string]any{"operations": n.Operations, "transfers": n.Transfers}
 	}
 	wanted, err := json.Marshal(want)
-	must(t, err)
+	check.Must(t, err)
 	if diff := cmp.Diff(decoded[any](t, string(wanted)), decoded[any](t, o.Out)); diff != "" || len(want) != 3 {
 		t.Errorf("operations of %d nodes, want 3 (-want +got):\n%s", len(want), diff)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -171,7 +172,7 @@ func seenOnce(m *clitest.Terminal, agent int, sig syscall.Signal) {
 
 func killTo(m *clitest.Terminal, pid int, sig syscall.Signal) {
 	m.T.Helper()
-	must(m.T, unix.Kill(pid, sig))
+	check.Must(m.T, unix.Kill(pid, sig))
 }
 
 // expectAll waits for each text on the screen, in this order.
@@ -382,7 +383,7 @@ func TestSignals_HUPIgnoredByNohupIsIgnoredInJob(t *testing.T) {
 	l := clitest.StartProcess(t, cmd)
 	pid := l.PID("ready")
 	l.Signal(syscall.SIGHUP)
-	must(t, unix.Kill(pid, syscall.SIGHUP))
+	check.Must(t, unix.Kill(pid, syscall.SIGHUP))
 	goOn.Close()
 	mustEnd(l, 4)
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -116,7 +117,7 @@ func TestDefaults_UnreadableFileIsReportedInOneLine(t *testing.T) {
 		cmd := withDefaults(t, "", "", "run", "--summary", "never", "--", "sh", "-c", "exit 5")
 		config := t.TempDir()
 		cmd.Env = append(cmd.Env, "XDG_CONFIG_HOME="+config)
-		must(t, c.put(filepath.Join(config, "perfagent.env")))
+		check.Must(t, c.put(filepath.Join(config, "perfagent.env")))
 
 		o := mustExit(t, 5, cmd)
 		if c.want != "" {
@@ -130,7 +131,7 @@ func TestDefaults_UnreadableFileIsReportedInOneLine(t *testing.T) {
 	clitest.AsNobody(t, cmd)
 	for _, entry := range cmd.Env {
 		if config, found := strings.CutPrefix(entry, "XDG_CONFIG_HOME="); found {
-			must(t, os.Chmod(config, 0o700))
+			check.Must(t, os.Chmod(config, 0o700))
 		}
 	}
 	cmd.Args = append([]string{cmd.Args[0], "run", "--out", clitest.OpenTemp(t)}, cmd.Args[2:]...)
@@ -302,14 +303,14 @@ func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 			r, w := clitest.Pipe(t)
 			cmd.Stderr = w
 			began := time.Now()
-			must(t, cmd.Start())
+			check.Must(t, cmd.Start())
 			w.Close()
 			var pid int
 			if _, err := fmt.Fscanf(r, "pid %d\n", &pid); err != nil {
 				t.Fatal(err)
 			}
 			if signaled {
-				must(t, cmd.Process.Signal(syscall.SIGTERM))
+				check.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 			}
 			clitest.Wait(t, cmd)
 			if code := cmd.ProcessState.ExitCode(); code != 7 {
@@ -357,12 +358,12 @@ func TestListenToken_IsRequired(t *testing.T) {
 		"with the token as a password": {"", "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+token)), 200},
 	} {
 		request, err := http.NewRequest(http.MethodGet, l.url+"healthz"+c.query, nil)
-		must(t, err)
+		check.Must(t, err)
 		if c.header != "" {
 			request.Header.Set("Authorization", c.header)
 		}
 		answer, err := listenClient().Do(request)
-		must(t, err)
+		check.Must(t, err)
 		if answer.Body.Close(); answer.StatusCode != c.status {
 			t.Errorf("GET %s: status %d, want %d", name, answer.StatusCode, c.status)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -220,7 +221,7 @@ func TestStopIf_JournalOfKilledPerfagentHasTheStop(t *testing.T) {
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
 	untilHas(t, path, `"stop":{`, 1)
 	l.Signal(unix.SIGKILL)
-	must(t, unix.Kill(main, unix.SIGKILL))
+	check.Must(t, unix.Kill(main, unix.SIGKILL))
 	l.End()
 
 	v := reportertest.WantVerdict(t, readAny(t, path), "unknown", "; the rule 'job_processes >= 1' had stopped it at ")

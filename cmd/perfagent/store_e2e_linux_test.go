@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
@@ -25,7 +26,7 @@ func TestE2E_Store_NodeThatDiesLeavesPartialReport(t *testing.T) {
 	clitest.WaitUntil(t, "both have a partial report", func() bool { return clitest.Exists(partial("dying")) && clitest.Exists(partial("ending")) })
 
 	dying.Signal(syscall.SIGKILL)
-	must(t, syscall.Kill(job, syscall.SIGKILL))
+	check.Must(t, syscall.Kill(job, syscall.SIGKILL))
 	dying.End()
 	mustEnd(ending, 0)
 	if clitest.Exists(partial("ending")) || !clitest.Exists(filepath.Join(address, "ending", "node-0.json")) {

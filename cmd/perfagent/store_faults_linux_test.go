@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/reporter"
@@ -68,7 +69,7 @@ func redisFaults(t *testing.T) map[string]storeFault {
 	t.Helper()
 	server := func(answer string, pause time.Duration) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		check.Must(t, err)
 		t.Cleanup(func() { l.Close() })
 		go func() {
 			for {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/storetest"
@@ -23,10 +24,10 @@ import (
 func storedReport(t *testing.T, address, name string) []byte {
 	t.Helper()
 	s, err := store.Open(address, store.Options{})
-	must(t, err)
+	check.Must(t, err)
 	defer s.Close()
 	data, err := s.Get(t.Context(), name)
-	must(t, err)
+	check.Must(t, err)
 	return data
 }
 
@@ -34,7 +35,7 @@ func storedReport(t *testing.T, address, name string) []byte {
 func readReport(t *testing.T, path string) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Decode([]byte(clitest.Read(t, path)))
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 
@@ -181,7 +182,7 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 	put(t, outside, "secret/node-0", 0, 1)
 	put(t, dir, "job/node-0", 0, 1)
 	for at, to := range map[string]string{"job/node-1.json": "secret/node-0.json", "link": "secret"} {
-		must(t, os.Symlink(filepath.Join(outside, to), filepath.Join(dir, at)))
+		check.Must(t, os.Symlink(filepath.Join(outside, to), filepath.Join(dir, at)))
 	}
 
 	page, merged, ours := filepath.Join(tmp, "p.html"), filepath.Join(tmp, "m.json"), dir+"#job/node-0"
@@ -242,7 +243,7 @@ func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 	}
 
 	mustExit(t, 1, clitest.Script(t, "sh", command))
-	must(t, os.Remove(filepath.Join(dir, "store")))
+	check.Must(t, os.Remove(filepath.Join(dir, "store")))
 	for range 2 {
 		mustExit(t, 0, clitest.Script(t, "sh", command))
 	}

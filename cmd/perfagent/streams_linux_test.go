@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -198,10 +199,10 @@ func TestStreams_JobGetsSameOpenFiles(t *testing.T) {
 	for fd := range files {
 		path := clitest.Write(t, filepath.Join(cmd.Dir, fmt.Sprint(fd)), "0123456789", 0o644)
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		must(t, err)
+		check.Must(t, err)
 		defer f.Close()
 		st, err := f.Stat()
-		must(t, err)
+		check.Must(t, err)
 		sys := st.Sys().(*syscall.Stat_t)
 		fmt.Fprintf(&want, "%d:%d\n", sys.Dev, sys.Ino)
 		files[fd] = f
@@ -212,7 +213,7 @@ func TestStreams_JobGetsSameOpenFiles(t *testing.T) {
 	clitest.RunCommand(t, cmd).Want(t, 0)
 	w.Close()
 	got, err := io.ReadAll(r)
-	must(t, err)
+	check.Must(t, err)
 	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
 		t.Errorf("open files of the job without perfagent (-) and with it (+):\n%s", diff)
 	}
@@ -228,14 +229,14 @@ func TestStreams_ReaderGetsEOFWhenJobClosesStdout(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	check.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	check.Must(t, err)
+	check.Must(t, cmd.Start())
 	_, err = io.ReadAll(out) // returns while the job still waits for its line
-	must(t, err)
+	check.Must(t, err)
 	_, err = io.WriteString(in, "go\n")
-	must(t, errors.Join(err, cmd.Wait()))
+	check.Must(t, errors.Join(err, cmd.Wait()))
 }
 
 // A full stderr without a reader delays neither the start of the job nor the return of its exit code.
@@ -259,14 +260,14 @@ func TestStreams_FullStderrDelaysNothing(t *testing.T) {
 func stuff(t *testing.T, w *os.File) {
 	t.Helper()
 	conn, err := w.SyscallConn()
-	must(t, err)
+	check.Must(t, err)
 	err = conn.Control(func(fd uintptr) {
 		for err == nil {
 			_, err = syscall.Write(int(fd), make([]byte, 4096))
 		}
 	})
-	must(t, err)
+	check.Must(t, err)
 	// The child gets an ordinary pipe with blocking writes.
 	_ = conn.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), false) })
-	must(t, err)
+	check.Must(t, err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
@@ -41,7 +42,7 @@ func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 func TestTitle_AttachAndSidecarShowNoFlags(t *testing.T) {
 	t.Parallel()
 	job := exec.Command("sleep", "600")
-	must(t, job.Start())
+	check.Must(t, job.Start())
 	defer func() { _, _ = job.Process.Kill(), job.Wait() }()
 	pid := strconv.Itoa(job.Process.Pid)
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
@@ -171,7 +172,7 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 	if second := perform("LC_ALL=C", "show", "r"); !plain(second.Out) || !strings.Contains(second.Out, shown) {
 		t.Errorf("show in an ASCII locale: %+v, want ASCII with %q", second, shown)
 	}
-	must(t, os.Rename(filepath.Join(dir, "perfagent-out/r"), filepath.Join(dir, "perfagent-out", name)))
+	check.Must(t, os.Rename(filepath.Join(dir, "perfagent-out/r"), filepath.Join(dir, "perfagent-out", name)))
 	report := filepath.Join("perfagent-out", name, "node-0.json")
 
 	for _, args := range [][]string{

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -31,7 +32,7 @@ func TestE2E_Hang_ReportGoesToAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
 	goOn, err := cmd.StdinPipe()
-	must(t, err)
+	check.Must(t, err)
 	tmp := t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	l := clitest.StartProcess(t, cmd)

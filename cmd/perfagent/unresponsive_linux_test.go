@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -94,7 +95,7 @@ func TestHang_WorkingDirectoryDoesNotDelayJob(t *testing.T) {
 	out := t.TempDir()
 	cmd := clitest.Script(t, "sh", `echo ready; read go; exec "$P" run --run-id x --out `+out+` -- /bin/false`)
 	goOn, err := cmd.StdinPipe()
-	must(t, err)
+	check.Must(t, err)
 	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir)
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
@@ -129,7 +130,7 @@ func TestHang_HangingProcessAffectsOnlyMetricsOfJob(t *testing.T) {
 				exec 3<&-; echo hangs $c; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done
 				read x || exit 7; umount -l $d; echo gone; read x; kill $c; exit 7`)
 			goOn, err := cmd.StdinPipe()
-			must(t, err)
+			check.Must(t, err)
 			cmd.ExtraFiles = []*os.File{fuse}
 			cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
 			l := clitest.StartProcess(t, cmd)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -38,7 +39,7 @@ func TestE2E_Verdict_NamesDiskThatWasFull(t *testing.T) {
 			full := clitest.Mount(t, "size=1m,mode=777", 0)
 			dir := t.TempDir()
 			for up := dir; strings.Contains(up, "TestE2E_Verdict"); up = filepath.Dir(up) {
-				must(t, os.Chmod(up, 0o777))
+				check.Must(t, os.Chmod(up, 0o777))
 			}
 			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "100ms", "--disk-path", full, "--",
 				"sh", "-c", "head -c 2m /dev/zero >file || { sleep 2; rm file; exit 5; }")

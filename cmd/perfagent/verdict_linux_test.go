@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -107,7 +108,7 @@ func TestVerdict_NamesCtrlC(t *testing.T) {
 func TestVerdict_NamesKill(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
-	must(t, unix.Kill(l.PID("pid"), syscall.SIGKILL))
+	check.Must(t, unix.Kill(l.PID("pid"), syscall.SIGKILL))
 	wantCause(t, mustEnd(l, 137), "signal", map[string]any{"signal": "SIGKILL", "exit_code": 137}, "killed by SIGKILL")
 }
 
@@ -129,15 +130,15 @@ func TestVerdict_TermFromSchedulerThenKillIsTimeLimit(t *testing.T) {
 			l := clitest.StartProcess(t, cmd)
 			pid := l.PID("pid")
 			path := filepath.Join(t.TempDir(), test.sender)
-			must(t, os.Symlink(bash, path))
+			check.Must(t, os.Symlink(bash, path))
 			sender := clitest.Command(t, path, "-c", "kill -TERM $1; read -r go; kill -KILL $2", test.sender, fmt.Sprint(cmd.Process.Pid), fmt.Sprint(pid))
 			hold, release := clitest.Pipe(t)
 			sender.Stdin = hold
-			must(t, sender.Start())
+			check.Must(t, sender.Start())
 			l.Expect("caught")
 			release.Close()
 			o := mustEnd(l, 137)
-			must(t, sender.Wait())
+			check.Must(t, sender.Wait())
 			want := map[string]any{"signal": "SIGKILL", "exit_code": 137}
 			if test.cause == "time_limit" {
 				want["sent_signal"], want["sender"], want["sender_pid"] = "SIGTERM", "slurmstepd", sender.Process.Pid
@@ -367,7 +368,7 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 		other = verdictGroup(t, 32)
 	case "a group below":
 		other = filepath.Join(group, "below")
-		must(t, os.Mkdir(other, 0o755))
+		check.Must(t, os.Mkdir(other, 0o755))
 		t.Cleanup(func() { untilRemoved(t, other) })
 	}
 	// After the first sample the kernel's log is open.
@@ -411,7 +412,7 @@ func TestVerdict_NeighbourIsNotCause(t *testing.T) {
 	neighbour := verdictInside(clitest.Command(t, "/bin/sh", "-c", "read -r go; exec "+verdictHog), group)
 	hold, release := clitest.Pipe(t)
 	neighbour.Stdin = hold
-	must(t, neighbour.Start())
+	check.Must(t, neighbour.Start())
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "20ms", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 4")
 	l := clitest.StartProcess(t, verdictInside(cmd, group))
 	l.Expect("ready")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
@@ -41,7 +42,7 @@ func TestVersion_NamesPlainBuild(t *testing.T) {
 func TestVersion_JSONHasTheRelease(t *testing.T) {
 	t.Parallel()
 	var got map[string]string
-	must(t, json.Unmarshal([]byte(output(t, "version", "--json")), &got))
+	check.Must(t, json.Unmarshal([]byte(output(t, "version", "--json")), &got))
 	want := map[string]string{
 		"version": agent.Version(), "commit": got["commit"], "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 	}

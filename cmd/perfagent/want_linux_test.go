@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -106,7 +107,7 @@ func wantText(t testing.TB, path, want string) {
 func readAny(t testing.TB, path string) *reporter.Report {
 	t.Helper()
 	r, err := reportfile.Read(path, 0)
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 

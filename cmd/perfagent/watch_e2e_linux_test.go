@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -103,7 +104,7 @@ func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 			cmd.Dir = dir
 			stop := func() {}
 			begin := time.Now()
-			must(t, cmd.Start())
+			check.Must(t, cmd.Start())
 			if watchers {
 				stop = watchAndKill(t, dir, id)
 			}

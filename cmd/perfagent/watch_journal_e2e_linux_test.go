@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -28,7 +29,7 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	w.next("a sample", func(f watchFrame) bool { return measured.MatchString(f.row("CPU")) })
 	plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "100ms"))
 	plain.Next()
-	must(t, unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL))
+	check.Must(t, unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL))
 	gone := regexp.MustCompile(`^r, perfagent has been gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ m?s`)
 	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent has been gone")) })
 	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
@@ -56,12 +57,12 @@ func TestE2E_Watch_EmptyJournalIsFromKilledAgent(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "half a head": `{"schema":"perf`} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "perfagent-out/r/node-0.jsonl")
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		clitest.Write(t, path, text, 0o644)
 		w := watchOn(t, dir, nil, "--refresh", "1h", "r")
 		w.shows("starting")
 		old := time.Now().Add(-time.Minute)
-		must(t, os.Chtimes(path, old, old))
+		check.Must(t, os.Chtimes(path, old, old))
 		w.shows("perfagent is gone") // after five seconds without growth
 		w.quit()
 		o := mustExit(t, 1, watchCommand(t, dir, nil, "r"))
@@ -88,7 +89,7 @@ func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 		}
 	}
 	st, err := os.Stat(j.Path())
-	must(t, err)
+	check.Must(t, err)
 	w := watchOn(t, dir, nil, "long")
 	begin := time.Now()
 	known := func() string { return fmt.Sprintf("%d samples, 1 s apart", n) }

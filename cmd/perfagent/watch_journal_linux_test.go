@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -40,11 +41,11 @@ func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 	dir := ended.Cmd.Dir
 	out := filepath.Join(dir, "perfagent-out")
 	for _, name := range []string{"empty", "folder/node-0.jsonl", "junk", "../unread/folder/node-0.jsonl"} {
-		must(t, os.MkdirAll(filepath.Join(out, name), 0o755))
+		check.Must(t, os.MkdirAll(filepath.Join(out, name), 0o755))
 	}
 	clitest.Write(t, filepath.Join(out, "junk", "node-0.jsonl"), "{\x1b[31m\n", 0o644)
 	clitest.Write(t, filepath.Join(out, "file"), "", 0o644)
-	must(t, os.Chtimes(filepath.Join(out, "folder/node-0.jsonl"), time.Time{}, time.Now().Add(-time.Hour)))
+	check.Must(t, os.Chtimes(filepath.Join(out, "folder/node-0.jsonl"), time.Time{}, time.Now().Add(-time.Hour)))
 	for _, c := range []struct {
 		args, words []string
 	}{
@@ -119,7 +120,7 @@ func TestWatch_ReportsJournalThatDisappears(t *testing.T) {
 			if c.instead != "" {
 				clitest.Write(t, filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.json"), c.instead, 0o644)
 			}
-			must(t, os.Remove(filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.jsonl")))
+			check.Must(t, os.Remove(filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.jsonl")))
 			wantContains(t, w.leaves(1), "ended without a report here", "no report in its place")
 			mustEnd(plain, 1).WantLine(t, c.words...)
 		})
@@ -136,9 +137,9 @@ func TestWatch_ReportsUnreadableJournalAndRecovers(t *testing.T) {
 	replace := func(how func(tmp string) error) {
 		t.Helper()
 		tmp := filepath.Join(t.TempDir(), "x")
-		must(t, errors.Join(how(tmp), os.Rename(tmp, journal)))
+		check.Must(t, errors.Join(how(tmp), os.Rename(tmp, journal)))
 	}
-	must(t, os.Link(journal, journal+".kept"))
+	check.Must(t, os.Link(journal, journal+".kept"))
 	replace(func(tmp string) error { return os.WriteFile(tmp, []byte("\x1b[31m\n"), 0o644) })
 	f := w.shows("cannot be read", "the head is damaged", "q quits")
 	if f.row("CPU") == "" {
@@ -156,11 +157,11 @@ func TestWatch_ReportsUnreadableJournalAndRecovers(t *testing.T) {
 func watchJournal(t testing.TB, dir, folder string, head journal.Head, machine host.Info) (*journal.Journal, *collector.Recording) {
 	t.Helper()
 	dir = filepath.Join(dir, "perfagent-out", folder)
-	must(t, os.MkdirAll(dir, 0o755))
+	check.Must(t, os.MkdirAll(dir, 0o755))
 	head.Run.Start = reporter.Time{Time: time.Now()}
 	head.Interval, head.MaxLength = time.Second, 1000
 	j, err := journal.Create(dir, head)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { _ = j.Remove() })
 	rec := collector.NewRecording(host.Instant{Wall: time.Now(), Mono: time.Hour, Boot: time.Hour}, head.Interval, head.MaxLength)
 	rec.Host = machine
@@ -219,10 +220,10 @@ func TestWatch_EscapesHostileJournal(t *testing.T) {
 func watchTail(t testing.TB, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
-	must(t, err)
+	check.Must(t, err)
 	defer f.Close()
 	end, err := f.Seek(0, io.SeekEnd)
-	must(t, err)
+	check.Must(t, err)
 	tail := make([]byte, min(end, 4<<10))
 	if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil {
 		t.Fatal(err)

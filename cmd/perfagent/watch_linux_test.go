@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
@@ -133,7 +134,7 @@ func TestWatch_CtrlZRestoresTerminalAndFgContinues(t *testing.T) {
 func watchChild(t *testing.T, pid int) int {
 	t.Helper()
 	child, err := strconv.Atoi(strings.TrimSpace(clitest.Read(t, fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))))
-	must(t, err)
+	check.Must(t, err)
 	return child
 }
 

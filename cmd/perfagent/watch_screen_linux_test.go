@@ -17,6 +17,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -229,9 +230,9 @@ func (w *watcher) leaves(code int) (normal string) {
 func watchIoctl[T any](t testing.TB, tty *os.File, get func(fd int, request uint) (T, error), request uint) (v T) {
 	t.Helper()
 	conn, err := tty.SyscallConn()
-	must(t, err)
+	check.Must(t, err)
 	failed := conn.Control(func(fd uintptr) { v, err = get(int(fd), request) })
-	must(t, errors.Join(failed, err))
+	check.Must(t, errors.Join(failed, err))
 	return v
 }
 
@@ -247,10 +248,10 @@ func watchSlave(t testing.TB, tty *os.File) (*os.File, *unix.Termios) {
 	t.Helper()
 	number := watchIoctl(t, tty, unix.IoctlGetInt, unix.TIOCGPTN)
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { slave.Close() })
 	master, fresh, err := pty.Open()
-	must(t, err)
+	check.Must(t, err)
 	defer master.Close()
 	defer fresh.Close()
 	return slave, watchTermios(t, master)
@@ -278,6 +279,6 @@ func watched(t testing.TB, dir string, args ...string) *watchRun {
 func (r *watchRun) ends(code int) clitest.Outcome {
 	r.T.Helper()
 	_, err := fmt.Fprintln(r.goOn, code)
-	must(r.T, err)
+	check.Must(r.T, err)
 	return mustEnd(r.Process, code)
 }

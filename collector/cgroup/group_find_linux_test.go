@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // Find finds the group of each controller and the group's ancestors.
@@ -103,14 +105,14 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 			t.Parallel()
 			o := c.tree.write(t)
 			g := groupFind(t, o)
-			check(t, g.Version() == c.version && g.Path() == c.path,
+			check.True(t, g.Version() == c.version && g.Path() == c.path,
 				"version = %q, path = %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			for what, p := range map[string]struct {
 				got  *membership
 				want []string
 			}{"cpu": {g.cpu, c.cpu}, "cpuacct": {g.acct, c.acct}, "memory": {g.memory, c.memory}, "pids": {g.pids, c.pids}} {
 				diff := cmp.Diff(p.want, groupPlaces(o, p.got))
-				check(t, diff == "", "directories of the %s group and its ancestors (-want +got):\n%s", what, diff)
+				check.True(t, diff == "", "directories of the %s group and its ancestors (-want +got):\n%s", what, diff)
 			}
 		})
 	}
@@ -152,7 +154,7 @@ func TestFind_ReturnsReasonWithoutGroup(t *testing.T) {
 			o := good.write(t)
 			c.spoil(t, o, nil)
 			g, err := Find(o)
-			check(t, g == nil && errors.Is(err, ErrNoGroups) && strings.Contains(err.Error(), c.why),
+			check.True(t, g == nil && errors.Is(err, ErrNoGroups) && strings.Contains(err.Error(), c.why),
 				"Find = %v, %v; want ErrNoGroups that contains %q", g, err, c.why)
 		})
 	}
@@ -170,7 +172,7 @@ func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 	g, err := Find(Options{Proc: proc, PID: 7})
 	must(t, err)
 	l := g.Limits()
-	check(t, l.Memory == 4096, "memory limit = %v, want 4096", l.Memory)
+	check.True(t, l.Memory == 4096, "memory limit = %v, want 4096", l.Memory)
 }
 
 // Paths are as seen from a control group namespace.
@@ -178,7 +180,7 @@ func TestParent_CanLeaveNamespace(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
 		got := parent(path)
-		check(t, got == want, "parent(%q) = %q, want %q", path, got, want)
+		check.True(t, got == want, "parent(%q) = %q, want %q", path, got, want)
 	}
 }
 
@@ -263,7 +265,7 @@ func TestGroup_LimitsAndCountersFollowChangedLimit(t *testing.T) {
 	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "1000\n")
 	groupWrite(t, groupFile(o, "kube/pod/app/cpu.max"), "100 100000\n")
 	l := g.Limits()
-	check(t, l.Memory == 1000 && l.CPUs == .001, "changed limits = %+v, want memory 1000, CPUs .001", l)
+	check.True(t, l.Memory == 1000 && l.CPUs == .001, "changed limits = %+v, want memory 1000, CPUs .001", l)
 	if c := g.Read(); c.LimitPeak != 6e8 || c.Periods != 10 {
 		t.Errorf("counters of the app: peak = %v, periods = %v; want 6e8, 10", c.LimitPeak, c.Periods)
 	}
@@ -311,7 +313,7 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 	tree := groupV2().write(t)
 	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
 		l := limits(tree, map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"})
-		check(t, l.CPUSetCPUs == 0 && l.Failed["cpuset.cpus.effective"] != nil,
+		check.True(t, l.CPUSetCPUs == 0 && l.Failed["cpuset.cpus.effective"] != nil,
 			"cpuset %q: %d CPUs, failures = %v; want 0 CPUs and a failure", text, l.CPUSetCPUs, l.Failed)
 	}
 }
@@ -338,8 +340,8 @@ func TestGroup_TaskLimitsIncludesAncestors(t *testing.T) {
 		for i := range got {
 			got[i].Name = strings.Replace(got[i].Name, o.Sys, "/sys", 1)
 		}
-		check(t, slices.Equal(got, c.want), "%s: task limits = %+v, want %+v", name, got, c.want)
+		check.True(t, slices.Equal(got, c.want), "%s: task limits = %+v, want %+v", name, got, c.want)
 	}
 
-	check(t, (*Group)(nil).TaskLimits() == nil, "TaskLimits of a nil Group is not nil")
+	check.True(t, (*Group)(nil).TaskLimits() == nil, "TaskLimits of a nil Group is not nil")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -72,7 +73,7 @@ func groupSame(t *testing.T, what string, got, want any) {
 	t.Helper()
 	opts := cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-12, 0), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
 	diff := cmp.Diff(want, got, opts)
-	check(t, diff == "", "%s (-want +got):\n%s", what, diff)
+	check.True(t, diff == "", "%s (-want +got):\n%s", what, diff)
 }
 
 // groupMount returns a line of mountinfo.
@@ -201,12 +202,4 @@ func groupAsNobody(t *testing.T, f func()) {
 }
 
 // must ends a test on an error.
-var must = collectortest.Must
-
-// check reports a failure unless ok.
-func check(t testing.TB, ok bool, format string, args ...any) {
-	t.Helper()
-	if !ok {
-		t.Errorf(format, args...)
-	}
-}
+var must = check.Must

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // wantV2 returns the expected sample of groupV2, computed by hand.
@@ -144,7 +146,7 @@ func TestGroup_DamagedFileAffectsOnlyItsFields(t *testing.T) {
 				}
 				groupSame(t, "counters, "+fault, got, want)
 				for _, err := range got.Failed {
-					check(t, len(err.Error()) <= 500 && strings.Contains(err.Error(), file),
+					check.True(t, len(err.Error()) <= 500 && strings.Contains(err.Error(), file),
 						"%s: reason = %q, want at most 500 bytes that contain %s", fault, err, file)
 				}
 				os.Remove(path)
@@ -176,9 +178,9 @@ func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	must(t, os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755)) // directory made by MkdirTemp
 	var c Counters
 	groupAsNobody(t, func() { c = g.Read() })
-	check(t, math.IsNaN(c.Memory) && errors.Is(c.Failed["memory.current"], fs.ErrPermission) && len(c.Failed) == 1,
+	check.True(t, math.IsNaN(c.Memory) && errors.Is(c.Failed["memory.current"], fs.ErrPermission) && len(c.Failed) == 1,
 		"memory = %v, failures = %v; want NaN, and only ErrPermission for memory.current", c.Memory, c.Failed)
-	check(t, c.PeakMemory == 6e8, "peak memory = %v, want 6e8", c.PeakMemory)
+	check.True(t, c.PeakMemory == 6e8, "peak memory = %v, want 6e8", c.PeakMemory)
 }
 
 // A removed group has no values, but a reason for each file.
@@ -194,12 +196,12 @@ func TestGroup_ReportsReasonsAfterRemoval(t *testing.T) {
 		failed := c.Failed
 		c.Failed = nil
 		groupSame(t, name, c, unknownCounters())
-		check(t, len(failed) >= 6, "%s: failures after the removal = %v, want at least 6", name, failed)
+		check.True(t, len(failed) >= 6, "%s: failures after the removal = %v, want at least 6", name, failed)
 		if l := g.Limits(); !math.IsNaN(l.Memory) || !math.IsNaN(l.CPUs) || l.CPUSetCPUs != 0 {
 			t.Errorf("%s: limits after the removal = %+v, want none", name, l)
 		}
 		pids, err := g.PIDs()
-		check(t, err != nil, "%s: PIDs after the removal = %v, want an error", name, pids)
+		check.True(t, err != nil, "%s: PIDs after the removal = %v, want an error", name, pids)
 	}
 }
 
@@ -213,12 +215,12 @@ func TestGroup_PIDsIncludesGroupsBelow(t *testing.T) {
 		"v1, different CPU and memory groups": {groupV1().with(map[string]string{"memory/job/task/cgroup.procs": "43\n0\n99\n"}), []int{0, 42, 43, 99}},
 	} {
 		got, err := c.tree.find(t).PIDs()
-		check(t, err == nil && slices.Equal(got, c.want), "%s: PIDs = %v, %v; want %v, nil", name, got, err, c.want)
+		check.True(t, err == nil && slices.Equal(got, c.want), "%s: PIDs = %v, %v; want %v, nil", name, got, err, c.want)
 	}
 
 	root := groupTree{"0::/\n", groupV2().mounts, groupV2().files}.find(t)
 	pids, err := root.PIDs()
-	check(t, err != nil, "PIDs of the root group = %v, want an error", pids)
+	check.True(t, err != nil, "PIDs of the root group = %v, want an error", pids)
 }
 
 // OOM kills of a group below still count after the removal of that group. A new group with the same name counts from 0.
@@ -231,7 +233,7 @@ func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 		t.Helper()
 		g.descendantOOMs.next = time.Time{}
 		got := g.Read().OOMKills
-		check(t, got == n, "%s: OOMKills = %v, want %v", what, got, n)
+		check.True(t, got == n, "%s: OOMKills = %v, want %v", what, got, n)
 	}
 
 	want("at first", 3)
@@ -257,14 +259,14 @@ func TestGroup_CountsManyProcessesLessOften(t *testing.T) {
 		t.Errorf("processes in the first count = %v, want 300003", n)
 	}
 	wait := g.taskCounter.next.Sub(start)
-	check(t, wait >= 50*time.Millisecond, "pause before the next count = %v, want at least 50 ms", wait)
+	check.True(t, wait >= 50*time.Millisecond, "pause before the next count = %v, want at least 50 ms", wait)
 	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // in case writing the files takes long
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), "1\n")
 	n := g.Read().Processes
-	check(t, n == 300_003, "processes before the next count = %v, want 300003", n)
+	check.True(t, n == 300_003, "processes before the next count = %v, want 300003", n)
 	g.taskCounter.next = time.Time{}
 	n = g.Read().Processes
-	check(t, n == 4, "processes in the next count = %v, want 4", n)
+	check.True(t, n == 4, "processes in the next count = %v, want 4", n)
 }
 
 func TestGroup_ReadAllocatesLittle(t *testing.T) {
@@ -272,7 +274,7 @@ func TestGroup_ReadAllocatesLittle(t *testing.T) {
 	g.Read()
 	g.taskCounter.next = time.Now().Add(time.Hour)
 	n := testing.AllocsPerRun(100, func() { g.Read() })
-	check(t, n <= 30, "%v allocations per Read, want at most 30", n)
+	check.True(t, n <= 30, "%v allocations per Read, want at most 30", n)
 }
 
 // Reclaim comes from the group with the limit, except memory.high, which may come from any ancestor.
@@ -289,7 +291,7 @@ func TestGroup_ReclaimIsOfGroupWithLimit(t *testing.T) {
 		g := groupFind(t, o)
 		g.Limits()
 		got := g.Reclaim()
-		check(t, same(got.Swap, want.Swap) && same(got.Refaults, want.Refaults) && same(got.High, want.High) && same(got.HighEvents, want.HighEvents),
+		check.True(t, same(got.Swap, want.Swap) && same(got.Refaults, want.Refaults) && same(got.High, want.High) && same(got.HighEvents, want.HighEvents),
 			"%s: Reclaim = %+v, want %+v", name, got, want)
 	}
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // groupName returns a name unique to this test and run.
@@ -69,7 +71,7 @@ func groupOurThreads(t *testing.T, name string) {
 	}
 	for _, task := range tasks {
 		data, err := os.ReadFile(task)
-		check(t, err != nil || !strings.Contains(string(data), "/"+name+"\n"),
+		check.True(t, err != nil || !strings.Contains(string(data), "/"+name+"\n"),
 			"thread %s of this process is in the job's group:\n%s", task, data)
 	}
 }
@@ -112,15 +114,15 @@ func TestNewJobGroup_CountsOnlyTheJob(t *testing.T) {
 	}
 
 	missing := m.Missing()
-	check(t, len(missing) == 0, "Missing = %v, want none", missing)
+	check.True(t, len(missing) == 0, "Missing = %v, want none", missing)
 	pids, err := m.Group().PIDs()
-	check(t, err == nil && len(pids) == 2 && slices.Contains(pids, cmd.Process.Pid),
+	check.True(t, err == nil && len(pids) == 2 && slices.Contains(pids, cmd.Process.Pid),
 		"PIDs = %v, %v; want %d and its child", pids, err, cmd.Process.Pid)
 	c := m.Group().Read()
-	check(t, c.Processes == 2 && c.Threads >= 2 && c.CPUSeconds > 0 && c.Memory > 0 && c.PeakMemory >= c.WorkingSet && c.OOMKills == 0 && c.Failed == nil,
+	check.True(t, c.Processes == 2 && c.Threads >= 2 && c.CPUSeconds > 0 && c.Memory > 0 && c.PeakMemory >= c.WorkingSet && c.OOMKills == 0 && c.Failed == nil,
 		"counters = %+v, want 2 processes with CPU time and memory, and no failures", c)
 	err = m.Remove()
-	check(t, errors.Is(err, ErrBusy), "Remove with processes in the group = %v, want ErrBusy", err)
+	check.True(t, errors.Is(err, ErrBusy), "Remove with processes in the group = %v, want ErrBusy", err)
 	in.Close()
 	must(t, cmd.Wait())
 	groupRemoved(t, m)
@@ -136,20 +138,20 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 	if m.v2 != nil {
 		dirs = append(dirs, m.v2.dir)
 	}
-	check(t, len(dirs) != 0, "the job's group has no directory, want at least one")
+	check.True(t, len(dirs) != 0, "the job's group has no directory, want at least one")
 
 	for range 2 {
 		must(t, m.Remove())
 	}
 
 	for _, dir := range dirs {
-		check(t, !exists(dir), "%s still exists after Remove", dir)
+		check.True(t, !exists(dir), "%s still exists after Remove", dir)
 	}
 
 	c := m.Group().Read()
 	failed := c.Failed
 	c.Failed = nil
-	check(t, (c.Processes == c.Processes || failed["cgroup.procs"] != nil) && c.CPUSeconds != c.CPUSeconds && len(failed) != 0,
+	check.True(t, (c.Processes == c.Processes || failed["cgroup.procs"] != nil) && c.CPUSeconds != c.CPUSeconds && len(failed) != 0,
 		"counters after Remove = %+v, failures = %v; want unknown CPU time, and reasons", c, failed)
 }
 
@@ -187,7 +189,7 @@ func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	m := groupMake(t)
 	want := errors.New("no job")
 	err := m.Enter(func(int) error { return want })
-	check(t, err == want, "Enter = %v, want the error returned by start, %v", err, want)
+	check.True(t, err == want, "Enter = %v, want the error returned by start, %v", err, want)
 	groupOurThreads(t, groupName(t))
 	if len(m.v1) == 0 {
 		return
@@ -199,7 +201,7 @@ func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	last.dir += "-gone"
 	called := false
 	err = m.Enter(func(int) error { called = true; return nil })
-	check(t, !called && errors.Is(err, os.ErrNotExist),
+	check.True(t, !called && errors.Is(err, os.ErrNotExist),
 		"start was called = %v, error = %v; want false, ErrNotExist", called, err)
 	last.dir = good
 	groupOurThreads(t, groupName(t))
@@ -217,9 +219,9 @@ func TestJobGroup_EnterEndsThreadThatCannotLeave(t *testing.T) {
 	tid := 0
 	must(t, m.Enter(func(int) error { tid = unix.Gettid(); return nil }))
 	b.parent = good
-	check(t, m.missing["thread"] != nil, "Missing has no reason for the thread that could not leave the group")
+	check.True(t, m.missing["thread"] != nil, "Missing has no reason for the thread that could not leave the group")
 	delete(m.missing, "thread")
-	check(t, tid != os.Getpid(), "Enter used the main thread, which the Go runtime cannot end")
+	check.True(t, tid != os.Getpid(), "Enter used the main thread, which the Go runtime cannot end")
 
 	for deadline := time.Now().Add(5 * time.Second); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -234,18 +236,18 @@ func TestNewJobGroup_RejectsBadNamesAndUnprivilegedUsers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "a\nb"} {
 		m, err := NewJobGroup(name)
-		check(t, m == nil && err != nil, "NewJobGroup(%q) = %v, %v; want an error", name, m, err)
+		check.True(t, m == nil && err != nil, "NewJobGroup(%q) = %v, %v; want an error", name, m, err)
 	}
 
 	name := groupName(t)
 	groupAsNobody(t, func() {
 		m, err := NewJobGroup(name)
-		check(t, m == nil && errors.Is(err, os.ErrPermission) && strings.Count(err.Error(), name) >= 2,
+		check.True(t, m == nil && errors.Is(err, os.ErrPermission) && strings.Count(err.Error(), name) >= 2,
 			"NewJobGroup as nobody = %v, %v; want ErrPermission that contains the name", m, err)
 	})
 
 	left, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
-	check(t, left == nil, "groups left = %v, want none", left)
+	check.True(t, left == nil, "groups left = %v, want none", left)
 }
 
 // groupOutput returns the standard output and error of cmd, and an error if cmd fails.
@@ -264,7 +266,7 @@ func groupIsolated(t *testing.T, mode, arg string) {
 	if errors.Is(err, unix.EPERM) {
 		t.Skip("cannot create namespaces; run as root")
 	}
-	check(t, err == nil, "test in its namespace: %v: %s", err, out)
+	check.True(t, err == nil, "test in its namespace: %v: %s", err, out)
 }
 
 func TestNewJobGroup_WorksWithOnlyV2(t *testing.T)       { groupIsolated(t, "v2", groupName(t)) }
@@ -283,7 +285,7 @@ func TestGroup_HasLimitsInNamespace(t *testing.T) {
 	must(t, groupStart(m, cmd))
 	text, _ := io.ReadAll(out)
 	err := cmd.Wait()
-	check(t, err == nil, "test in its namespace: %v: %s", err, text)
+	check.True(t, err == nil, "test in its namespace: %v: %s", err, text)
 }
 
 // If this process is alone in its v2 group, it moves to a separate group, so that controllers can be enabled.
@@ -309,7 +311,7 @@ func TestNewJobGroup_MovesAgentToSeparateGroup(t *testing.T) {
 	cmd := groupCommand("alone", "job"+groupName(t))
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 	out, err := groupOutput(cmd)
-	check(t, err == nil, "process that is alone in its group: %v: %s", err, out)
+	check.True(t, err == nil, "process that is alone in its group: %v: %s", err, out)
 }
 
 func groupSet(t *testing.T, path, text string) {
@@ -335,10 +337,10 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	before := g.Read()
 	groupEaten(t, m)
 	c := g.Read()
-	check(t, before.OOMKills == 0 && c.OOMKills == 1,
+	check.True(t, before.OOMKills == 0 && c.OOMKills == 1,
 		"OOMKills before and after the kill = %v, %v; want 0, 1", before.OOMKills, c.OOMKills)
 	// The kernel may allow a page or two more.
-	check(t, (g.own.peak == "" || c.PeakMemory >= 63<<20 && c.PeakMemory <= 65<<20) && (c.LimitPeak == c.PeakMemory || g.own.peak == ""),
+	check.True(t, (g.own.peak == "" || c.PeakMemory >= 63<<20 && c.PeakMemory <= 65<<20) && (c.LimitPeak == c.PeakMemory || g.own.peak == ""),
 		"PeakMemory = %v, LimitPeak = %v; want 63 to 65 MiB, both equal", c.PeakMemory, c.LimitPeak)
 	sub := filepath.Join(dir, "sub")
 	must(t, os.Mkdir(sub, 0o755))
@@ -349,7 +351,7 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	groupEaten(t, deeper)
 	g.descendantOOMs.next = time.Time{}
 	c = g.Read()
-	check(t, c.OOMKills == 2, "OOMKills after a kill in a group below = %v, want 2", c.OOMKills)
+	check.True(t, c.OOMKills == 2, "OOMKills after a kill in a group below = %v, want 2", c.OOMKills)
 }
 
 // groupEaten runs a job that is killed because it exceeds the memory limit.
@@ -359,7 +361,7 @@ func groupEaten(t *testing.T, m *JobGroup) {
 	must(t, groupStart(m, cmd))
 	err := cmd.Wait()
 	var exit *exec.ExitError
-	check(t, errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL,
+	check.True(t, errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL,
 		"job ended with %v, want SIGKILL", err)
 }
 
@@ -418,7 +420,7 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	open, _ := filepath.Glob("/proc/self/fd/*")
 	for _, fd := range open {
 		file, _ := os.Readlink(fd)
-		check(t, !strings.HasPrefix(file, job.quotaStat), "%s of a removed group is still open", file)
+		check.True(t, !strings.HasPrefix(file, job.quotaStat), "%s of a removed group is still open", file)
 	}
 }
 
@@ -429,10 +431,10 @@ func TestGroup_ReadsThisMachine(t *testing.T) {
 	}
 	l, c := g.Limits(), g.Read()
 	t.Logf("%s %s: %+v\n%+v", g.Version(), g.Path(), l, c)
-	check(t, len(c.Failed) == 0 && len(l.Failed) == 0,
+	check.True(t, len(c.Failed) == 0 && len(l.Failed) == 0,
 		"failures of counters = %v, of limits = %v; want none", c.Failed, l.Failed)
 	pids, err := g.PIDs()
-	check(t, len(g.primary) == 0 || err == nil && slices.Contains(pids, os.Getpid()),
+	check.True(t, len(g.primary) == 0 || err == nil && slices.Contains(pids, os.Getpid()),
 		"PIDs = %v, %v; want a list that contains this process, %d", pids, err, os.Getpid())
 }
 
@@ -484,7 +486,7 @@ func TestJobGroup_RemoveWaitsForEndingProcess(t *testing.T) {
 			must(t, cmd.Process.Kill())
 			groupRemove(t, m)
 			left, _ := filepath.Glob("/sys/fs/cgroup/*/" + groupName(t))
-			check(t, onlyV2 || left == nil, "groups left after Remove = %v, want none", left)
+			check.True(t, onlyV2 || left == nil, "groups left after Remove = %v, want none", left)
 		})
 	}
 }
@@ -504,7 +506,7 @@ func TestJobGroup_RemoveDoesNotWaitForLivingProcess(t *testing.T) {
 					t.Errorf("Remove with a living process = %v, want ErrBusy that mentions no killed process", err)
 				}
 			}
-			check(t, took <= exitTimeout/2, "Remove with a living process took %v, want at most %v", took, exitTimeout/2)
+			check.True(t, took <= exitTimeout/2, "Remove with a living process took %v, want at most %v", took, exitTimeout/2)
 			daemon.Process.Kill()
 			groupRemove(t, m)
 		})
@@ -533,7 +535,7 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 		}
 	}
 
-	check(t, !isEnding(cmd.Process.Pid), "isEnding = true for a frozen process")
+	check.True(t, !isEnding(cmd.Process.Pid), "isEnding = true for a frozen process")
 	must(t, cmd.Process.Kill())
 	begin := time.Now()
 	err := m.Remove()
@@ -547,20 +549,20 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 
 // A zombie and a process that no longer exists have ended. The state of a process in another PID namespace is unknown.
 func TestIsEnding_RecognizesEndedProcesses(t *testing.T) {
-	check(t, !isEnding(os.Getpid()) && !isEnding(1) && !isEnding(0),
+	check.True(t, !isEnding(os.Getpid()) && !isEnding(1) && !isEnding(0),
 		"isEnding = true for this process, process 1 or a process of another namespace")
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Skip("needs sleep: ", err)
 	}
 	pid := cmd.Process.Pid
-	check(t, !isEnding(pid), "isEnding = true for a sleeping process")
+	check.True(t, !isEnding(pid), "isEnding = true for a sleeping process")
 	cmd.Process.Kill()
 	var info unix.Siginfo
 	must(t, unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
-	check(t, isEnding(pid), "isEnding = false for a zombie")
+	check.True(t, isEnding(pid), "isEnding = false for a zombie")
 	cmd.Wait()
-	check(t, isEnding(pid), "isEnding = false for a process that does not exist")
+	check.True(t, isEnding(pid), "isEnding = false for a process that does not exist")
 }
 
 // groupRemove removes a group of killed processes. It retries if the machine stalls for as long as Remove waits, or if

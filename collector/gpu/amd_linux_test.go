@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -79,14 +80,14 @@ func TestMonitor_NumbersAMDAfterNVIDIA(t *testing.T) {
 	}
 
 	for _, g := range r.Missing {
-		check(t, strings.HasPrefix(g.What, "gpu_8_") || strings.HasPrefix(g.What, "gpu_9_") || strings.HasPrefix(g.What, "gpu_10_"),
+		check.True(t, strings.HasPrefix(g.What, "gpu_8_") || strings.HasPrefix(g.What, "gpu_9_") || strings.HasPrefix(g.What, "gpu_10_"),
 			"missing = %v, want only values of AMD's devices 8 to 10", g)
 	}
 
 	m = Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "nodriver.txt", "")})
 	gpuRun(t, m)
 	r = gpuWait(t, m, "AMD's alone", func(r Reading) bool { return len(r.Devices) == 3 })
-	check(t, r.Devices[0].Index == 0 && r.Err != nil && !math.IsNaN(r.States[0].UtilizationPct),
+	check.True(t, r.Devices[0].Index == 0 && r.Err != nil && !math.IsNaN(r.States[0].UtilizationPct),
 		"Reading without nvidia-smi = %s, want AMD devices from index 0, and an error", gpuDump(r))
 }
 
@@ -104,9 +105,9 @@ func TestCard_RejectsMaliciousFiles(t *testing.T) {
 		}
 		r := cards[0].read()
 		for _, v := range []float64{r.UtilizationPct, float64(r.MemoryMB), r.MemoryUsedMB, r.PowerWatts, r.TemperatureCelsius, r.ClockMHz, float64(r.PowerLimitWatts)} {
-			check(t, math.IsNaN(v), "files with content %.20q: value %v in %+v, want NaN", text, v, r)
+			check.True(t, math.IsNaN(v), "files with content %.20q: value %v in %+v, want NaN", text, v, r)
 		}
-		check(t, len(r.missing) >= 7 && len(r.Name) <= 300,
+		check.True(t, len(r.missing) >= 7 && len(r.Name) <= 300,
 			"files with content %.20q: row = %+v, want at least 7 missing values and a name of at most 300 bytes", text, r)
 	}
 }

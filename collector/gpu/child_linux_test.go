@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // A shell script prints the state in which it was started. A Go program would change that state.
@@ -34,7 +36,7 @@ wait
 	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
 	var inherited []int // descriptors that a job's shell may have passed to perfagent
 	for range 3 {
-		fd := value(unix.Open("/proc/self/maps", unix.O_RDONLY, 0))(t)
+		fd := check.Value(unix.Open("/proc/self/maps", unix.O_RDONLY, 0))(t)
 		defer unix.Close(fd)
 		inherited = append(inherited, fd)
 	}
@@ -54,16 +56,16 @@ wait
 	start := time.Now()
 	stop()
 	took := time.Since(start)
-	check(t, took <= 10*time.Second, "shell and its child ended after %v, want at most 10 s", took)
+	check.True(t, took <= 10*time.Second, "shell and its child ended after %v, want at most 10 s", took)
 	l := strings.Split(strings.TrimSpace(string(text)), "\n")
-	sleep := value(strconv.Atoi(l[len(l)-1]))(t)
+	sleep := check.Value(strconv.Atoi(l[len(l)-1]))(t)
 	gpuWaitEnded(t, pid)
 	gpuWaitEnded(t, sleep)
 	blocked, ignored := gpuMask(t, l[0]), gpuMask(t, l[1])
-	check(t, blocked == 0 && ignored>>(uint(unix.SIGPIPE)-1)&1 == 0,
+	check.True(t, blocked == 0 && ignored>>(uint(unix.SIGPIPE)-1)&1 == 0,
 		"blocked signals = %x, ignored signals = %x; want none blocked, and SIGPIPE not ignored", blocked, ignored)
 	fds := strings.Join(l[3:], "\n")
-	check(t, l[2] == "/" && strings.Contains(fds, " 0 -> /dev/null") && strings.Contains(fds, " 2 -> pipe:") && !strings.Contains(fds, "/maps"),
+	check.True(t, l[2] == "/" && strings.Contains(fds, " 0 -> /dev/null") && strings.Contains(fds, " 2 -> pipe:") && !strings.Contains(fds, "/maps"),
 		"directory = %s, descriptors:\n%s\nwant /, and only null and pipes but none of these: %v", l[2], fds, inherited)
 }
 
@@ -71,7 +73,7 @@ wait
 func gpuMask(t *testing.T, line string) uint64 {
 	t.Helper()
 	f := strings.Fields(line)
-	mask := value(strconv.ParseUint(f[len(f)-1], 16, 64))(t)
+	mask := check.Value(strconv.ParseUint(f[len(f)-1], 16, 64))(t)
 	return mask
 }
 
@@ -79,11 +81,11 @@ func gpuMask(t *testing.T, line string) uint64 {
 // because its parent has died.
 func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
-		self := value(os.Executable())(t)
+		self := check.Value(os.Executable())(t)
 		cmd := exec.Command(self)
 		cmd.Args[0] = "gpu-monitor"
 		cmd.Env = gpuEnv(t, "h200.txt", fake)
-		out := value(cmd.StdoutPipe())(t)
+		out := check.Value(cmd.StdoutPipe())(t)
 		must(t, cmd.Start())
 		var pid int
 		if _, err := fmt.Fscan(bufio.NewReader(out), &pid); err != nil || gpuEnded(pid) {
@@ -101,14 +103,14 @@ func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	must(t, cmd.Start())
 	c := &child{process: process{pidfd: -1}, pid: cmd.Process.Pid}
 	c.identify(false)
-	check(t, c.alive() && !c.ended(), "alive = false or ended = true for a living child")
+	check.True(t, c.alive() && !c.ended(), "alive = false or ended = true for a living child")
 	other := &child{process: process{pidfd: -1, startTime: c.startTime + "0"}, pid: c.pid}
-	check(t, !other.alive() && other.ended(), "alive = true or ended = false for a later process with the same ID")
+	check.True(t, !other.alive() && other.ended(), "alive = true or ended = false for a later process with the same ID")
 	_ = cmd.Process.Kill()
 	gpuWaitEnded(t, c.pid)
-	check(t, c.ended(), "ended = false for a zombie")
+	check.True(t, c.ended(), "ended = false for a zombie")
 	_ = cmd.Wait()
-	check(t, !c.alive() && c.ended(), "alive = true or ended = false for a reaped child")
+	check.True(t, !c.alive() && c.ended(), "alive = true or ended = false for a reaped child")
 }
 
 // With or without a pidfd, reap kills the rest of a script's process group, but never the group of a later process with
@@ -119,17 +121,17 @@ func TestChild_ReapKillsOnlyItsGroup(t *testing.T) {
 		attributes := c.attributes()
 		cmd := exec.Command("sh", "-c", "trap '' TERM; sleep 1000 & echo $!; read end")
 		cmd.SysProcAttr = attributes
-		in := value(cmd.StdinPipe())(t)
-		out := value(cmd.StdoutPipe())(t)
+		in := check.Value(cmd.StdinPipe())(t)
+		out := check.Value(cmd.StdoutPipe())(t)
 		must(t, cmd.Start())
 		var left int
-		value(fmt.Fscan(out, &left))(t)
+		check.Value(fmt.Fscan(out, &left))(t)
 		c.pid = cmd.Process.Pid
 		if !pidfd {
 			c.release()
 		}
 		c.identify(false)
-		check(t, !c.reap() && !gpuEnded(left), "reap killed the group while the script was running")
+		check.True(t, !c.reap() && !gpuEnded(left), "reap killed the group while the script was running")
 		in.Close()
 		gpuWaitEnded(t, c.pid)
 		other := &child{process: process{pidfd: -1, startTime: "1"}, pid: c.pid}

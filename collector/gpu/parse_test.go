@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -62,7 +63,7 @@ func TestVendorState_MatchesGoldenTranscripts(t *testing.T) {
 	}
 
 	for _, file := range files {
-		data := value(os.ReadFile(file))(t)
+		data := check.Value(os.ReadFile(file))(t)
 		now := time.Now()
 		var r Reading
 		gpuBoard(data, now).add(&r, now, time.Minute, 0)
@@ -72,16 +73,16 @@ func TestVendorState_MatchesGoldenTranscripts(t *testing.T) {
 
 // The rows of a real device have all values, and the error message of its driver names the unknown field.
 func TestQuery_ParsesRealDevice(t *testing.T) {
-	rows := value(os.ReadFile("testdata/device/query-ours.txt"))(t)
+	rows := check.Value(os.ReadFile("testdata/device/query-ours.txt"))(t)
 	for line := range bytes.Lines(rows) {
 		if r, err := newQuery().parse(bytes.TrimSpace(line)); err != nil || len(r.missing) > 0 || r.PowerWatts < 70 || r.PowerWatts > 121 {
 			t.Errorf("row %s = %+v, error = %v; want all values, and 70 to 121 W", line, r, err)
 		}
 	}
 
-	message := value(os.ReadFile("testdata/device/refused.txt"))(t)
+	message := check.Value(os.ReadFile("testdata/device/refused.txt"))(t)
 	got := parseInvalidField(string(message))
-	check(t, got == "no.such.field", "parseInvalidField(%s) = %q, want no.such.field", message, got)
+	check.True(t, got == "no.such.field", "parseInvalidField(%s) = %q, want no.such.field", message, got)
 }
 
 // gpuGolden compares got with a golden file.
@@ -90,8 +91,8 @@ func gpuGolden(t *testing.T, file string, got []byte) {
 	if *gpuUpdate {
 		must(t, os.WriteFile(file, got, 0o644))
 	}
-	want := value(os.ReadFile(file))(t)
-	check(t, bytes.Equal(got, want), "%s:\n%s\nwant:\n%s", file, got, want)
+	want := check.Value(os.ReadFile(file))(t)
+	check.True(t, bytes.Equal(got, want), "%s:\n%s\nwant:\n%s", file, got, want)
 }
 
 func TestReadLines_TruncatesLongLines(t *testing.T) {
@@ -104,7 +105,7 @@ func TestReadLines_TruncatesLongLines(t *testing.T) {
 		}
 		readLines(io.MultiReader(parts...), func(line []byte) { got = append(got, string(line)) }, all)
 		want := []string{"a", "", "b", strings.Repeat("x", maxLine), "c"}
-		check(t, slices.Equal(got, want), "in pieces of %d bytes: lines = %.80q, want %.80q", size, got, want)
+		check.True(t, slices.Equal(got, want), "in pieces of %d bytes: lines = %.80q, want %.80q", size, got, want)
 	}
 }
 
@@ -115,12 +116,12 @@ func TestParseThrottle_NamesKnownReasons(t *testing.T) {
 		"0xFFFFFFFFFFFFFE00": "", "0x8": "hw_slowdown",
 	} {
 		got, ok := parseThrottle(text)
-		check(t, ok && strings.Join(got, " ") == want, "parseThrottle(%q) = %v, %v; want %q", text, got, ok, want)
+		check.True(t, ok && strings.Join(got, " ") == want, "parseThrottle(%q) = %v, %v; want %q", text, got, ok, want)
 	}
 
 	for _, text := range []string{"", "0x", "12", "[N/A]", "0x11111111111111111", "Active"} {
 		got, ok := parseThrottle(text)
-		check(t, !ok && got == nil, "parseThrottle(%q) = %v, %v; want nil, false", text, got, ok)
+		check.True(t, !ok && got == nil, "parseThrottle(%q) = %v, %v; want nil, false", text, got, ok)
 	}
 }
 
@@ -133,16 +134,16 @@ func TestParseInvalidField_FindsQuotedName(t *testing.T) {
 		same(t, fmt.Sprintf("parseInvalidField(%q)", line), parseInvalidField(line), want)
 	}
 	q := newQuery()
-	check(t, !q.dropField("foo") && !q.dropField("index") && len(q.fields) == len(newQuery().fields),
+	check.True(t, !q.dropField("foo") && !q.dropField("index") && len(q.fields) == len(newQuery().fields),
 		"dropField dropped a field that was not requested, or the required index")
 }
 
 // The first round shows all devices. A device that is absent from later rounds is missing.
 func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
-	data := value(os.ReadFile("testdata/a100x8.txt"))(t)
+	data := check.Value(os.ReadFile("testdata/a100x8.txt"))(t)
 	start := time.Now()
 	b := gpuBoard(data, start)
-	check(t, !b.complete, "complete = true before the second round")
+	check.True(t, !b.complete, "complete = true before the second round")
 	later := start.Add(6 * time.Second)
 	q := newQuery()
 	for i, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n"))[2:] {
@@ -152,27 +153,27 @@ func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 		if i > 3 { // nvidia-smi renumbers the devices
 			line = append([]byte{line[0] - 1}, line[1:]...)
 		}
-		r := value(q.parse(line))(t)
+		r := check.Value(q.parse(line))(t)
 		b.put(r, later)
 	}
 
 	var r Reading
 	b.add(&r, later, 5*time.Second, 0)
-	check(t, len(r.Devices) == 8 && math.IsNaN(r.States[3].PowerWatts) && r.States[7].PowerWatts == 277.41 && b.complete,
+	check.True(t, len(r.Devices) == 8 && math.IsNaN(r.States[3].PowerWatts) && r.States[7].PowerWatts == 277.41 && b.complete,
 		"Reading = %s, want 8 devices, no power for device 3, 277.41 W for device 7", gpuDump(r))
-	check(t, len(r.Missing) == 1 && r.Missing[0] == (series.Missing{What: "gpu_3", Code: Silent, Why: "no reading for 6 s"}),
+	check.True(t, len(r.Missing) == 1 && r.Missing[0] == (series.Missing{What: "gpu_3", Code: Silent, Why: "no reading for 6 s"}),
 		"missing = %v, want only gpu_3, without a reading for 6 s", r.Missing)
 }
 
 func TestVendorState_MonitorsAtMost16Devices(t *testing.T) {
-	data := value(os.ReadFile("testdata/h100x16.txt"))(t)
+	data := check.Value(os.ReadFile("testdata/h100x16.txt"))(t)
 	more := "16, GPU-x, NVIDIA H100, 1, 1, 1, 1, 1, 1, 1, 1, Disabled, 0x0\n17, GPU-y, NVIDIA H100, 1, 1, 1, 1, 1, 1, 1, 1, Disabled, 0x0\n"
 	data = append(data, more...)
 	now := time.Now()
 	b := gpuBoard(slices.Repeat(data, 5), now)
 	var r Reading
 	b.add(&r, now, time.Minute, 0)
-	check(t, len(r.Devices) == 16 && len(r.Missing) == 1 && r.Missing[0].Why == "18 devices: only the first 16 are followed",
+	check.True(t, len(r.Devices) == 16 && len(r.Missing) == 1 && r.Missing[0].Why == "18 devices: only the first 16 are followed",
 		"%d devices, missing = %v; want 16 devices, and a note that there are 18", len(r.Devices), r.Missing)
 }
 
@@ -219,15 +220,7 @@ func BenchmarkGPUNone(b *testing.B) {
 }
 
 // must ends a test on an error. same compares two values.
-var must, same = collectortest.Must, collectortest.Same
-
-// check reports a failure unless ok.
-func check(t testing.TB, ok bool, format string, args ...any) {
-	t.Helper()
-	if !ok {
-		t.Errorf(format, args...)
-	}
-}
+var must, same = check.Must, collectortest.Same
 
 func TestOpen_IgnoresUnusableNvidiaSMI(t *testing.T) {
 	dir := t.TempDir()
@@ -241,7 +234,7 @@ func TestOpen_IgnoresUnusableNvidiaSMI(t *testing.T) {
 	sep := string(os.PathListSeparator)
 	for _, path := range []string{"", ".", sep, "plain", filepath.Join(dir, "plain"), filepath.Join(dir, "dir") + sep + "/nowhere"} {
 		smi := findSMI([]string{"PATH=" + path})
-		check(t, smi == "", "PATH=%q: findSMI = %s, want no file", path, smi)
+		check.True(t, smi == "", "PATH=%q: findSMI = %s, want no file", path, smi)
 	}
 
 	m := Open(Options{Sys: dir, Env: []string{}})
@@ -262,16 +255,7 @@ func TestOpen_IntervalIsAtLeastOneSecond(t *testing.T) {
 		2500 * time.Millisecond: {2500 * time.Millisecond, 7500 * time.Millisecond}, time.Minute: {time.Minute, 3 * time.Minute},
 	} {
 		m := Open(Options{Env: []string{"PATH=" + dir}, Interval: interval})
-		check(t, m.timing.interval == want[0] && m.timing.stale == want[1],
+		check.True(t, m.timing.interval == want[0] && m.timing.stale == want[1],
 			"interval %v: timing = %+v, want interval %v and stale %v", interval, m.timing, want[0], want[1])
-	}
-}
-
-// value ends a test on an error, and returns v otherwise.
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

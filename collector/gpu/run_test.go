@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -76,15 +77,15 @@ func TestMonitor_RunReadsAllDevices(t *testing.T) {
 		stop := gpuRun(t, m)
 		r := gpuWait(t, m, "devices", gpuDevices(n))
 		for i, s := range r.States {
-			check(t, !math.IsNaN(s.UtilizationPct) && !math.IsNaN(s.MemoryUsedMB) && !math.IsNaN(s.PowerWatts) && r.Devices[i].Index == i,
+			check.True(t, !math.IsNaN(s.UtilizationPct) && !math.IsNaN(s.MemoryUsedMB) && !math.IsNaN(s.PowerWatts) && r.Devices[i].Index == i,
 				"%s: device %d = %+v, state = %+v; want all values", fixture, i, r.Devices[i], s)
 		}
-		check(t, len(r.Missing) == 0, "%s: missing = %v, want none", fixture, r.Missing)
+		check.True(t, len(r.Missing) == 0, "%s: missing = %v, want none", fixture, r.Missing)
 		pid := m.PID()
 		group, err := syscall.Getpgid(pid)
-		check(t, err == nil && group == pid, "process %d is in group %d, error %v; want its own group", pid, group, err)
+		check.True(t, err == nil && group == pid, "process %d is in group %d, error %v; want its own group", pid, group, err)
 		stop()
-		check(t, syscall.Kill(pid, 0) != nil && m.PID() == 0,
+		check.True(t, syscall.Kill(pid, 0) != nil && m.PID() == 0,
 			"after Run: process %d exists or PID() = %d, want an ended process and 0", pid, m.PID())
 	}
 }
@@ -96,9 +97,9 @@ func TestMonitor_RunDropsUnknownFields(t *testing.T) {
 	if got := strings.Join(r.States[0].Throttle, " "); got != "sw_power_cap sw_thermal_slowdown" {
 		t.Errorf("throttle reasons from the field with the newer name = %q, want sw_power_cap sw_thermal_slowdown", got)
 	}
-	check(t, r.Devices[0].PowerLimitWatts == 70,
+	check.True(t, r.Devices[0].PowerLimitWatts == 70,
 		"power limit = %v, want 70 from power.limit", r.Devices[0].PowerLimitWatts)
-	check(t, len(r.Missing) == 1 && r.Missing[0].What == "gpu_mig", "missing = %v, want only gpu_mig", r.Missing)
+	check.True(t, len(r.Missing) == 1 && r.Missing[0].What == "gpu_mig", "missing = %v, want only gpu_mig", r.Missing)
 }
 
 func TestMonitor_RunEndsIfEveryFieldIsUnknown(t *testing.T) {
@@ -117,7 +118,7 @@ func TestMonitor_RunReportsMessageWithoutRestart(t *testing.T) {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
 		m.Run(t.Context()) // returns, because a restart is useless
 		r := m.Read()
-		check(t, gpuErrHas(want)(r) && !gpuErrHas("restarts")(r), "%s: error = %v, want %q without restarts", fixture, r.Err, want)
+		check.True(t, gpuErrHas(want)(r) && !gpuErrHas("restarts")(r), "%s: error = %v, want %q without restarts", fixture, r.Err, want)
 	}
 }
 
@@ -131,8 +132,8 @@ func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
 	})
 
 	r := gpuWait(t, m, "the end", gpuErrHas("gave up after 3 restarts: "))
-	check(t, strings.HasSuffix(r.Err.Error(), "GPU is lost"), "error = %v, want one that ends with GPU is lost", r.Err)
-	check(t, len(r.Devices) == 1 && math.IsNaN(r.States[0].UtilizationPct) && m.PID() == 0,
+	check.True(t, strings.HasSuffix(r.Err.Error(), "GPU is lost"), "error = %v, want one that ends with GPU is lost", r.Err)
+	check.True(t, len(r.Devices) == 1 && math.IsNaN(r.States[0].UtilizationPct) && m.PID() == 0,
 		"after the end: Reading = %+v, PID() = %d; want 1 device without values, and 0", r, m.PID())
 }
 
@@ -151,7 +152,7 @@ func TestMonitor_RunKillsHungNvidiaSMI(t *testing.T) {
 		var pid int
 		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
 		r := gpuWait(t, m, "no response", gpuErrHas("printed nothing"))
-		check(t, !first || math.IsNaN(r.States[0].UtilizationPct), "%s: states = %+v during the hang, want unknown values", fake, r.States)
+		check.True(t, !first || math.IsNaN(r.States[0].UtilizationPct), "%s: states = %+v during the hang, want unknown values", fake, r.States)
 		gpuWait(t, m, "error after the last restart", gpuErrHas("gave up after 3 restarts"))
 		gpuWaitEnded(t, pid)
 	}
@@ -177,7 +178,7 @@ func TestMonitor_RunGivesUpOnFloodAndGarbage(t *testing.T) {
 	testenv.SkipIfShort(t, "several seconds")
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "flood"))
 	m.Run(t.Context())
-	check(t, gpuErrHas("more than 1 MiB a second")(m.Read()), "flood: Reading = %+v, want more than 1 MiB a second", m.Read())
+	check.True(t, gpuErrHas("more than 1 MiB a second")(m.Read()), "flood: Reading = %+v, want more than 1 MiB a second", m.Read())
 	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
 	m.timing.hang = 2 * time.Second
 	gpuRun(t, m)
@@ -185,11 +186,11 @@ func TestMonitor_RunGivesUpOnFloodAndGarbage(t *testing.T) {
 		return gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
 	text := r.Err.Error()
-	check(t, len(text) <= 300 && !strings.ContainsAny(text, "\x00\x1b\n"), "garbage: error = %q, want one line of at most 300 bytes", text)
+	check.True(t, len(text) <= 300 && !strings.ContainsAny(text, "\x00\x1b\n"), "garbage: error = %q, want one line of at most 300 bytes", text)
 	r = gpuWait(t, m, "error after the last restart", gpuErrHas("gave up"))
-	check(t, strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m"),
+	check.True(t, strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m"),
 		"garbage: error = %v, want that nvidia-smi was killed", r.Err)
-	check(t, len(r.Devices) == 0 && !strings.ContainsAny(r.Err.Error(), "\x00\x1b\n"),
+	check.True(t, len(r.Devices) == 0 && !strings.ContainsAny(r.Err.Error(), "\x00\x1b\n"),
 		"garbage: Reading = %+v, want no devices and an error of one line", r)
 }
 
@@ -242,7 +243,7 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 		}
 		reapers.Go(func() {
 			got, err := gpuReap(pid)
-			check(t, got == pid, "wait4(%d) = %d, %v; want the process: the Monitor must not reap it", pid, got, err)
+			check.True(t, got == pid, "wait4(%d) = %d, %v; want the process: the Monitor must not reap it", pid, got, err)
 			reaped <- pid
 		})
 		return nil
@@ -251,8 +252,8 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 	m.Run(t.Context()) // the process dies and is restarted until Run gives up
 	reapers.Wait()
 	n := len(reaped)
-	check(t, n == 1+maxRestarts, "%d processes started, want %d", n, 1+maxRestarts)
-	check(t, gpuErrHas("gave up after 3")(m.Read()), "Reading = %+v, want an error with gave up after 3", m.Read())
+	check.True(t, n == 1+maxRestarts, "%d processes started, want %d", n, 1+maxRestarts)
+	check.True(t, gpuErrHas("gave up after 3")(m.Read()), "Reading = %+v, want an error with gave up after 3", m.Read())
 
 	for _, want := range []error{errors.New("no process to spare"), nil} {
 		m = gpuOpen(t, gpuEnv(t, "h200.txt", ""))
@@ -308,7 +309,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 		}
 	}
 	_ = other.Wait()
-	check(t, other.ProcessState.ExitCode() == 5, "other child ended with %v, want exit code 5", other.ProcessState)
+	check.True(t, other.ProcessState.ExitCode() == 5, "other child ended with %v, want exit code 5", other.ProcessState)
 }
 
 // A message that follows rows is reported as soon as the rows are old.
@@ -320,7 +321,7 @@ func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 	}
 	b.updatedAt = now.Add(-time.Second)
 	err := b.check(now, 5*time.Second)
-	check(t, err == nil, "check with a message after a new row = %v, want nil", err)
+	check.True(t, err == nil, "check with a message after a new row = %v, want nil", err)
 }
 
 // TestMain runs the fake nvidia-smi if the test binary is started by that name.
@@ -455,14 +456,14 @@ func gpuFixtureLines(file string) []string {
 func gpuPath(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Symlink(value(os.Executable())(t), filepath.Join(dir, "nvidia-smi")))
+	must(t, os.Symlink(check.Value(os.Executable())(t), filepath.Join(dir, "nvidia-smi")))
 	return dir
 }
 
 // gpuEnv returns the environment in which the fake prints a fixture with a fault.
 func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 	t.Helper()
-	file := value(filepath.Abs(filepath.Join("testdata", fixture)))(t)
+	file := check.Value(filepath.Abs(filepath.Join("testdata", fixture)))(t)
 	return append([]string{"PATH=/nowhere:" + gpuPath(t), "GPU_FIXTURE=" + file, "GPU_FAKE=" + fake, "GPU_LOOP=20",
 		"GORACE=atexit_sleep_ms=0"}, more...) // otherwise, each fake that exits sleeps for a second
 }

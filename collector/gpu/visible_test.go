@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // gpuNode returns the devices of a node with n devices of a vendor.
@@ -43,33 +45,33 @@ func TestJobDevices_FollowsCUDAVariables(t *testing.T) {
 		"MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd": "",
 	} {
 		got := gpuChosen(four, "CUDA_VISIBLE_DEVICES="+list)
-		check(t, got == want, "CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
+		check.True(t, got == want, "CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
 	}
 
 	got := gpuChosen(four, "HOME=/root", "NVIDIA_VISIBLE_DEVICES=void", "CUDA_VISIBLE_DEVICES")
-	check(t, got == "0 1 2 3", "without a selection: GPUs %q, want \"0 1 2 3\"", got)
+	check.True(t, got == "0 1 2 3", "without a selection: GPUs %q, want \"0 1 2 3\"", got)
 	got = gpuChosen(four, "CUDA_VISIBLE_DEVICES=1", "SLURM_JOB_GPUS=2", "SLURM_STEP_GPUS=3")
-	check(t, got == "1", "CUDA_VISIBLE_DEVICES=1 and Slurm's variables: GPUs %q, want \"1\"", got)
+	check.True(t, got == "1", "CUDA_VISIBLE_DEVICES=1 and Slurm's variables: GPUs %q, want \"1\"", got)
 }
 
 func TestJobDevices_NotesUncertainty(t *testing.T) {
 	four := gpuNode("nvidia", 4)
 	four[3].Name = "Y"
 	got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0")
-	check(t, got == "0 ?", "different models without CUDA_DEVICE_ORDER: GPUs %q, want \"0 ?\"", got)
+	check.True(t, got == "0 ?", "different models without CUDA_DEVICE_ORDER: GPUs %q, want \"0 ?\"", got)
 
 	for _, env := range []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=GPU-00"} {
 		got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0", env)
-		check(t, got == "0", "different models with %s: GPUs %q, want \"0\"", env, got)
+		check.True(t, got == "0", "different models with %s: GPUs %q, want \"0\"", env, got)
 	}
 
 	mig := "CUDA_VISIBLE_DEVICES=MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd"
 	four[1].MIG = true
 	got = gpuChosen(four, mig)
-	check(t, got == "1", "MIG instance, one device with MIG: GPUs %q, want \"1\"", got)
+	check.True(t, got == "1", "MIG instance, one device with MIG: GPUs %q, want \"1\"", got)
 	four[2].MIG = true
 	got = gpuChosen(four, mig)
-	check(t, got == "1 2 ?", "MIG instance, two devices with MIG: GPUs %q, want \"1 2 ?\"", got)
+	check.True(t, got == "1 2 ?", "MIG instance, two devices with MIG: GPUs %q, want \"1 2 ?\"", got)
 }
 
 func TestJobDevices_FollowsSlurmVariables(t *testing.T) {
@@ -86,12 +88,12 @@ func TestJobDevices_FollowsSlurmVariables(t *testing.T) {
 	} {
 		for _, vendor := range []string{"nvidia", "amd"} {
 			got := gpuChosen(gpuNode(vendor, c.visible), c.env)
-			check(t, got == c.want, "%d visible devices of %s, %s: GPUs %q, want %q", c.visible, vendor, c.env, got, c.want)
+			check.True(t, got == c.want, "%d visible devices of %s, %s: GPUs %q, want %q", c.visible, vendor, c.env, got, c.want)
 		}
 	}
 
 	got := gpuChosen(gpuNode("nvidia", 8), "SLURM_JOB_GPUS=0,1,2", "SLURM_STEP_GPUS=2")
-	check(t, got == "2", "SLURM_JOB_GPUS=0,1,2 SLURM_STEP_GPUS=2: GPUs %q, want \"2\"", got)
+	check.True(t, got == "2", "SLURM_JOB_GPUS=0,1,2 SLURM_STEP_GPUS=2: GPUs %q, want \"2\"", got)
 }
 
 func TestJobDevices_FollowsAMDVariables(t *testing.T) {
@@ -102,15 +104,15 @@ func TestJobDevices_FollowsAMDVariables(t *testing.T) {
 		"CUDA_VISIBLE_DEVICES=0": "0", "HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=0": "1", "ROCR_VISIBLE_DEVICES=3,0 CUDA_VISIBLE_DEVICES=0": "3",
 	} {
 		got := gpuChosen(four, strings.Fields(env)...)
-		check(t, got == want, "%s: GPUs %q, want %q", env, got, want)
+		check.True(t, got == want, "%s: GPUs %q, want %q", env, got, want)
 	}
 
 	both := append(gpuNode("nvidia", 2), gpuNode("amd", 2)...)
 	both[2].Index, both[3].Index = 2, 3
 	got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=0")
-	check(t, got == "1 2", "NVIDIA and AMD, CUDA_VISIBLE_DEVICES=1 ROCR_VISIBLE_DEVICES=0: GPUs %q, want \"1 2\"", got)
+	check.True(t, got == "1 2", "NVIDIA and AMD, CUDA_VISIBLE_DEVICES=1 ROCR_VISIBLE_DEVICES=0: GPUs %q, want \"1 2\"", got)
 	got = gpuChosen(both, "CUDA_VISIBLE_DEVICES=1")
-	check(t, got == "1 2 3", "NVIDIA and AMD, only CUDA_VISIBLE_DEVICES=1: GPUs %q, want \"1 2 3\"", got)
+	check.True(t, got == "1 2 3", "NVIDIA and AMD, only CUDA_VISIBLE_DEVICES=1: GPUs %q, want \"1 2 3\"", got)
 }
 
 func FuzzGPUOfJob(f *testing.F) {
@@ -133,7 +135,7 @@ func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 	devices := gpuNode("nvidia", maxDevices)
 	for list, want := range map[string]string{"18": "?", "3,18": "3 ?", "GPU-ffff": "?", "15": "15", "-1": "", "": "", "x": "", "1,none": "1"} {
 		got := gpuChosen(devices, "CUDA_VISIBLE_DEVICES="+list)
-		check(t, got == want, "CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
+		check.True(t, got == want, "CUDA_VISIBLE_DEVICES=%q: GPUs %q, want %q", list, got, want)
 	}
 	if _, note := JobDevices(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that perfagent follows" {
 		t.Errorf("note = %q, want that device 18 is not among the 16 monitored devices", note)
@@ -144,6 +146,6 @@ func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 func TestSlurmNumbers_LimitsLengthOfList(t *testing.T) {
 	for list, want := range map[string]int{"0,2-3": 3, "0-1023": 1024, strings.Repeat("0-1023,", 9) + "0": 0, "1024": 0, "x": 0} {
 		got := slurmNumbers(list)
-		check(t, len(got) == want, "slurmNumbers(%.20s): %d numbers, want %d", list, len(got), want)
+		check.True(t, len(got) == want, "slurmNumbers(%.20s): %d numbers, want %d", list, len(got), want)
 	}
 }

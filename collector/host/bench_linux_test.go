@@ -9,6 +9,7 @@ import (
 	"github.com/shirou/gopsutil/v3/mem"
 	"github.com/shirou/gopsutil/v3/net"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -113,6 +114,6 @@ func TestReader_AbsentSourcesNeedNoAllocations(t *testing.T) {
 	r.vmBegun = out.At.Mono - time.Minute
 	r.readThermal(out)
 	n := testing.AllocsPerRun(100, func() { r.readOptional(out); r.readThermal(out) })
-	check(t, n == 0, "%v allocations per Reading for absent sources, want 0", n)
+	check.True(t, n == 0, "%v allocations per Reading for absent sources, want 0", n)
 	same(t, "optional devices", out.OptionalDevices, OptionalDevices{})
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // A network file system without its server is missing, delays only one Reading, and reappears when the server responds.
@@ -38,7 +40,7 @@ func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 			r := read()
 			same(t, "disk", r.Disk, []DiskUsage{{"/fine", 5, 10}})
 			wantError(t, "disk", r.Failed[SourceDisk], "/hung: no response within 200ms", "/also-hung: no response")
-			check(t, len(r.Failed) == 1 && r.Memory != nil && r.Devices[NICs] != nil,
+			check.True(t, len(r.Failed) == 1 && r.Memory != nil && r.Devices[NICs] != nil,
 				"failures = %v, memory = %v, NICs = %v; want only the disks missing", r.Failed, r.Memory, r.Devices[NICs])
 		}
 		same(t, "durations of the Readings", took, []time.Duration{statfsTimeout, 0, 0})
@@ -109,7 +111,7 @@ func TestFindCoreFiles_FollowsCorePattern(t *testing.T) {
 		}
 		found, written := findCoreFiles(c.pattern, []string{dir, "/proc"}, since)
 		toFile := c.pattern == "" || c.pattern[0] != '|' && c.pattern[0] != '@'
-		check(t, written == toFile, "%s: written = %v, want %v", name, written, toFile)
+		check.True(t, written == toFile, "%s: written = %v, want %v", name, written, toFile)
 		if len(found) > 1 || len(found) == 1 != c.want {
 			t.Errorf("%s: found %+v, want exactly one core file if %v, otherwise none", name, found, c.want)
 			continue

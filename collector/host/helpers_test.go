@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
 // same compares two values. write replaces a file of a tree. must ends a test on an error.
-var same, write, must = collectortest.Same, collectortest.Write, collectortest.Must
+var same, write, must = collectortest.Same, collectortest.Write, check.Must
 
 // nan is an unknown number.
 var nan = math.NaN()
@@ -66,7 +67,7 @@ func eachSecond() func() Instant {
 func wantError(t *testing.T, what string, err error, words ...string) {
 	t.Helper()
 	for _, word := range words {
-		check(t, err != nil && strings.Contains(err.Error(), word), "failure of %s = %v, want one that contains %q", what, err, word)
+		check.True(t, err != nil && strings.Contains(err.Error(), word), "failure of %s = %v, want one that contains %q", what, err, word)
 	}
 }
 
@@ -88,21 +89,4 @@ func failedOf(r *Reading) map[string]error {
 		delete(failed, source)
 	}
 	return failed
-}
-
-// check reports a failure unless ok.
-func check(t testing.TB, ok bool, format string, args ...any) {
-	t.Helper()
-	if !ok {
-		t.Errorf(format, args...)
-	}
-}
-
-// value ends a test on an error, and returns v otherwise.
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -52,8 +53,8 @@ func TestReader_ReadsRDMAPorts(t *testing.T) {
 				got := r.Read()
 				same(t, "ports", got.Devices[RDMAPorts], test.want)
 				err := got.Failed[SourceInfiniBand]
-				check(t, (err != nil) == (test.why != ""), "failure = %v, want %q, or none if that is empty", err, test.why)
-				check(t, err == nil || strings.HasSuffix(fmt.Sprint(err), test.why), "failure = %v, want the end %q", err, test.why)
+				check.True(t, (err != nil) == (test.why != ""), "failure = %v, want %q, or none if that is empty", err, test.why)
+				check.True(t, err == nil || strings.HasSuffix(fmt.Sprint(err), test.why), "failure = %v, want the end %q", err, test.why)
 			}
 		})
 	}
@@ -84,7 +85,7 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	now := time.Duration(0)
 	read = func() []Device {
 		t.Helper()
-		devs := value(open(now, nil))(t)
+		devs := check.Value(open(now, nil))(t)
 		return devs
 	}
 	return p, read, func(d time.Duration) { now += d }
@@ -165,14 +166,14 @@ func TestRDMA_UnreadableCounterKeepsItsLastValue(t *testing.T) {
 	write(t, p.dir("mlx5_0/1"), "counters/port_xmit_data", []byte("21\n"))
 	open := openRDMA(&Reader{sys: p.sys})
 	devs, err := open(0, nil)
-	check(t, len(devs) == 0 && err != nil, "damaged port, never read: devices = %v, error = %v; want none, an error", devs, err)
+	check.True(t, len(devs) == 0 && err != nil, "damaged port, never read: devices = %v, error = %v; want none, an error", devs, err)
 	p.set(t, "mlx5_0/1", 10, 20)
 	devs, err = open(0, nil)
-	check(t, len(devs) == 1 && err == nil, "repaired port: devices = %v, error = %v; want 1 device, no error", devs, err)
+	check.True(t, len(devs) == 1 && err == nil, "repaired port: devices = %v, error = %v; want 1 device, no error", devs, err)
 	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
 	devs, err = open(0, nil)
 	same(t, "ports with an unreadable counter", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn}})
-	check(t, err != nil, "no error for an unreadable counter")
+	check.True(t, err != nil, "no error for an unreadable counter")
 }
 
 // A card that does not respond delays only one Reading, by one timeout.
@@ -180,7 +181,7 @@ func TestRDMA_UnresponsiveCardDelaysOneReading(t *testing.T) {
 	p, _, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
 	open := openRDMA(&Reader{sys: p.sys})
-	value(open(0, nil))(t)
+	check.Value(open(0, nil))(t)
 	path := filepath.Join(p.dir("mlx5_0/1"), "counters", "port_rcv_data")
 	must(t, os.Remove(path))
 	must(t, syscall.Mkfifo(path, 0o666)) // opening it blocks until there is a writer

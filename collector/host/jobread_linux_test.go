@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -30,7 +31,7 @@ func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 		write(t, root, name, []byte(text))
 	}
 
-	g := value(cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42}))(t)
+	g := check.Value(cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42}))(t)
 	return g
 }
 
@@ -59,7 +60,7 @@ func TestReader_ReadsLimitsOfLimitedJobMoreOften(t *testing.T) {
 		write(t, root, "sys/fs/cgroup/job/memory.max", []byte(step.limit+"\n"))
 		now += time.Duration(step.after * float64(time.Second))
 		got := r.Read().Job.Limits.MemoryMB
-		check(t, got == step.want || !got.Known() && !step.want.Known(), "%+v: MemoryMB = %v, want %v", step, got, step.want)
+		check.True(t, got == step.want || !got.Known() && !step.want.Known(), "%+v: MemoryMB = %v, want %v", step, got, step.want)
 	}
 }
 
@@ -81,7 +82,7 @@ func TestReader_PanicAffectsOnlyJobUsage(t *testing.T) {
 		}
 		damaged = false
 		r := read()
-		check(t, r.Failed[SourceJob] == nil && r.Job != nil && r.Job.CPUSeconds == 7 && (math.IsNaN(r.Job.Processes) || what != "reading"),
+		check.True(t, r.Failed[SourceJob] == nil && r.Job != nil && r.Job.CPUSeconds == 7 && (math.IsNaN(r.Job.Processes) || what != "reading"),
 			"%s after the panic: usage = %+v, failures = %v; want 7 s of CPU time and no failure", what, r.Job, r.Failed)
 	}
 }
@@ -363,7 +364,7 @@ func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 				t.Fatalf("usage = %+v, error = %v; want memory as PSS", u, err)
 			}
 			t.Logf("group %.1f MiB, tree %.1f MiB", group/mib, u.Memory/mib)
-			check(t, math.Abs(u.Memory-group) <= 0.05*group,
+			check.True(t, math.Abs(u.Memory-group) <= 0.05*group,
 				"memory of the tree = %.1f MiB, want the group's %.1f MiB within 5 %%", u.Memory/mib, group/mib)
 		})
 	}
@@ -375,8 +376,8 @@ func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int)
 	t.Helper()
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	input := value(cmd.StdinPipe())(t)
-	out := value(cmd.StdoutPipe())(t)
+	input := check.Value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
 	err := made.Enter(func(fd int) error {
 		if fd >= 0 {
 			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
@@ -387,7 +388,7 @@ func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int)
 	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // ends the read below
 	from := bufio.NewReader(out)
 	for range lines {
-		value(from.ReadString('\n'))(t)
+		check.Value(from.ReadString('\n'))(t)
 	}
 	return func() {
 		_ = input.Close()

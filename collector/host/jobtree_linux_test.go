@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // aChild starts a child process for the trees to find.
@@ -21,7 +22,7 @@ func aChild(t *testing.T) (pid int) {
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	environ := fmt.Sprintf("/proc/%d/environ", child.Process.Pid)
 	for data := []byte(nil); len(data) == 0; { // empty during execve(2)
-		data = value(os.ReadFile(environ))(t)
+		data = check.Value(os.ReadFile(environ))(t)
 	}
 	return child.Process.Pid
 }
@@ -48,7 +49,7 @@ func TestJobTree_HungScanBlocksOnlyOneReading(t *testing.T) {
 			tree.closing = n == 3
 			_, err := read()
 			wantError(t, fmt.Sprint("reading ", n), err, "no response within 2s")
-			check(t, tree.scannedRelation(1) == process.UnknownRelation,
+			check.True(t, tree.scannedRelation(1) == process.UnknownRelation,
 				"relation of process 1 is known while the scan hangs, want UnknownRelation")
 		}
 		same(t, "durations of the reads", took, []time.Duration{treeTimeout, 0, 0, treeTimeout})
@@ -56,11 +57,11 @@ func TestJobTree_HungScanBlocksOnlyOneReading(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		use, err := read()
-		check(t, err == nil && use.Fresh && use.Processes >= 1 && math.IsNaN(use.Memory),
+		check.True(t, err == nil && use.Fresh && use.Processes >= 1 && math.IsNaN(use.Memory),
 			"after the hang: usage = %+v, error = %v; want a fresh scan without memory", use, err)
-		check(t, scans.Load() >= 2, "the late result was reported as the result of a new scan")
+		check.True(t, scans.Load() >= 2, "the late result was reported as the result of a new scan")
 		seen := tree.scannedRelation(1)
-		check(t, seen == process.Foreign, "relation of process 1 = %v, want Foreign (%v)", seen, process.Foreign)
+		check.True(t, seen == process.Foreign, "relation of process 1 = %v, want Foreign (%v)", seen, process.Foreign)
 	})
 }
 
@@ -80,7 +81,7 @@ func TestJobTree_LongScanReportsNoCPUTime(t *testing.T) {
 			tree.tree = process.NewTree(options) // the first scan of a tree is not deferred
 			a, err := tree.read(treeRequest{})
 			use, took := a.use, a.took
-			check(t, err == nil && long == (took > longScan) && use.Processes >= 1,
+			check.True(t, err == nil && long == (took > longScan) && use.Processes >= 1,
 				"scan of %v (long: %v): usage = %+v, error = %v; want a process and no error", took, long, use, err)
 			return use.Fresh
 		}
@@ -98,19 +99,19 @@ func TestHelper_TimeoutReturnsLastUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHelper()
 		self := h.read(os.Getpid())
-		check(t, self.Threads >= 1 && self.Processes >= 1,
+		check.True(t, self.Threads >= 1 && self.Processes >= 1,
 			"usage of this process = %+v, want at least 1 process and 1 thread", self)
 		hung := make(chan struct{})
 		h.caller.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
 		got := h.read(os.Getpid())
-		check(t, got == self, "usage while the helper hangs = %+v, want the last known usage, %+v", got, self)
+		check.True(t, got == self, "usage while the helper hangs = %+v, want the last known usage, %+v", got, self)
 		if got, want := h.read(1<<30), (process.Usage{CPUSeconds: self.CPUSeconds}); got != want {
 			t.Errorf("usage of a new helper that was not read = %+v, want the CPU time of the old helper, %+v", got, want)
 		}
 		close(hung)
 		synctest.Wait()
 		again := h.read(os.Getpid())
-		check(t, again.Threads >= 1, "usage after the hang = %+v, want at least 1 thread", again)
+		check.True(t, again.Threads >= 1, "usage after the hang = %+v, want at least 1 thread", again)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // logOf opens the kernel's log at its end.
@@ -108,7 +109,7 @@ func TestKernelLog_KeepsKnownRelations(t *testing.T) {
 	l.resolveRelations(func(int) process.Relation { return process.UnknownRelation })
 	for i, want := range [][2]bool{{true, false}, {true, false}, {false, true}} {
 		v := l.victims()[i]
-		check(t, [2]bool{v.InJob, v.Foreign} == want, "victim = %+v, want InJob and Foreign %v", v, want)
+		check.True(t, [2]bool{v.InJob, v.Foreign} == want, "victim = %+v, want InJob and Foreign %v", v, want)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestKernelLog_FindsVictimsSinceItWasOpened(t *testing.T) {
 		t.Errorf("victim = %+v, want the group %s", v, group)
 	}
 
-	check(t, v.At.Equal(start.Wall),
+	check.True(t, v.At.Equal(start.Wall),
 		"time of the kill = %v, want the start, %v: it cannot have been earlier", v.At, start.Wall)
 	if l.read(start, now); of(l.victims()) == nil {
 		t.Errorf("process %d is no longer a victim after another read", pid)
@@ -149,7 +150,7 @@ func TestKernelLog_FindsVictimsSinceItWasOpened(t *testing.T) {
 	later := logOf(t)
 	later.read(Instant{}, now)
 	old := of(later.victims())
-	check(t, old == nil, "a log opened after the kill reports victim %+v, want none", old)
+	check.True(t, old == nil, "a log opened after the kill reports victim %+v, want none", old)
 }
 
 func TestKernelLog_KeepsNewestVictims(t *testing.T) {
@@ -172,7 +173,7 @@ func TestReader_UnreadableLogHasNoVictims(t *testing.T) {
 	r.WatchOOMKills()
 	r.resolveVictims()
 	v, whole := r.Victims(Now())
-	check(t, v == nil && !whole, "victims = %+v, whole = %v; want nil, false", v, whole)
+	check.True(t, v == nil && !whole, "victims = %+v, whole = %v; want nil, false", v, whole)
 	r.Close()
 }
 
@@ -199,12 +200,12 @@ func TestParseVictim_UnderstandsAllKernels(t *testing.T) {
 		"":                                               {},
 	} {
 		v, at, ok := parseVictim([]byte(head + line + "\n SUBSYSTEM=x\n"))
-		check(t, v == want && ok == (want.PID > 0) && (!ok || at == 34361325065*time.Microsecond),
+		check.True(t, v == want && ok == (want.PID > 0) && (!ok || at == 34361325065*time.Microsecond),
 			"%q: victim = %+v at %v, ok = %v; want %+v", line, v, at, ok, want)
 	}
 
 	for _, record := range []string{"12,568,34361325065,-;Killed process 42 (python) total-vm:77996kB, anon-rss:0kB", "", ";", "1,2,3", "1,2,x,-;oom-kill:", "1,2,-3,-;oom-kill:task=x,pid=3,", "oom-kill:task=x,pid=3,"} {
 		v, _, ok := parseVictim([]byte(record))
-		check(t, !ok, "%q: victim = %+v, want the record to be rejected", record, v)
+		check.True(t, !ok, "%q: victim = %+v, want the record to be rejected", record, v)
 	}
 }

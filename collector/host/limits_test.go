@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // A limit that changes has a range, a number of changes, and the time of the last change.
@@ -42,6 +43,6 @@ func TestLimits_WithRangesRecordsChanges(t *testing.T) {
 			}
 		}
 	}
-	check(t, l.LeastCPUs() == .5 && l.MostCPUs() == 4 && l.MeanCPUs() == 4 && l.LeastQuota() == .5 && l.LeastMemoryMB() == 50,
+	check.True(t, l.LeastCPUs() == .5 && l.MostCPUs() == 4 && l.MeanCPUs() == 4 && l.LeastQuota() == .5 && l.LeastMemoryMB() == 50,
 		"limits = %+v, want CPUs from .5 to 4, mean 4, lowest quota .5, lowest memory 50", l)
 }

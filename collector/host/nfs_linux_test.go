@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -95,7 +96,7 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 			same(t, "mounts", got, want)
 			same(t, "devices", devices, len(want))
 			err := failedOptional(r)
-			check(t, err == nil && r.Missing == nil, "failure = %v, missing = %v; want neither", err, r.Missing)
+			check.True(t, err == nil && r.Missing == nil, "failure = %v, missing = %v; want neither", err, r.Missing)
 		})
 	}
 }
@@ -104,7 +105,7 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 func TestReader_BaselineReadsNoOptionalDevices(t *testing.T) {
 	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
 		r := openOptional(t, name).Baseline()
-		check(t, r.Mounts == nil && r.Energy == nil && r.Thermal == nil && r.Devices[NFSMounts] == nil && r.Devices[LustreMounts] == nil,
+		check.True(t, r.Mounts == nil && r.Energy == nil && r.Thermal == nil && r.Devices[NFSMounts] == nil && r.Devices[LustreMounts] == nil,
 			"%s: baseline = %+v, want no optional devices", name, r)
 	}
 }
@@ -112,7 +113,7 @@ func TestReader_BaselineReadsNoOptionalDevices(t *testing.T) {
 // edit replaces all occurrences of old in the file at path.
 func edit(t *testing.T, path, old, now string) {
 	t.Helper()
-	data := value(os.ReadFile(path))(t)
+	data := check.Value(os.ReadFile(path))(t)
 	if !strings.Contains(string(data), old) {
 		t.Fatalf("%s does not contain %q", path, old)
 	}
@@ -193,8 +194,8 @@ func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
 // A file system that the job has mounted, directly or through an automounter, counts from its first byte.
 func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
-	stats := value(os.ReadFile(h.mountstats()))(t)
-	info := value(os.ReadFile(h.mountinfo()))(t)
+	stats := check.Value(os.ReadFile(h.mountstats()))(t)
+	info := check.Value(os.ReadFile(h.mountinfo()))(t)
 	h.begin()
 	add := func(path, id, dir, age string) {
 		block := string(stats[strings.Index(string(stats), "device fs.example"):strings.Index(string(stats), "device tmpfs mounted on /run/user")])
@@ -202,7 +203,7 @@ func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 			"age:\t83520", "age:\t"+age).Replace(block)
 		line := "300 60 " + id + " / " + path + " rw - nfs4 fs.example.com:" + dir + " rw\n"
 		for file, text := range map[string]string{h.mountstats(): block, h.mountinfo(): line} {
-			f := value(os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0))(t)
+			f := check.Value(os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0))(t)
 			_, err := f.WriteString(text)
 			must(t, errors.Join(err, f.Close()))
 		}
@@ -252,7 +253,7 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 		edit(t, h.mountstats(), c.old, c.now)
 		r := h.begin()
 		wantError(t, c.now, r.Failed[SourceNFS], c.why, h.mountstats())
-		check(t, len(r.Devices[NFSMounts]) == 0, "%s: mounts = %v, want none", c.now, bytesOf(NFSMounts, r))
+		check.True(t, len(r.Devices[NFSMounts]) == 0, "%s: mounts = %v, want none", c.now, bytesOf(NFSMounts, r))
 	}
 
 	// All other mounts count.
@@ -260,7 +261,7 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 	edit(t, h.mountstats(), "READ: 1298 1298 0 207680 1210292152 6 79386 79407\n\t       WRITE: 0 0 0 0 0 0 0 0\n\ndevice", "READ: x\n\ndevice")
 	r := h.begin()
 	same(t, "mounts other than the damaged one", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
-	check(t, r.Failed[SourceNFS] != nil, "no failure for a damaged entry")
+	check.True(t, r.Failed[SourceNFS] != nil, "no failure for a damaged entry")
 }
 
 // A kernel that hangs delays one Reading by 200 ms, and later Readings not at all.
@@ -277,7 +278,7 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 		r := h.begin()
 		wantError(t, "a pending call", r.Failed[SourceNFS], "did not answer within 200ms")
 		took := time.Since(begin)
-		check(t, took == 0, "Read waited %v for a pending call, want no wait", took)
+		check.True(t, took == 0, "Read waited %v for a pending call, want no wait", took)
 		close(release)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -25,7 +26,7 @@ func fileOfOptional(f *testing.F, name, path string) []byte {
 	if len(paths) != 1 {
 		f.Fatalf("%d files match %s, want 1", len(paths), path)
 	}
-	data := value(os.ReadFile(paths[0]))(f)
+	data := check.Value(os.ReadFile(paths[0]))(f)
 	return data
 }
 
@@ -142,7 +143,7 @@ func addFiles(f *testing.F, name string) {
 		f.Fatalf("%d seeds for %s, error %v; want at least 5", len(paths), name, err)
 	}
 	for _, path := range paths {
-		data := value(os.ReadFile(path))(f)
+		data := check.Value(os.ReadFile(path))(f)
 		f.Add(data)
 	}
 }
@@ -220,7 +221,7 @@ func TestReader_ReadsPressureFilesIndependently(t *testing.T) {
 	for _, text := range []string{"", "some", "total=5\n", "some avg10=0 total=x\n", "full total=5\n"} {
 		write(t, proc, "pressure/memory", []byte(text))
 		p, known, err := read()
-		check(t, known, "memory pressure %q: known = false, want true", text)
+		check.True(t, known, "memory pressure %q: known = false, want true", text)
 		wantError(t, text, err, "memory: read "+proc+"/pressure/memory: not understood")
 		same(t, text, p, cgroup.Pressure{CPU: cgroup.Stall{Some: 3, Full: nan}, Memory: cgroup.Stall{Some: nan, Full: nan},
 			IO: cgroup.Stall{Some: 3, Full: 1}})

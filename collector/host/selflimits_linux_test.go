@@ -17,6 +17,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -54,11 +55,11 @@ func aGoProgram(t *testing.T) (pid int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf_CountsCPUsOfAllThreads$")
 	cmd.Env = append(os.Environ(), goProgram+"=1")
-	in := value(cmd.StdinPipe())(t)
-	out := value(cmd.StdoutPipe())(t)
+	in := check.Value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
-	value(io.ReadFull(out, make([]byte, len("ready"))))(t)
+	check.Value(io.ReadFull(out, make([]byte, len("ready"))))(t)
 	return cmd.Process.Pid
 }
 
@@ -74,18 +75,18 @@ func TestCPUsOf_CountsCPUsOfAllThreads(t *testing.T) {
 	bindTo(t, a, first)
 	bindTo(t, b, first)
 	got := cpusOf([]int{a, b})
-	check(t, got == 1, "two processes bound to the same CPU: %d CPUs, want 1", got)
+	check.True(t, got == 1, "two processes bound to the same CPU: %d CPUs, want 1", got)
 	bindTo(t, b, second)
 	got = cpusOf([]int{a, b})
-	check(t, got == 2, "two processes bound to different CPUs: %d CPUs, want 2", got)
+	check.True(t, got == 2, "two processes bound to different CPUs: %d CPUs, want 2", got)
 
 	threads := aGoProgram(t)
 	bindTo(t, threads, first)
 	got, want := cpusOf([]int{threads}), affinity(0)
-	check(t, got == want, "process with only its main thread bound: %d CPUs, want %d", got, want)
+	check.True(t, got == want, "process with only its main thread bound: %d CPUs, want %d", got, want)
 
 	got = cpusOf([]int{1 << 22})
-	check(t, got == 0, "process that does not exist: %d CPUs, want 0 (unknown)", got)
+	check.True(t, got == 0, "process that does not exist: %d CPUs, want 0 (unknown)", got)
 }
 
 // ownReader returns a function that reads the children of this process as a job. Everything is due in each call.
@@ -129,7 +130,7 @@ func TestReader_JobOnlyReadsOnlyOOMKillsOfHost(t *testing.T) {
 	}
 	for i := range 2 {
 		vm := r.Read().VM
-		check(t, vm == nil, "reading %d of a job-only Reader: vmstat = %+v, want nil", i, vm)
+		check.True(t, vm == nil, "reading %d of a job-only Reader: vmstat = %+v, want nil", i, vm)
 	}
 }
 
@@ -148,7 +149,7 @@ func TestReader_JobHasLimitsOfGroupItEnters(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(quota), 0o600); err != nil {
 		t.Skip("needs the cpu controller: ", err)
 	}
-	own := value(cgroup.Find(cgroup.Options{}))(t)
+	own := check.Value(cgroup.Find(cgroup.Options{}))(t)
 	read := ownReader(t, own)
 	given, home := read().Limits, filepath.Join(filepath.Dir(dir), "cgroup.procs")
 
@@ -164,7 +165,7 @@ func TestReader_JobHasLimitsOfGroupItEnters(t *testing.T) {
 	if l := use.Limits; l.CPUQuota != .5 || l.CPUs != .5 || l.GivenCPUs != given.CPUs || l.CPUGroup != "/"+filepath.Base(dir) {
 		t.Errorf("limits in the group = %+v, want half a CPU from %s, given %v", l, dir, given.CPUs)
 	}
-	check(t, use.Group != nil && use.Group.Periods >= 0, "counters of the group = %+v, want known periods", use.Group)
+	check.True(t, use.Group != nil && use.Group.Periods >= 0, "counters of the group = %+v, want known periods", use.Group)
 	move(home)
 	if l := read().Limits; l.CPUs != given.CPUs || l.GivenCPUs != 0 {
 		t.Errorf("limits after leaving the group = %+v, want %v CPUs and GivenCPUs 0", l, given.CPUs)
@@ -189,7 +190,7 @@ func TestControlGroups_DetectsEndingProcess(t *testing.T) {
 		}
 		got, err := controlGroups(dir)
 		ends := errors.Is(err, fs.ErrNotExist)
-		check(t, ends == test.ends && (ends || err == nil && string(got) == test.groups),
+		check.True(t, ends == test.ends && (ends || err == nil && string(got) == test.groups),
 			"%s: groups = %q, error = %v; want %q, or ErrNotExist if ending: %v", test.name, got, err, test.groups, test.ends)
 	}
 }
@@ -202,10 +203,10 @@ func TestGroupsOf_IgnoresZombie(t *testing.T) {
 	must(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
 
 	groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid})
-	check(t, groups == "", "groups of a zombie = %q, want none", groups)
-	own := value(os.ReadFile("/proc/self/cgroup"))(t)
+	check.True(t, groups == "", "groups of a zombie = %q, want none", groups)
+	own := check.Value(os.ReadFile("/proc/self/cgroup"))(t)
 	got, err := controlGroups(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
-	check(t, errors.Is(err, fs.ErrNotExist) || string(got) == string(own),
+	check.True(t, errors.Is(err, fs.ErrNotExist) || string(got) == string(own),
 		"control groups of a zombie = %q, error = %v; want this process's groups, %q, or ErrNotExist", got, err, own)
 }
 
@@ -217,8 +218,8 @@ func TestEnvironsOf_KeepsOnlyGPUVariables(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "2,3")
 	two, same := aChild(t), aChild(t)
 	got := environsOf([]int{one, two, same, 1 << 22})
-	check(t, len(got) == 2 && len(got[0]) == 1 && got[0][0] == "CUDA_VISIBLE_DEVICES=1" && got[1][0] == "CUDA_VISIBLE_DEVICES=2,3",
+	check.True(t, len(got) == 2 && len(got[0]) == 1 && got[0][0] == "CUDA_VISIBLE_DEVICES=1" && got[1][0] == "CUDA_VISIBLE_DEVICES=2,3",
 		"environments = %q, want CUDA_VISIBLE_DEVICES=1 and CUDA_VISIBLE_DEVICES=2,3", got)
 	got = environsOf(make([]int, maxEnvirons+1))
-	check(t, got == nil, "environments of more than %d processes = %q, want nil", maxEnvirons, got)
+	check.True(t, got == nil, "environments of more than %d processes = %q, want nil", maxEnvirons, got)
 }

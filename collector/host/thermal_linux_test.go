@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // zonesOf returns the zones of e, or nil if e is nil.
@@ -30,7 +32,7 @@ func TestReader_ReadsEnergyOfPackagesAndMemory(t *testing.T) {
 		r := h.begin()
 		same(t, name, zonesOf(r.Energy), want)
 		err := failedOptional(r)
-		check(t, err == nil && r.Missing == nil, "%s: failure = %v, missing = %v; want neither", name, err, r.Missing)
+		check.True(t, err == nil && r.Missing == nil, "%s: failure = %v, missing = %v; want neither", name, err, r.Missing)
 	}
 }
 
@@ -76,7 +78,7 @@ func TestReader_ReadsTemperatureAndThrottling(t *testing.T) {
 		r := h.after(time.Millisecond)
 		same(t, name, r.Thermal, want)
 		err := failedOptional(r)
-		check(t, err == nil, "%s: failure = %v, want none", name, err)
+		check.True(t, err == nil, "%s: failure = %v, want none", name, err)
 	}
 }
 
@@ -131,7 +133,7 @@ func TestReader_DamagedSensorIsUnknown(t *testing.T) {
 	write(t, h.sys, "class/hwmon/hwmon1/temp1_input", []byte("999000\n"))
 	write(t, h.sys, "devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", []byte("\n"))
 	r := h.after(5 * time.Second)
-	check(t, math.IsNaN(r.Thermal.Celsius), "temperature of a damaged sensor = %v °C, want NaN", r.Thermal.Celsius)
+	check.True(t, math.IsNaN(r.Thermal.Celsius), "temperature of a damaged sensor = %v °C, want NaN", r.Thermal.Celsius)
 	same(t, "throttles", r.Thermal.Throttles, []ThrottleCounter{{Name: "package 1", Events: 6}})
 	wantError(t, "thermal", r.Failed[SourceThermal], `"-3000\n" is not a count`, `package_throttle_count: "\n" is not a count`)
 }

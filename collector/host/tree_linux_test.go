@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -39,7 +40,7 @@ func TestReader_ReadsAllSourcesOfHealthyHost(t *testing.T) {
 
 	want.At, want.Disk = r.At, r.Disk
 	same(t, "reading", r, want)
-	check(t, len(r.Disk) == 1 && r.Disk[0].Used+r.Disk[0].Available != 0, "disks = %+v, want one with a size", r.Disk)
+	check.True(t, len(r.Disk) == 1 && r.Disk[0].Used+r.Disk[0].Available != 0, "disks = %+v, want one with a size", r.Disk)
 }
 
 // damages describes the directories of testdata/proc that contain only a damaged file.
@@ -92,7 +93,7 @@ func spoil(t *testing.T, proc, name, file string) {
 	case strings.HasSuffix(name, "-too-large"):
 		write(t, proc, file, []byte(strings.Repeat("MemHuge: 1 kB\n", 1<<17)))
 	default:
-		data := value(os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc", "damaged-"+name, file)))(t)
+		data := check.Value(os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc", "damaged-"+name, file)))(t)
 		write(t, proc, file, data)
 	}
 }
@@ -171,7 +172,7 @@ func TestReader_SidecarDoesNotReadItsOwnNetwork(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	must(t, os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777))
 	got := openHost(t, proc, sys).Read()
-	check(t, got.Devices[NICs] == nil && got.Failed[SourceNetwork] != nil,
+	check.True(t, got.Devices[NICs] == nil && got.Failed[SourceNetwork] != nil,
 		"NICs = %v, failure = %v; want no NICs and a failure", got.Devices[NICs], got.Failed[SourceNetwork])
 }
 
@@ -192,7 +193,7 @@ func TestClassCache_ClassifiesAgainAfterAMinute(t *testing.T) {
 	same(t, "counted interfaces after the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo"})
 
 	must(t, os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")))
-	data := value(os.ReadFile(filepath.Join(proc, "net/dev")))(t)
+	data := check.Value(os.ReadFile(filepath.Join(proc, "net/dev")))(t)
 	write(t, proc, "net/dev", append(data, "  eth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"...))
 	same(t, "counted interfaces when one is added", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
 }
@@ -206,7 +207,7 @@ func TestNameCache_HasNamesOfNewestReading(t *testing.T) {
 		for _, name := range want {
 			file.WriteString(name + ": 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n")
 		}
-		nics := value(parseNetDev([]byte(file.String()), &names, nil))(t)
+		nics := check.Value(parseNetDev([]byte(file.String()), &names, nil))(t)
 		same(t, "names", namesOf(nics, 0), want)
 	}
 }
@@ -215,14 +216,14 @@ func TestNameCache_HasNamesOfNewestReading(t *testing.T) {
 func repair(t *testing.T, proc, file string) {
 	t.Helper()
 	must(t, os.RemoveAll(filepath.Join(proc, file)))
-	mended := value(os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", file)))(t)
+	mended := check.Value(os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", file)))(t)
 	write(t, proc, file, mended)
 }
 
 // openFiles returns the targets of this process's file descriptors, by path in procfs.
 func openFiles(t *testing.T) map[string]string {
 	t.Helper()
-	entries := value(os.ReadDir("/proc/self/fd"))(t)
+	entries := check.Value(os.ReadDir("/proc/self/fd"))(t)
 
 	files := map[string]string{}
 	for _, e := range entries {
@@ -259,7 +260,7 @@ func TestReader_CloseClosesOpenFiles(t *testing.T) {
 		r.Close()
 
 		for path, to := range openFiles(t) {
-			check(t, before[path] == to, "%s is still open after Close", to)
+			check.True(t, before[path] == to, "%s is still open after Close", to)
 		}
 	}
 }

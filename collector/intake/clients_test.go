@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -152,9 +153,9 @@ func TestClients_PrometheusIsScraped(t *testing.T) {
 
 	cmd := exec.Command(interpreter, "-c", prometheusJob, port)
 	cmd.Stderr = os.Stderr
-	input := value(cmd.StdinPipe())(t)
-	output := value(cmd.StdoutPipe())(t)
-	must(t, cmd.Start())
+	input := check.Value(cmd.StdinPipe())(t)
+	output := check.Value(cmd.StdoutPipe())(t)
+	check.Must(t, cmd.Start())
 	defer cmd.Wait()
 	defer input.Close()
 	if line, err := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {

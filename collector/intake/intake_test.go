@@ -14,13 +14,14 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // mustOpen returns an Intake that receives at the given value of --ops.
 func mustOpen(t testing.TB, address string) *Intake {
 	t.Helper()
-	a := value(ParseAddress(address))(t)
-	return value(Open(Options{Address: a}))(t)
+	a := check.Value(ParseAddress(address))(t)
+	return check.Value(Open(Options{Address: a}))(t)
 }
 
 // opened is like mustOpen, but closes the Intake at the end of the test.
@@ -47,7 +48,7 @@ func sender(t testing.TB, in *Intake, socket int) net.Conn {
 	if in.sockets[socket].path != "" {
 		network = "unixgram"
 	}
-	conn := value(net.Dial(network, address))(t)
+	conn := check.Value(net.Dial(network, address))(t)
 	t.Cleanup(func() { conn.Close() })
 
 	return conn
@@ -59,7 +60,7 @@ func portOf(s *socket) uint16 { return netip.MustParseAddrPort(s.address).Port()
 func send(t testing.TB, conn net.Conn, datagrams ...string) {
 	t.Helper()
 	for _, d := range datagrams {
-		value(conn.Write([]byte(d)))(t)
+		check.Value(conn.Write([]byte(d)))(t)
 	}
 }
 
@@ -121,11 +122,11 @@ func TestIntake_CloseWithoutStartReadsSockets(t *testing.T) {
 }
 
 func TestOpen_ReturnsErrorIfPortIsInUse(t *testing.T) {
-	taken := value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
+	taken := check.Value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	port := taken.LocalAddr().(*net.UDPAddr).Port
 	for _, first := range []int{port, port - 1} { // the port in use may be the first or the second one
-		a := value(ParseAddress(fmt.Sprint(first)))(t)
+		a := check.Value(ParseAddress(fmt.Sprint(first)))(t)
 		in, err := Open(Options{Address: a})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d: address already in use (--ops on takes any free ports)", port)) {
 			t.Errorf("Open at port %d while port %d is in use: error %v, want \"address already in use\" with a hint", first, port, err)
@@ -141,7 +142,7 @@ func TestIntake_OpensGivenPortAndNextPort(t *testing.T) {
 	free := opened(t, "on") // the port after its first one may be free once it is closed
 	port := portOf(free.sockets[0])
 	closed(t, free)
-	a := value(ParseAddress(fmt.Sprint(port)))(t)
+	a := check.Value(ParseAddress(fmt.Sprint(port)))(t)
 	in, err := Open(Options{Address: a})
 	if err != nil {
 		t.Skipf("needs two neighbouring free ports: %v", err)
@@ -181,13 +182,13 @@ func TestIntake_UnixSocketIsPrivateAndRemoved(t *testing.T) {
 // Open replaces the socket of a killed perfagent, but not a regular file.
 func TestIntake_ReplacesStaleSocketButNotFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
-	old := value(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
+	old := check.Value(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	old.Close() // keeps the path
-	value(os.Lstat(path))(t)
+	check.Value(os.Lstat(path))(t)
 	in := opened(t, "unix:"+path)
 	in.Close()
 
-	must(t, os.WriteFile(path, []byte("mine"), 0o600))
+	check.Must(t, os.WriteFile(path, []byte("mine"), 0o600))
 	if _, err := Open(Options{Address: Address{Path: path}}); err == nil {
 		t.Error("Open returned no error for the path of a file")
 	}
@@ -200,8 +201,8 @@ func TestIntake_ReplacesStaleSocketButNotFile(t *testing.T) {
 func TestIntake_CloseKeepsFileThatReplacedSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	in := opened(t, "unix:"+path)
-	must(t, os.Rename(path, path+".old")) // so that its inode is not reused
-	must(t, os.WriteFile(path, []byte("mine"), 0o600))
+	check.Must(t, os.Rename(path, path+".old")) // so that its inode is not reused
+	check.Must(t, os.WriteFile(path, []byte("mine"), 0o600))
 	in.Close()
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
 		t.Errorf("content of the file after Close = %q, error %v; want \"mine\"", data, err)
@@ -294,23 +295,6 @@ func TestIntake_CopyDuringCloseIsSafe(t *testing.T) {
 	askers.Wait()
 	if got := in.CopyAggregator().Operations(time.Now()).Gauges["queue"].Last; got != 7 {
 		t.Errorf("gauge queue in a copy after Close = %v, want 7", got)
-	}
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -69,7 +70,7 @@ func sendSteadily(what string) error {
 func ownCPU(t testing.TB) time.Duration {
 	t.Helper()
 	var r syscall.Rusage
-	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+	check.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
@@ -100,7 +101,7 @@ func receivesAll(t *testing.T, rate, lines int) bool {
 	in.Start(time.Now())
 	before, cmd := ownCPU(t), exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d 3", senderVar, in.sockets[0].address, rate, lines))
-	out, ops := value(cmd.Output())(t), closed(t, in)
+	out, ops := check.Value(cmd.Output())(t), closed(t, in)
 	used := ownCPU(t) - before
 
 	got, lost := *ops.Sources[0].Datagrams, ops.Dropped.Kernel+ops.Dropped.RateLimited
@@ -148,7 +149,7 @@ func total(ops aggregate.Operations) int64 {
 // shrink makes the receive buffer of a socket as small as the kernel allows.
 func shrink(t *testing.T, s *socket) {
 	t.Helper()
-	must(t, unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1))
+	check.Must(t, unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1))
 }
 
 // Drops in the kernel are counted exactly, even if no datagram is received afterwards.
@@ -246,7 +247,7 @@ func TestIntake_UDPSenderNeverWaits(t *testing.T) {
 	raw, err := conn.(interface {
 		SyscallConn() (syscall.RawConn, error)
 	}).SyscallConn()
-	must(t, err)
+	check.Must(t, err)
 	for range 2000 {
 		var sendErr error
 		if err := raw.Control(func(fd uintptr) { sendErr = unix.Sendto(int(fd), []byte("a:1|c"), unix.MSG_DONTWAIT, nil) }); err != nil || sendErr != nil {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // scraping returns an Intake that scrapes the endpoints once per interval. The Intake is closed at the end of the test.
@@ -26,10 +27,10 @@ func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake
 	t.Helper()
 	o := Options{ScrapeInterval: interval}
 	for _, e := range endpoints {
-		u := value(ParseEndpoint(e))(t)
+		u := check.Value(ParseEndpoint(e))(t)
 		o.Endpoints = append(o.Endpoints, u)
 	}
-	in := value(Open(o))(t)
+	in := check.Value(Open(o))(t)
 	t.Cleanup(func() { in.Close() })
 
 	return in
@@ -81,7 +82,7 @@ func TestScraper_RequestsTextAndHidesCredentials(t *testing.T) {
 
 // The counters of a server that starts after the job count from 0. ScrapeNow scrapes without waiting for the interval.
 func TestScraper_CountsNewServerFromZero(t *testing.T) {
-	listener := value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	listener := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := listener.Addr().String()
 	listener.Close()
 
@@ -361,7 +362,7 @@ func TestScraper_SlowBodyDoesNotDelayOthers(t *testing.T) {
 // The budget is 3 ms of CPU time for a scrape of a vLLM server; the benchmark also measures the server itself. The
 // large body shows the cost per byte.
 func BenchmarkScraper(b *testing.B) {
-	vllm := value(os.ReadFile("wire/testdata/vllm.txt"))(b)
+	vllm := check.Value(os.ReadFile("wire/testdata/vllm.txt"))(b)
 	for name, body := range map[string][]byte{"vLLM": vllm, "4 MB": largeBody()} {
 		b.Run(name, func(b *testing.B) {
 			s := serving(b, body)

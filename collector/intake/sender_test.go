@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // around sets the environment of a program that runs under in, or outside of perfagent if in is nil.
@@ -26,7 +28,7 @@ func around(t *testing.T, in *Intake) {
 
 func mustDial(t *testing.T) func([]byte) error {
 	t.Helper()
-	return value(Dial())(t)
+	return check.Value(Dial())(t)
 }
 
 func TestSender_ReachesIntakeOfEnvironment(t *testing.T) {
@@ -36,7 +38,7 @@ func TestSender_ReachesIntakeOfEnvironment(t *testing.T) {
 			around(t, in)
 			send := mustDial(t)
 			for _, line := range []string{"rows:5|c", `{"op":"get","ms":2}`, `{"op":"get","ms":4}`} {
-				must(t, send([]byte(line)))
+				check.Must(t, send([]byte(line)))
 			}
 
 			if ops := closed(t, in); ops.Counters["rows"] != 5 || ops.Times["get"].Count != 2 || *ops.Sources[0].Datagrams != 3 {
@@ -70,7 +72,7 @@ func TestDial_ReturnsErrorForBadAddress(t *testing.T) {
 // If nothing reads a Unix socket, a sender waits at most maxSend.
 func TestSender_GivesUpOnUnreadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
-	conn := value(net.ListenPacket("unixgram", path))(t)
+	conn := check.Value(net.ListenPacket("unixgram", path))(t)
 	defer conn.Close()
 	t.Setenv(addrVar, "")
 	t.Setenv(socketVar, path)

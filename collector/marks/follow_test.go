@@ -12,19 +12,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/perfagent/perfagent/internal/collectortest"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // must ends a test on an error.
-var must = collectortest.Must
-
-// check reports a failure unless ok.
-func check(t testing.TB, ok bool, format string, args ...any) {
-	t.Helper()
-	if !ok {
-		t.Errorf(format, args...)
-	}
-}
+var must = check.Must
 
 // write replaces the content of the file.
 func write(t *testing.T, path, data string) {
@@ -73,7 +65,7 @@ func TestFollower_RetriesAfterError(t *testing.T) {
 		return Update{Why: "too many open files"}
 	}
 	news := f.Poll()
-	check(t, news.Why != "", "Poll returned no reason, want the error of the poll")
+	check.True(t, news.Why != "", "Poll returned no reason, want the error of the poll")
 
 	f.poll = look
 	wantTexts(t, f.Poll(), "one")
@@ -159,7 +151,7 @@ func TestFollower_CountsDroppedLines(t *testing.T) {
 
 	news := f.Finish()
 	want := (Dropped{Marks: 500, PhaseSpans: 500})
-	check(t, news.Dropped == want && len(news.Lines) == MaxMarks+MaxPhaseSpans+1,
+	check.True(t, news.Dropped == want && len(news.Lines) == MaxMarks+MaxPhaseSpans+1,
 		"dropped %+v, returned %d lines; want %+v, %d", news.Dropped, len(news.Lines), want, MaxMarks+MaxPhaseSpans+1)
 	// The first phase beyond the limit ends the previous phase at its own beginning.
 	if end := news.Lines[len(news.Lines)-1]; !end.IsPhase || end.Text != "" || end.At != 1000 {
@@ -178,7 +170,7 @@ func TestFollower_ReadsAtMostMaxFile(t *testing.T) {
 	news := f.Poll()
 	size, whole := 17+100_000*100, (MaxFile-17)/100
 	want := (Dropped{Marks: int64(whole) - MaxMarks, Bytes: int64(size - 17 - whole*100)})
-	check(t, news.Dropped == want, "dropped %+v, want %+v", news.Dropped, want)
+	check.True(t, news.Dropped == want, "dropped %+v, want %+v", news.Dropped, want)
 	if end := news.Lines[len(news.Lines)-1]; !equal(end, Line{IsPhase: true, At: math.NaN()}) {
 		t.Errorf("last line = %+v, want the end of the phase without a time, as later phases are unknown", end)
 	}
@@ -199,7 +191,7 @@ func TestFollower_KeepsLateResult(t *testing.T) {
 
 	for range 2 {
 		news := f.Poll()
-		check(t, len(news.Lines) == 0 && strings.Contains(news.Why, "no response within 200ms"),
+		check.True(t, len(news.Lines) == 0 && strings.Contains(news.Why, "no response within 200ms"),
 			"file system hangs: got texts %q, reason %q; want no texts and \"no response within 200ms\"", texts(news), news.Why)
 	}
 	close(answer)
@@ -224,7 +216,7 @@ func TestAppend_WritesLinesForFollower(t *testing.T) {
 
 	for _, bad := range []string{dir, filepath.Join(dir, "none", "node-0.marks")} {
 		err := Append(bad, Line{Text: "one"})
-		check(t, err != nil, "Append to %s returned nil, want an error", bad)
+		check.True(t, err != nil, "Append to %s returned nil, want an error", bad)
 	}
 }
 
@@ -277,7 +269,7 @@ func TestFollower_SkipKeepsOnlyCurrentPhase(t *testing.T) {
 		news := f.Poll()
 		wantTexts(t, news, want...)
 		l := news.Lines[0]
-		check(t, !l.IsPhase || l.At == 0, "time of the phase = %v, want 0 for the start of the recording", l.At)
+		check.True(t, !l.IsPhase || l.At == 0, "time of the phase = %v, want 0 for the start of the recording", l.At)
 	}
 }
 
@@ -288,8 +280,8 @@ func TestFollower_KeepsUnfinishedLineUpToLimit(t *testing.T) {
 	add(t, path, strings.Repeat("x", MaxFile-1))
 	wantTexts(t, f.Poll())
 	allocated := testing.AllocsPerRun(10, func() { f.file.poll(false) })
-	check(t, allocated <= 10, "poll of an unchanged file made %v allocations, want at most 10", allocated)
-	check(t, len(f.file.rest) == MaxFile-1, "kept %d bytes of the unfinished line, want %d", len(f.file.rest), MaxFile-1)
+	check.True(t, allocated <= 10, "poll of an unchanged file made %v allocations, want at most 10", allocated)
+	check.True(t, len(f.file.rest) == MaxFile-1, "kept %d bytes of the unfinished line, want %d", len(f.file.rest), MaxFile-1)
 
 	add(t, path, "xx")
 	for range 2 {
@@ -325,7 +317,7 @@ func TestFollower_FinishWaitsForPendingPoll(t *testing.T) {
 			t.Errorf("Poll during another poll = %+v, want a reason", news)
 		}
 		news := f.Finish()
-		check(t, len(news.Lines) == 2 && news.Lines[0].Text == "late" && news.Lines[1].Text == "the end",
+		check.True(t, len(news.Lines) == 2 && news.Lines[0].Text == "late" && news.Lines[1].Text == "the end",
 			"Finish = %+v, want the lines \"late\" and \"the end\"", news)
 	})
 }
@@ -355,7 +347,7 @@ func TestParse_AcceptsJSONAndPlainText(t *testing.T) {
 		{"x" + strings.Repeat("ä", 150), Line{Text: "x" + strings.Repeat("ä", 99), At: nan}, true},
 	} {
 		got, ok := Parse([]byte(test.line))
-		check(t, ok == test.ok && equal(got, test.want),
+		check.True(t, ok == test.ok && equal(got, test.want),
 			"Parse(%q) = %+v, %v; want %+v, %v", test.line, got, ok, test.want, test.ok)
 	}
 	// JSON that is neither a mark nor a phase is a mark with the line as its text.
@@ -364,7 +356,7 @@ func TestParse_AcceptsJSONAndPlainText(t *testing.T) {
 		`{"mark":"a","ts":"1"}`, `{"mark":"a","ts":1e999}`, `{"mark":"a"} tail`,
 	} {
 		got, ok := Parse([]byte(line))
-		check(t, ok && equal(got, Line{Text: line, At: nan}), "Parse(%q) = %+v, %v; want the line as text", line, got, ok)
+		check.True(t, ok && equal(got, Line{Text: line, At: nan}), "Parse(%q) = %+v, %v; want the line as text", line, got, ok)
 	}
 }
 
@@ -388,7 +380,7 @@ func TestLine_AppendRoundTrips(t *testing.T) {
 			t.Errorf("Append = %q with %d line ends, want one line end, at the end", line, n)
 		}
 		got, ok := Parse(line)
-		check(t, ok && equal(got, l), "Parse(%q) = %+v, %v; want %+v, true", line, got, ok, l)
+		check.True(t, ok && equal(got, l), "Parse(%q) = %+v, %v; want %+v, true", line, got, ok, l)
 	}
 }
 

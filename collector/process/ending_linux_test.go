@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -26,7 +27,7 @@ func TestTree_MeasuresMemoryWithoutFirstThread(t *testing.T) {
 	if p := tree.jobProcs[0]; p.state != 'Z' || p.dead() || u.Processes != 1 {
 		t.Errorf("process in state %c with %v threads, usage %+v; want state Z, but 1 living process", p.state, p.threads, u)
 	}
-	check(t, u.MemoryKind == "pss" && u.Memory >= 32<<20 && u.Memory <= 256<<20 && !treeFailed(u),
+	check.True(t, u.MemoryKind == "pss" && u.Memory >= 32<<20 && u.Memory <= 256<<20 && !treeFailed(u),
 		"usage %+v, want a PSS of 32 to 256 MiB without failures", u)
 }
 
@@ -52,7 +53,7 @@ func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 		if p := findProc(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
 			t.Errorf("entry of the ending process %+v, want class inJob and state Z, but not dead", p)
 		}
-		check(t, u.MemoryKind == "pss" && !treeFailed(u) && u.Memory > 0 && u.Memory <= alone.Memory+16<<20,
+		check.True(t, u.MemoryKind == "pss" && !treeFailed(u) && u.Memory > 0 && u.Memory <= alone.Memory+16<<20,
 			"usage during the end of a process %+v, want about the same PSS as without it, %+v", u, alone)
 	}
 }
@@ -154,7 +155,7 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 	stays := func() bool {
 		findProc(tree.all, int32(pid)).faults = mark
 		u := treeRead(t, tree)
-		check(t, u.Processes == 1 && u.CPUSeconds == before.CPUSeconds,
+		check.True(t, u.Processes == 1 && u.CPUSeconds == before.CPUSeconds,
 			"CPU time = %v s, want %v s as before, and 1 process; usage %+v", u.CPUSeconds, before.CPUSeconds, u)
 		return findProc(tree.all, int32(pid)).faults == mark
 	}
@@ -164,13 +165,13 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 			kept++
 		}
 	}
-	check(t, kept == 3*(reread-1), "%d of %d scans did not read the stat, want %d", kept, 3*reread, 3*(reread-1))
+	check.True(t, kept == 3*(reread-1), "%d of %d scans did not read the stat, want %d", kept, 3*reread, 3*(reread-1))
 
 	for (pid+tree.scans)%reread == 0 { // the next scan would read the stat even if the process had not run
 		treeRead(t, tree)
 	}
 	findProc(tree.all, int32(pid)).faults = mark
-	value(j.input.Write([]byte("go\n")))(t)
+	check.Value(j.input.Write([]byte("go\n")))(t)
 	j.line(t)
 	treeAwait(t, pid, "S")
 	u, want := treeRead(t, tree), treeStat(pid)

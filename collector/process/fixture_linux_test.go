@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -65,7 +66,7 @@ func (p treeProc) family(text string) {
 	p.tb.Helper()
 	for word := range strings.FieldsSeq(text) {
 		var l treeLine
-		value(fmt.Sscanf(word, "%d<%d@%d", &l.pid, &l.parent, &l.start))(p.tb)
+		check.Value(fmt.Sscanf(word, "%d<%d@%d", &l.pid, &l.parent, &l.start))(p.tb)
 		p.put(l)
 	}
 }
@@ -114,7 +115,7 @@ func (p treeProc) tree(ignore func(int) bool) *Tree {
 
 func treeRead(tb testing.TB, t *Tree) TreeUsage {
 	tb.Helper()
-	u := value(t.Read())(tb)
+	u := check.Value(t.Read())(tb)
 	return u
 }
 
@@ -122,7 +123,7 @@ func treeRead(tb testing.TB, t *Tree) TreeUsage {
 func wantMemory(t *testing.T, tree *Tree, kib float64, fresh bool, what string) TreeUsage {
 	t.Helper()
 	u := treeRead(t, tree)
-	check(t, u.Memory == kib*1024 && u.MemoryFresh == fresh, "memory %s = %v KiB, measured again: %v; want %v KiB, %v; usage %+v",
+	check.True(t, u.Memory == kib*1024 && u.MemoryFresh == fresh, "memory %s = %v KiB, measured again: %v; want %v KiB, %v; usage %+v",
 		what, u.Memory/1024, u.MemoryFresh, kib, fresh, u)
 	return u
 }
@@ -158,7 +159,7 @@ func TestTree_SumsProcessesOfJob(t *testing.T) {
 	want := TreeUsage{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
 	u.MemoryUpToDate, u.MemoryLowerBound = false, 0
-	check(t, fmt.Sprint(u) == fmt.Sprint(want), "usage\ngot  %+v\nwant %+v", u, want)
+	check.True(t, fmt.Sprint(u) == fmt.Sprint(want), "usage\ngot  %+v\nwant %+v", u, want)
 	if first := tree.jobProcs[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
 		t.Errorf("first process %+v, want ID 60, start 90 and 10 pages", first)
 	}
@@ -251,9 +252,9 @@ func TestTree_ToleratesChangesDuringScan(t *testing.T) {
 	})
 
 	u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300)
-	check(t, u.CPUSeconds == 6, "CPU time in the scan during which a process was waited for = %v s, want 6", u.CPUSeconds)
+	check.True(t, u.CPUSeconds == 6, "CPU time in the scan during which a process was waited for = %v s, want 6", u.CPUSeconds)
 	u = treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300)
-	check(t, u.CPUSeconds == 7, "CPU time in the scan after a process was waited for = %v s, want 7", u.CPUSeconds)
+	check.True(t, u.CPUSeconds == 7, "CPU time in the scan after a process was waited for = %v s, want 7", u.CPUSeconds)
 }
 
 func TestTree_FailsWithoutRoot(t *testing.T) {
@@ -264,7 +265,7 @@ func TestTree_FailsWithoutRoot(t *testing.T) {
 	fails := func(want string) {
 		t.Helper()
 		u, err := tree.Read()
-		check(t, err != nil && strings.Contains(err.Error(), want) && math.IsNaN(u.CPUSeconds) && math.IsNaN(u.Memory) && !u.Fresh,
+		check.True(t, err != nil && strings.Contains(err.Error(), want) && math.IsNaN(u.CPUSeconds) && math.IsNaN(u.Memory) && !u.Fresh,
 			"usage %+v, error %v; want unknown usage and an error with %q", u, err, want)
 	}
 
@@ -300,7 +301,7 @@ var treeDamages = map[string]func(treeProc, string){
 func (p treeProc) write(path, data string) { must(p.tb, os.WriteFile(path, []byte(data), 0o644)) }
 
 // must ends a test on an error. same compares two values.
-var must, same = collectortest.Must, collectortest.Same
+var must, same = check.Must, collectortest.Same
 
 func TestTree_DamagedFileAffectsOnlyItsNumbers(t *testing.T) {
 	for _, file := range []string{"stat", "io", "smaps_rollup"} {
@@ -341,8 +342,8 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
 		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // tested in TestTree_LowerBoundCountsSharedPagesOnce; Unowned depends on the host
-		check(t, fmt.Sprint(got) == fmt.Sprint(want), "%s: usage\ngot  %+v\nwant %+v", what, got, want)
-		check(t, (failed != "" || u.Failed == nil) && (failed == "" || len(u.Failed) == 1 && u.Failed[failed] != nil),
+		check.True(t, fmt.Sprint(got) == fmt.Sprint(want), "%s: usage\ngot  %+v\nwant %+v", what, got, want)
+		check.True(t, (failed != "" || u.Failed == nil) && (failed == "" || len(u.Failed) == 1 && u.Failed[failed] != nil),
 			"%s: failures %v, want only a failure of %q", what, u.Failed, failed)
 		if err := u.Failed[failed]; err != nil && (!strings.Contains(err.Error(), "1 of ") || !strings.Contains(err.Error(), path+": ")) {
 			t.Errorf("%s: failure %q, want it to count 1 process and to name %s", what, err, path)
@@ -358,7 +359,7 @@ func TestTree_CountsRSSWithoutRollup(t *testing.T) {
 		p.remove(filepath.Join(p.dir, file))
 	}
 	u := treeWant(t, p.tree(nil), 200)
-	check(t, u.Memory == float64(3*os.Getpagesize()) && u.MemoryKind == "rss" && math.IsNaN(u.ReadBytes) && math.IsNaN(u.WriteBytes) &&
+	check.True(t, u.Memory == float64(3*os.Getpagesize()) && u.MemoryKind == "rss" && math.IsNaN(u.ReadBytes) && math.IsNaN(u.WriteBytes) &&
 		u.Failed["memory"] != nil && errors.Is(u.Failed["io"], unix.ENOENT) && !u.IOFresh,
 		"usage %+v, want an RSS of 3 pages, unknown I/O, and failures of memory and io", u)
 }
@@ -367,13 +368,13 @@ func TestTree_KeepsLastMemoryWithoutProcesses(t *testing.T) {
 	p := treeFixture(t)
 	tree := p.tree(nil)
 	u := treeWant(t, tree)
-	check(t, u.CPUSeconds == 0 && u.Processes == 0 && math.IsNaN(u.Memory) && u.MemoryKind == "" && u.ReadBytes == 0 && u.Failed == nil,
+	check.True(t, u.CPUSeconds == 0 && u.Processes == 0 && math.IsNaN(u.Memory) && u.MemoryKind == "" && u.ReadBytes == 0 && u.Failed == nil,
 		"usage of a job that never had a process %+v, want zeros, unknown memory and no failure", u)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	treeWant(t, tree, 200)
 	p.end(200)
 	u = treeWant(t, tree)
-	check(t, u.Memory == 8<<10 && !u.MemoryFresh && u.Processes == 0,
+	check.True(t, u.Memory == 8<<10 && !u.MemoryFresh && u.Processes == 0,
 		"usage after the end of the last process %+v, want its last memory, not fresh", u)
 }
 
@@ -409,15 +410,15 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 	tree, c := p.timed(15 * time.Millisecond)
 	treeWant(t, tree, 200) // the first scan does not defer the second
 	u := wantMemory(t, tree, 8, false, "in the second scan")
-	check(t, !u.Skipped && u.Fresh && !u.IOFresh, "second scan: usage %+v, want a fresh scan with the I/O of the first", u)
+	check.True(t, !u.Skipped && u.Fresh && !u.IOFresh, "second scan: usage %+v, want a fresh scan with the I/O of the first", u)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 9, pssKB: 9, read: 7})
 	u = wantMemory(t, c.after(749*time.Millisecond), 8, false, "749 ms after a scan of 15 ms")
-	check(t, u.Skipped && !u.Fresh && u.CPUSeconds == 0 && u.Processes == 1, "usage %+v, want a skipped scan", u)
+	check.True(t, u.Skipped && !u.Fresh && u.CPUSeconds == 0 && u.Processes == 1, "usage %+v, want a skipped scan", u)
 	u = treeRead(t, c.after(time.Millisecond))
-	check(t, !u.Skipped && u.Fresh && u.CPUSeconds == 1 && !u.MemoryFresh && !u.IOFresh,
+	check.True(t, !u.Skipped && u.Fresh && u.CPUSeconds == 1 && !u.MemoryFresh && !u.IOFresh,
 		"750 ms after a scan of 15 ms: usage %+v, want a fresh scan without memory and I/O", u)
 	u = wantMemory(t, c.after(4250*time.Millisecond), 9, true, "5 s after the first scan")
-	check(t, u.IOFresh && u.ReadBytes == 7, "5 s after the first scan: usage %+v, want fresh I/O", u)
+	check.True(t, u.IOFresh && u.ReadBytes == 7, "5 s after the first scan: usage %+v, want fresh I/O", u)
 }
 
 // A pass over PSS that has taken 50 ms leaves the remaining processes to the next pass. They are assumed to share as
@@ -441,7 +442,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 func wantFailed(t *testing.T, u TreeUsage, kind, why string) {
 	t.Helper()
 	err := fmt.Sprint(u.Failed["memory"])
-	check(t, u.MemoryKind == kind && strings.Contains(err, why) && (why == "") == (u.Failed["memory"] == nil),
+	check.True(t, u.MemoryKind == kind && strings.Contains(err, why) && (why == "") == (u.Failed["memory"] == nil),
 		"memory of kind %s, failure %s; want kind %s, failure %q", u.MemoryKind, err, kind, why)
 }
 
@@ -498,7 +499,7 @@ func TestTree_MeasuresIdleProcessesAmongBusyOnes(t *testing.T) {
 		busy(pass + 2)
 		u = treeRead(t, clock.after(maxInterval))
 	}
-	check(t, u.Memory == (6*400+4000)<<10,
+	check.True(t, u.Memory == (6*400+4000)<<10,
 		"memory after more than a minute = %v KiB, want %v; usage %+v", u.Memory/1024, 6*400+4000, u)
 }
 
@@ -532,7 +533,7 @@ func TestTree_MemoryIsSteadyDespiteZombie(t *testing.T) {
 		}
 	}
 	u := wantMemory(t, tree, 400, false, "of a job with a zombie")
-	check(t, passes <= 2 && u.MemoryUpToDate, "%d passes, want at most 2; up to date: %v, want true", passes, u.MemoryUpToDate)
+	check.True(t, passes <= 2 && u.MemoryUpToDate, "%d passes, want at most 2; up to date: %v, want true", passes, u.MemoryUpToDate)
 }
 
 // A process that could not be read is reported in the passes that do not try to read it, too.
@@ -558,7 +559,7 @@ func TestTree_CountsRSSOfVeryLargeProcess(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 1})
 	u := wantMemory(t, p.tree(nil), float64(3<<10*os.Getpagesize()), true, "of a process with 12 GiB")
-	check(t, u.MemoryKind == "rss" && u.Failed["memory"] != nil, "usage %+v, want the RSS and a failure of memory", u)
+	check.True(t, u.MemoryKind == "rss" && u.Failed["memory"] != nil, "usage %+v, want the RSS and a failure of memory", u)
 }
 
 // A process whose first thread has ended while another runs is not a zombie.
@@ -628,10 +629,10 @@ func TestTree_RequestNowIsNotDeferred(t *testing.T) {
 	tree := p.tree(nil)
 	treeWant(t, tree, 200)
 	tree.due.scan, tree.due.io = 1<<62, 1<<62
-	check(t, treeRead(t, tree).Skipped, "a scan that was not due was not skipped")
+	check.True(t, treeRead(t, tree).Skipped, "a scan that was not due was not skipped")
 	tree.Next.Now = true
 	u := treeRead(t, tree)
-	check(t, !u.Skipped && u.Fresh && u.IOFresh, "usage with Request.Now %+v, want a fresh scan with fresh I/O", u)
+	check.True(t, !u.Skipped && u.Fresh && u.IOFresh, "usage with Request.Now %+v, want a fresh scan with fresh I/O", u)
 }
 
 // Unchanged memory is not measured at each Read; changed memory is measured at the next Read.
@@ -696,14 +697,6 @@ func TestTree_AfterPSSKeepsBudget(t *testing.T) {
 	}
 }
 
-// check reports a failure unless ok.
-func check(t testing.TB, ok bool, format string, args ...any) {
-	t.Helper()
-	if !ok {
-		t.Errorf(format, args...)
-	}
-}
-
 // named returns a Tree with Members that never defers a scan.
 func (p treeProc) named(ignore func(int) bool, pids ...int) *Tree {
 	t := NewTree(Options{Proc: p.dir, Members: pids, Ignore: ignore})
@@ -716,7 +709,7 @@ func (p treeProc) named(ignore func(int) bool, pids ...int) *Tree {
 func wantUse(tb testing.TB, t *Tree, seconds, read, written float64) {
 	tb.Helper()
 	u := treeRead(tb, t)
-	check(tb, math.Abs(u.CPUSeconds-seconds) <= 1e-9 && u.ReadBytes == read && u.WriteBytes == written,
+	check.True(tb, math.Abs(u.CPUSeconds-seconds) <= 1e-9 && u.ReadBytes == read && u.WriteBytes == written,
 		"CPU time %v s, %v bytes read, %v written; want %v s, %v, %v", u.CPUSeconds, u.ReadBytes, u.WriteBytes, seconds, read, written)
 }
 
@@ -742,7 +735,7 @@ func TestTree_IncludesMembersAndDescendants(t *testing.T) {
 func TestTree_MissingMemberIsAnError(t *testing.T) {
 	p := treeFixture(t)
 	_, err := p.named(nil, 100, 555).Read()
-	check(t, err != nil, "Read with a missing member returned no error")
+	check.True(t, err != nil, "Read with a missing member returned no error")
 }
 
 // An ended process counts once: as part of the parent that waited for it, or with its last known usage.
@@ -795,14 +788,5 @@ func TestTree_UnreadableIOOfEndedMemberStaysUnknown(t *testing.T) {
 			t.Errorf("read %v, written %v, fresh %v; want NaN, NaN, false", u.ReadBytes, u.WriteBytes, u.IOFresh)
 		}
 		p.end(100)
-	}
-}
-
-// value ends a test on an error, and returns v otherwise.
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // A process with an ended parent is known from the previous scan. A clone in another goroutine finds and kills it, but
@@ -19,13 +21,13 @@ func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 	other := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; exit 7"))
 	other.line(t)
 	job := treeStart(t, exec.Command("sh", "-c", "sleep 300 </dev/null & echo $!; read x"))
-	left := value(strconv.Atoi(job.line(t)))(t)
+	left := check.Value(strconv.Atoi(job.line(t)))(t)
 	t.Cleanup(func() { _ = syscall.Kill(left, syscall.SIGKILL) })
 	tree := NewTree(Options{Root: os.Getpid(), Ignore: func(pid int) bool { return pid == other.cmd.Process.Pid }})
 	defer tree.Close()
 	for range 2 { // the second scan keeps descriptors open
 		u := treeRead(t, tree)
-		check(t, u.Processes == 2, "usage before the kill %+v, want 2 processes", u)
+		check.True(t, u.Processes == 2, "usage before the kill %+v, want 2 processes", u)
 	}
 	job.end()
 
@@ -46,9 +48,9 @@ func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 		ended <- met
 	}()
 	met := <-ended
-	check(t, met == 1, "the clone killed %d processes, want 1", met)
+	check.True(t, met == 1, "the clone killed %d processes, want 1", met)
 	n, err := tree.CountLiving()
-	check(t, n == 0 && err == nil, "CountLiving = %d, %v; want 0, nil", n, err)
+	check.True(t, n == 0 && err == nil, "CountLiving = %d, %v; want 0, nil", n, err)
 	if other.end(); other.cmd.ProcessState.ExitCode() != 7 {
 		t.Errorf("other child of the root: %v, want exit status 7", other.cmd.ProcessState)
 	}
@@ -61,9 +63,9 @@ func TestTree_CloneEmptyFindsProcessesBelowRoot(t *testing.T) {
 	treeRead(t, tree)
 
 	n, err := tree.CloneEmpty().CountLiving()
-	check(t, n == 1 && err == nil, "CountLiving of an empty clone = %d, %v; want 1, nil", n, err)
+	check.True(t, n == 1 && err == nil, "CountLiving of an empty clone = %d, %v; want 1, nil", n, err)
 	_, err = NewTree(Options{Root: 1 << 30}).CloneEmpty().Kill()
-	check(t, err != nil, "Kill with a missing root returned no error")
+	check.True(t, err != nil, "Kill with a missing root returned no error")
 }
 
 // The kernel reports the parent of a process that SIGKILL ended, even if the parent waits for it immediately. In about
@@ -87,11 +89,11 @@ func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 	}()
 
 	cmd := exec.Command("sh", "-c", "sh -c 'exit 3'; for i in 1 2 3 4 5; do sh -c 'kill -9 $$'; done; echo $$; read -r x")
-	out := value(cmd.StdoutPipe())(t)
-	in := value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
+	in := check.Value(cmd.StdinPipe())(t)
 	must(t, cmd.Start())
 	var shell int
-	value(fmt.Fscan(out, &shell))(t)
+	check.Value(fmt.Fscan(out, &shell))(t)
 	for deadline := time.After(30 * time.Second); ; {
 		var kill [2]int
 		select {
@@ -102,7 +104,7 @@ func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 			t.Skipf("Linux %s does not report failed processes: run the tests on 6.6 or newer", unix.ByteSliceToString(name.Release[:]))
 		}
 		if kill[1] == shell {
-			check(t, kill[0] != shell && kill[0] != os.Getpid() && NewTree(Options{Root: os.Getpid()}).RelationByParent(kill[0], kill[1]) == InJob,
+			check.True(t, kill[0] != shell && kill[0] != os.Getpid() && NewTree(Options{Root: os.Getpid()}).RelationByParent(kill[0], kill[1]) == InJob,
 				"killed process %d with parent %d is not recognized as a child of the shell", kill[0], kill[1])
 			break
 		}
@@ -173,11 +175,11 @@ func TestTree_ScannedRelationCoversTwoScans(t *testing.T) {
 // CurrentRelation follows the current parents of a process, without a scan.
 func TestTree_CurrentRelationFollowsParents(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; read -r x")
-	in := value(cmd.StdinPipe())(t)
-	out := value(cmd.StdoutPipe())(t)
+	in := check.Value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 	var below int
-	value(fmt.Fscan(out, &below))(t)
+	check.Value(fmt.Fscan(out, &below))(t)
 	self, child := os.Getpid(), cmd.Process.Pid
 	is := func(ignored int) func(int) bool { return func(pid int) bool { return pid == ignored } }
 	for name, c := range map[string]struct {
@@ -203,7 +205,7 @@ func TestTree_CurrentRelationFollowsParents(t *testing.T) {
 	}
 
 	p, err := os.FindProcess(below)
-	check(t, err == nil && p.Kill() == nil, "cannot kill process %d: %v", below, err)
+	check.True(t, err == nil && p.Kill() == nil, "cannot kill process %d: %v", below, err)
 	in.Close()
 	if cmd.Wait(); NewTree(Options{Root: self}).CurrentRelation(child) != UnknownRelation {
 		t.Error("CurrentRelation of an ended process is not UnknownRelation")

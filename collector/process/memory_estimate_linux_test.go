@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -149,7 +150,7 @@ sys.stdin.read()
 		}
 	}
 	t.Logf("memory in %d passes: %.1f to %.1f MiB", passes, least, most)
-	check(t, least >= 118 && most <= 150, "memory = %.1f to %.1f MiB, want 118 to 150", least, most)
+	check.True(t, least >= 118 && most <= 150, "memory = %.1f to %.1f MiB, want 118 to 150", least, most)
 }
 
 // The growth of a process without its first thread is noticed.
@@ -159,7 +160,7 @@ func TestTree_NoticesGrowthWithoutFirstThread(t *testing.T) {
 	j := treeStart(t, treeSelf("leaderless 32"))
 	j.line(t)
 	before := treeRead(t, tree)
-	value(j.input.Write([]byte("x")))(t)
+	check.Value(j.input.Write([]byte("x")))(t)
 	j.line(t)
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory < before.Memory+60<<20 || tree.jobProcs[0].rss() < 90<<20 {
 		t.Errorf("usage after growth by 64 MiB %+v, want 60 MiB more than %+v", u, before)
@@ -236,7 +237,7 @@ func TestTree_RaisesDeferredMemoryToLowerBound(t *testing.T) {
 		}
 		clock.at.mono += time.Second
 		u := treeRead(t, tree)
-		check(t, !u.Skipped && !u.MemoryFresh && u.Memory == c.memory && u.MemoryUpToDate == c.holds,
+		check.True(t, !u.Skipped && !u.MemoryFresh && u.Memory == c.memory && u.MemoryUpToDate == c.holds,
 			"%s: memory %v, want %v; up to date %v, want %v: %+v", name, u.Memory, c.memory, u.MemoryUpToDate, c.holds, u)
 	}
 }
@@ -286,7 +287,7 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 					t.Fatalf("the job printed %q, want %q", got, want)
 				}
 				u := treeRead(t, tree)
-				check(t, u.MemoryKind == "pss", "usage %+v, want a PSS", u)
+				check.True(t, u.MemoryKind == "pss", "usage %+v, want a PSS", u)
 				_, _ = j.input.Write([]byte("x"))
 				return u.Memory / (1 << 20)
 			}
@@ -296,7 +297,7 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 					mib, before, held)
 			}
 			if how == "memfd" || how == "tmpfs" {
-				check(t, after <= before+1,
+				check.True(t, after <= before+1,
 					"memory after the file was closed = %.1f MiB, want %.1f as before it was opened", after, before)
 			}
 		})
@@ -322,9 +323,9 @@ func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 	running.jobProcs = []*proc{{measuredMemory: measuredMemory{rollup: rollup{shmem: much}}}}
 	running.readShared(running.clock())
 	was := tree.shared.before + much - running.shared.before
-	check(t, was > much/2 && was < 2*much, "%v bytes of the running job are excluded, want about %v", was, float64(much))
+	check.True(t, was > much/2 && was < 2*much, "%v bytes of the running job are excluded, want about %v", was, float64(much))
 	left := tree.LeftoverShared()
-	check(t, left > much/2 && left < 2*much, "LeftoverShared = %v, want about %v", left, float64(much))
+	check.True(t, left > much/2 && left < 2*much, "LeftoverShared = %v, want about %v", left, float64(much))
 }
 
 // opens creates descriptors of a process. links are the targets and mounts the mount IDs, by descriptor.
@@ -377,7 +378,7 @@ func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 	tree = p.tree(nil)
 	tree.shared.begun = time.Now().Add(time.Hour)
 	u := treeRead(t, tree)
-	check(t, u.Memory == 16<<10, "memory = %v bytes, want %d without files older than the job", u.Memory, 16<<10)
+	check.True(t, u.Memory == 16<<10, "memory = %v bytes, want %d without files older than the job", u.Memory, 16<<10)
 	p.write(old, strings.Repeat(block, 3))
 	var st unix.Stat_t
 	must(p.tb, unix.Stat(old, &st))
@@ -409,7 +410,7 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 	for look, want := range []bool{false, true, true, true} {
 		tree.shared.known = false
 		u := treeRead(t, tree)
-		check(t, (u.Memory > 1<<20) == want, "read %d: memory = %v bytes, want more than 1 MiB: %v", look, u.Memory, want)
+		check.True(t, (u.Memory > 1<<20) == want, "read %d: memory = %v bytes, want more than 1 MiB: %v", look, u.Memory, want)
 	}
 	p.remove(filepath.Join(p.dir, "201", "fd", "3"))
 	for range 4 {
@@ -417,7 +418,7 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 		treeRead(t, tree)
 	}
 	u := treeRead(t, tree)
-	check(t, u.Memory <= 1<<20, "memory after the file was closed = %v bytes, want at most 1 MiB", u.Memory)
+	check.True(t, u.Memory <= 1<<20, "memory after the file was closed = %v bytes, want at most 1 MiB", u.Memory)
 }
 
 // Mappings are matched with open files by device and inode. Mappings of other files do not count.
@@ -432,5 +433,5 @@ nonsense
 zz-yy rw-s 0 00:1d 42 x
 `))
 	got := s.files[id].mapped
-	check(t, got == 0x80000, "mapped bytes of the file = %#x, want 0x80000", got)
+	check.True(t, got == 0x80000, "mapped bytes of the file = %#x, want 0x80000", got)
 }

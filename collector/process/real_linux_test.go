@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -236,8 +237,8 @@ type treeJob struct {
 func treeStart(tb testing.TB, cmd *exec.Cmd) *treeJob {
 	tb.Helper()
 	cmd.Stderr = os.Stderr
-	input := value(cmd.StdinPipe())(tb)
-	out := value(cmd.StdoutPipe())(tb)
+	input := check.Value(cmd.StdinPipe())(tb)
+	out := check.Value(cmd.StdoutPipe())(tb)
 	must(tb, cmd.Start())
 	j := &treeJob{cmd, input, bufio.NewReader(out)}
 	tb.Cleanup(func() { j.end() })
@@ -302,7 +303,7 @@ func treeReadFreely(t *Tree) {
 // truncates in the four times of each of n processes.
 func treeNear(tb testing.TB, what string, got, want float64, n int) {
 	tb.Helper()
-	check(tb, math.Abs(got-want) <= want/100+0.04*float64(n),
+	check.True(tb, math.Abs(got-want) <= want/100+0.04*float64(n),
 		"%s: CPU time = %.3f s, want the kernel's %.3f s", what, got, want)
 	tb.Logf("%s: CPU time = %.3f s, the kernel's is %.3f s", what, got, want)
 }
@@ -324,9 +325,9 @@ func TestTree_CountsShortChildren(t *testing.T) {
 	j := treeStart(t, exec.Command("sh", "-c", "n=0; while [ $n -lt 200 ]; do ("+treeShort+"); n=$((n+1)); done; echo ready; read x"))
 	j.ready(t)
 	u := treeRead(t, tree)
-	check(t, u.Processes == 1 && u.Failed == nil, "usage %+v, want 1 process and no failures", u)
+	check.True(t, u.Processes == 1 && u.Failed == nil, "usage %+v, want 1 process and no failures", u)
 	truth := treeCPU(j.end()) // the parent did nothing else
-	check(t, truth >= 0.5, "the children used %.3f s of CPU time, want at least 0.5", truth)
+	check.True(t, truth >= 0.5, "the children used %.3f s of CPU time, want at least 0.5", truth)
 	treeNear(t, "with its parent", u.CPUSeconds, truth, 1)
 	treeNear(t, "with reaped processes", treeRead(t, tree).CPUSeconds+truth, truth, 0)
 }
@@ -349,17 +350,17 @@ func TestTree_CountsChildrenReapedByRoot(t *testing.T) {
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &after))
 	truth := treeCPU(&after) - treeCPU(&before)
 	treeNear(t, "after all children were reaped", sum+treeRead(t, tree).CPUSeconds, truth, 0)
-	check(t, most <= truth && most >= truth*0.98-0.05,
+	check.True(t, most <= truth && most >= truth*0.98-0.05,
 		"CPU time before the last child was reaped = %.3f s, want nearly %.3f s", most, truth)
 }
 
 func TestTree_FindsChildOfAThread(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("thread"))
-	child := value(strconv.Atoi(strings.TrimPrefix(j.line(t), "ready ")))(t)
+	child := check.Value(strconv.Atoi(strings.TrimPrefix(j.line(t), "ready ")))(t)
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
 	first := tree.jobProcs[0]
-	check(t, first.rss() != 0 && first.start != 0, "first process %+v, want resident pages and a start time", first)
+	check.True(t, first.rss() != 0 && first.start != 0, "first process %+v, want resident pages and a start time", first)
 }
 
 // treeAdopt makes this process adopt orphaned descendants until the test ends.
@@ -380,12 +381,12 @@ func TestTree_FindsDaemon(t *testing.T) {
 			j.ready(t)
 			if !adopted {
 				u := treeRead(t, tree)
-				check(t, u.Processes == 2, "usage before the parent ended %+v, want 2 processes", u)
+				check.True(t, u.Processes == 2, "usage before the parent ended %+v, want 2 processes", u)
 			}
 			treeMust(j.cmd.Process.Kill())
 			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
 			u := treeRead(t, tree)
-			check(t, u.Processes == 1 && u.CPUSeconds >= 0.11 && u.MemoryKind == "pss" && len(tree.jobProcs) == 1,
+			check.True(t, u.Processes == 1 && u.CPUSeconds >= 0.11 && u.MemoryKind == "pss" && len(tree.jobProcs) == 1,
 				"usage %+v of %d processes, want only the daemon with its CPU time and PSS", u, len(tree.jobProcs))
 			if t.Failed() {
 				t.FailNow() // the daemon is waited for below
@@ -393,7 +394,7 @@ func TestTree_FindsDaemon(t *testing.T) {
 			treeMust(j.input.Close()) // ends the daemon
 			if adopted {
 				var status syscall.WaitStatus
-				value(syscall.Wait4(int(tree.jobProcs[0].pid), &status, 0, nil))(t)
+				check.Value(syscall.Wait4(int(tree.jobProcs[0].pid), &status, 0, nil))(t)
 			}
 			for deadline := time.Now().Add(treePatience); treeRead(t, tree).Processes != 0; {
 				if time.Now().After(deadline) {
@@ -407,10 +408,10 @@ func TestTree_FindsDaemon(t *testing.T) {
 func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("zombie"))
-	zombie := value(strconv.Atoi(strings.TrimPrefix(j.line(t), "ready ")))(t)
+	zombie := check.Value(strconv.Atoi(strings.TrimPrefix(j.line(t), "ready ")))(t)
 	u := treeRead(t, tree)
 	dead := findProc(tree.all, int32(zombie)) // its ID may be below its parent's
-	check(t, u.Processes == 1 && u.CPUSeconds >= 0.28 && len(tree.jobProcs) == 2 && !treeFailed(u) && dead != nil && dead.rss() == 0,
+	check.True(t, u.Processes == 1 && u.CPUSeconds >= 0.28 && len(tree.jobProcs) == 2 && !treeFailed(u) && dead != nil && dead.rss() == 0,
 		"usage %+v of %d processes, want 1 living process and 1 zombie with CPU time but no memory", u, len(tree.jobProcs))
 }
 
@@ -450,7 +451,7 @@ sys.stdin.read()
 		rss += float64(p.rss())
 	}
 	t.Logf("PSS %.1f MB, RSS %.1f MB", u.Memory/1e6, rss/1e6)
-	check(t, u.Processes == 4 && u.MemoryKind == "pss" && u.Memory >= 300e6 && u.Memory <= 360e6 && rss >= 1200e6 && u.Failed == nil,
+	check.True(t, u.Processes == 4 && u.MemoryKind == "pss" && u.Memory >= 300e6 && u.Memory <= 360e6 && rss >= 1200e6 && u.Failed == nil,
 		"usage %+v, RSS %.0f bytes; want 4 processes, a PSS of 300 to 360 MB and an RSS of 1200 MB", u, rss)
 }
 
@@ -483,10 +484,10 @@ os.waitpid(child, 0)
 		}
 		u := treeRead(t, tree)
 		t.Logf("%s: PSS %.1f MB, %d resident pages", want.line, u.Memory/1e6, tree.resident().pages)
-		check(t, u.Processes == 2 && u.MemoryKind == "pss" && u.Memory >= want.least && u.Memory <= want.least*1.05+20e6,
+		check.True(t, u.Processes == 2 && u.MemoryKind == "pss" && u.Memory >= want.least && u.Memory <= want.least*1.05+20e6,
 			"%s: usage %+v, want 2 processes and a PSS of about %.0f bytes", want.line, u, want.least)
 		if i == 0 {
-			value(j.input.Write([]byte("x")))(t)
+			check.Value(j.input.Write([]byte("x")))(t)
 		}
 	}
 }
@@ -551,7 +552,7 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 
 	truth := treeCPU(j.end()) + reaped
 	treeNear(t, "with reaped processes", used+reaped, truth, 1)
-	check(t, most <= truth+0.01, "CPU time = %.3f s, want at most the %.3f s that were used", most, truth)
+	check.True(t, most <= truth+0.01, "CPU time = %.3f s, want at most the %.3f s that were used", most, truth)
 	t.Logf("%d scans of %.2f ms each, at most %.0f processes seen at once, %d adopted", scans, cost.Seconds()*1e3/float64(scans), seen, adopted)
 }
 
@@ -585,7 +586,7 @@ func TestTree_ReadsOnlyTimesOfOtherUsersProcesses(t *testing.T) {
 	got := treeStart(t, cmd).line(t)
 	for _, want := range []string{"Processes:2", "MemoryKind:rss", "ReadBytes:NaN", "WriteBytes:NaN", "the PSS of 2 of 2 processes cannot be read",
 		"storage bytes and calls of 2 of 2 processes", "/io: permission denied", "/smaps_rollup: permission denied"} {
-		check(t, strings.Contains(got, want), "output = %q, want it to contain %q", got, want)
+		check.True(t, strings.Contains(got, want), "output = %q, want it to contain %q", got, want)
 	}
 }
 
@@ -595,13 +596,13 @@ func TestTree_FindsJobDespiteHidePID(t *testing.T) {
 
 	for hidepid, wants := range map[string][]string{"2": {"init seen: false", `"<nil>"`}, "1": {"the stat of ", "(to read other users' processes, run perfagent as root)"}} {
 		t.Run(hidepid, func(t *testing.T) {
-			dir := value(os.MkdirTemp("", "perfagent"))(t)
+			dir := check.Value(os.MkdirTemp("", "perfagent"))(t)
 			defer os.Remove(dir)
 			cmd := treeSelf("mount " + filepath.Clean(dir) + " " + hidepid)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 			got := treeStart(t, cmd).line(t)
 			for _, want := range append(wants, "Processes:3", "MemoryKind:pss", "ReadBytes:") {
-				check(t, strings.Contains(got, want), "output = %q, want it to contain %q", got, want)
+				check.True(t, strings.Contains(got, want), "output = %q, want it to contain %q", got, want)
 			}
 		})
 	}

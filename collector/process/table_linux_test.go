@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // A tableFixture is a Tree with root 100 and main process 200. ended holds the processes that Root has reaped.
@@ -60,7 +62,7 @@ func (f *tableFixture) rows(want string) {
 		rows = append(rows, fmt.Sprintf("%d: %.0f+%.0f%s", p.PID, p.CPUSeconds*100, p.EndedChildren*100, end))
 	}
 	got := strings.Join(rows, ", ")
-	check(f.tb, got == want, "rows\n  %s\nwant\n  %s", got, want)
+	check.True(f.tb, got == want, "rows\n  %s\nwant\n  %s", got, want)
 }
 
 // No time is in two rows and no time is lost, whichever processes the scans find.
@@ -106,7 +108,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 			f.proc(200, 100, 10, 5)
 			f.scan("200: 10+0, 300: 5+0 ended")
 			again := f.Table()[1].End
-			check(f.tb, again == end, "End of an ended process changed from %v to %v", end, again)
+			check.True(f.tb, again == end, "End of an ended process changed from %v to %v", end, again)
 		},
 		"orphan reaped by Root": func(f *tableFixture) {
 			f.proc(300, 200, 5, 0)
@@ -158,7 +160,7 @@ func TestTable_UnseenMainProcessHasRow(t *testing.T) {
 	tree.FinishTable()
 	want := []Process{{PID: 5, PPID: os.Getpid(), Command: "job ***", Start: 4, End: 9, CPUSeconds: 2, EndedChildren: 3, PeakMemory: 1 << 20}}
 	got := tree.Table()
-	check(t, fmt.Sprint(got) == fmt.Sprint(want), "table\ngot  %+v\nwant %+v", got, want)
+	check.True(t, fmt.Sprint(got) == fmt.Sprint(want), "table\ngot  %+v\nwant %+v", got, want)
 }
 
 // The usage of processes that ran before the table began counts from its beginning.
@@ -172,7 +174,7 @@ func TestTable_RunningJobCountsFromFirstRead(t *testing.T) {
 	f.put(treeLine{pid: 200, parent: 100, start: 200, ticks: [4]int{14, 0, 30 + 5 + 1, 0}, pages: 5, faults: 2})
 	f.scan("200: 4+1, 300: 0+0 ended")
 	got, want := f.Table()[0].PeakMemory, 5*float64(os.Getpagesize())
-	check(t, got == want, "peak memory = %v, want %v, not the kernel's peak from before the table", got, want)
+	check.True(t, got == want, "peak memory = %v, want %v, not the kernel's peak from before the table", got, want)
 }
 
 // The processes with the most CPU time and those with the highest peak memory have rows. Ended processes without a row
@@ -187,7 +189,7 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	}
 	treeRead(t, f.Tree)
 	rows := f.Table()
-	check(t, len(rows) == 2*rowsPerOrder && rows[0].PID == 200 && rows[1].PID == 399 && rows[19].PID == 381 && rows[20].PID == 319 && rows[39].PID == 300,
+	check.True(t, len(rows) == 2*rowsPerOrder && rows[0].PID == 200 && rows[1].PID == 399 && rows[19].PID == 381 && rows[20].PID == 319 && rows[39].PID == 300,
 		"got %d rows, want %d by CPU time and by memory: %+v", len(rows), 2*rowsPerOrder, rows)
 
 	for i := range 100 {
@@ -199,10 +201,10 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	for _, p := range f.Table() {
 		sum += 100 * (p.CPUSeconds + p.EndedChildren)
 	}
-	check(t, math.Abs(sum-float64(1000+all)) <= 1e-6 && len(f.Table()) == 2*rowsPerOrder,
+	check.True(t, math.Abs(sum-float64(1000+all)) <= 1e-6 && len(f.Table()) == 2*rowsPerOrder,
 		"%d rows add up to %v ticks, want %d rows and %d ticks", len(f.Table()), sum, 2*rowsPerOrder, 1000+all)
 	n := len(f.table.ended)
-	check(t, n <= 2*rowsPerOrder, "%d ended processes are kept, want at most %d", n, 2*rowsPerOrder)
+	check.True(t, n <= 2*rowsPerOrder, "%d ended processes are kept, want at most %d", n, 2*rowsPerOrder)
 }
 
 // The table's size does not grow with the number of processes.
@@ -222,7 +224,7 @@ func TestTable_SizeIsBounded(t *testing.T) {
 			t.Errorf("%d living and %d ended processes are tracked, want %d and at most %d", n, m, maxLiving, maxEnded)
 		}
 		rows := tree.Table()
-		check(t, len(rows) <= 2*rowsPerOrder, "got %d rows, want at most %d", len(rows), 2*rowsPerOrder)
+		check.True(t, len(rows) <= 2*rowsPerOrder, "got %d rows, want at most %d", len(rows), 2*rowsPerOrder)
 	}
 }
 
@@ -250,7 +252,7 @@ func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 			if p.PID != 200 {
 				continue
 			}
-			check(t, p.Command == command && p.PeakMemory == kib*1024 && p.Threads == threads,
+			check.True(t, p.Command == command && p.PeakMemory == kib*1024 && p.Threads == threads,
 				"row %+v, want command %q, peak %v KiB, %d threads", p, command, kib, threads)
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestUsageReader_SelfIsThisProcess(t *testing.T) {
 	var r UsageReader
 	u := r.Self()
-	check(t, u.Processes == 1 && u.Threads >= 1 && u.Private > 0 && u.Private <= 1<<32,
+	check.True(t, u.Processes == 1 && u.Threads >= 1 && u.Private > 0 && u.Private <= 1<<32,
 		"usage of this process %+v, want 1 process and its memory", u)
 	treeBurn(50)
 	if again := r.Self(); again.CPUSeconds < u.CPUSeconds || again.CPUSeconds < 0.03 {
@@ -40,14 +42,14 @@ func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 	for begin := time.Now(); u.Processes != 3 && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
 		u = r.Subtree(cmd.Process.Pid)
 	}
-	check(t, u.Processes == 3 && u.Threads == 3 && u.Private > 0,
+	check.True(t, u.Processes == 3 && u.Threads == 3 && u.Private > 0,
 		"usage of a shell with two children %+v, want 3 processes, 3 threads and some memory", u)
 }
 
 func TestUsageReader_SubtreeOfMissingProcessIsZero(t *testing.T) {
 	var r UsageReader
 	u := r.Subtree(1 << 30)
-	check(t, u == (Usage{}), "usage of a missing process %+v, want zero", u)
+	check.True(t, u == (Usage{}), "usage of a missing process %+v, want zero", u)
 }
 
 // The CPU time of sleeping processes differs from the scheduler's statistics by much less than a tick.
@@ -55,7 +57,7 @@ func TestTree_CPUTimeIsAccurateWithinATick(t *testing.T) {
 	const n = 5
 	tree := treeOwn(t)
 	tree.Next.Now = true
-	before := value(tree.Read())(t)
+	before := check.Value(tree.Read())(t)
 	var pids []int
 	for range n {
 		j := treeStart(t, exec.Command("sh", "-c", treeShort+"; echo ready; read x"))
@@ -86,8 +88,8 @@ func TestTree_CPUTimeIsAccurateWithinATick(t *testing.T) {
 // treeWaits returns the state of a process, a letter such as "S".
 func treeWaits(t *testing.T, pid int) string {
 	t.Helper()
-	data := value(os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"))(t)
-	s := value(parseStat(data, int32(pid)))(t)
+	data := check.Value(os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"))(t)
+	s := check.Value(parseStat(data, int32(pid)))(t)
 	return string(s.state)
 }
 
@@ -97,7 +99,7 @@ func TestTree_MeasuresMemoryOnlyIfRequested(t *testing.T) {
 	for _, wanted := range []bool{false, true, false} {
 		tree.Next.NoMemory = !wanted
 		u, err := tree.Read()
-		check(t, err == nil && u.MemoryFresh == wanted && u.Processes >= 1,
+		check.True(t, err == nil && u.MemoryFresh == wanted && u.Processes >= 1,
 			"usage %+v, error %v; want MemoryFresh = %v", u, err, wanted)
 	}
 }
@@ -116,7 +118,7 @@ func TestTree_WorkersExcludesWaitingParents(t *testing.T) {
 		t.Helper()
 		treeRead(t, tree)
 		got := tree.Workers()
-		check(t, slices.Equal(got, want), "workers = %v, want %v", got, want)
+		check.True(t, slices.Equal(got, want), "workers = %v, want %v", got, want)
 	}
 	treeRead(t, tree)
 	tree.Workers()

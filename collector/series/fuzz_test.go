@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // FuzzRing compares a ring with the naive oracle. It varies the capacity, length, width and missing values, and the
@@ -27,17 +29,17 @@ func FuzzRing(f *testing.F) {
 				restored.Add(s.values, s.weights)
 			}
 		}
-		must(t, newOracle(rows).check(r, len(rows)))
-		must(t, identical(r, restored))
-		must(t, identical(r, reopened(t, r)))
-		must(t, identical(wideRing(int(capacity), rows, int(at)%(len(rows)+1), 1+int(seed%5)), wideFromStart(int(capacity), rows, int(at)%(len(rows)+1), 1+int(seed%5))))
+		check.Must(t, newOracle(rows).check(r, len(rows)))
+		check.Must(t, identical(r, restored))
+		check.Must(t, identical(r, reopened(t, r)))
+		check.Must(t, identical(wideRing(int(capacity), rows, int(at)%(len(rows)+1), 1+int(seed%5)), wideFromStart(int(capacity), rows, int(at)%(len(rows)+1), 1+int(seed%5))))
 	})
 }
 
 // reopened returns the ring rebuilt from its state.
 func reopened(t *testing.T, r *Ring) *Ring {
 	t.Helper()
-	return value(RestoreRing(r.Capacity(), r.Width(), r.Stride(), r.Count(), saved(r)))(t)
+	return check.Value(RestoreRing(r.Capacity(), r.Width(), r.Stride(), r.Count(), saved(r)))(t)
 }
 
 // FuzzSummaryJSON reads arbitrary input. An accepted Summary must have numbers in range, must not change when it is
@@ -46,7 +48,7 @@ func FuzzSummaryJSON(f *testing.F) {
 	percent := NewPercentSummary(20, 40, 80, 99.95)
 	for _, s := range []*Summary{NewSummary(), NewSummary(1), percent} {
 		addAll(s, 1.0001, golden...)
-		data := value(json.Marshal(s))(f)
+		data := check.Value(json.Marshal(s))(f)
 		f.Add(data)
 	}
 
@@ -75,9 +77,9 @@ func FuzzSummaryJSON(f *testing.F) {
 // checkReopens compares a Summary with its copy read from JSON, and returns the copy.
 func checkReopens(t *testing.T, s *Summary) *Summary {
 	t.Helper()
-	data := value(json.Marshal(s))(t)
+	data := check.Value(json.Marshal(s))(t)
 	var back Summary
-	must(t, json.Unmarshal(data, &back))
+	check.Must(t, json.Unmarshal(data, &back))
 	if !sameSummary(s, &back) {
 		t.Fatalf("read %s as %+v, want %+v", data, back, s)
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
@@ -13,9 +15,9 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 			for _, r := range samples(seed, int(seed*seed), 1, 10) {
 				s.Add(r.values[0], r.weights[0])
 			}
-			data, back := value(json.Marshal(s))(t), checkReopens(t, s)
+			data, back := check.Value(json.Marshal(s))(t), checkReopens(t, s)
 			var fields summaryJSON
-			must(t, json.Unmarshal(data, &fields))
+			check.Must(t, json.Unmarshal(data, &fields))
 			if plain, err := json.Marshal(fields); err != nil || string(plain) != string(data) {
 				t.Fatalf("MarshalJSON = %s, want %s as from encoding/json (error %v)", data, plain, err)
 			}
@@ -41,7 +43,7 @@ func TestSummary_JSONHasDocumentedForm(t *testing.T) {
 		`{"count":6,"weight":5.5,"sum":269.92,"min":10,"max":100,"thresholds":[20,99.95],"above":[4.5,1],` +
 			`"histogram":[[100,1],[200,1],[400,1.5],[799,1],[1000,1]]}`: percent,
 	} {
-		if got := value(json.Marshal(s))(t); string(got) != want {
+		if got := check.Value(json.Marshal(s))(t); string(got) != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -96,8 +98,8 @@ func TestSummary_JSONRefusesImpossibleSummary(t *testing.T) {
 	}
 
 	s := NewSummary()
-	must(t, json.Unmarshal([]byte(`{"count":0,"from":"a newer version"}`), s))
-	must(t, json.Unmarshal([]byte(`null`), s))
+	check.Must(t, json.Unmarshal([]byte(`{"count":0,"from":"a newer version"}`), s))
+	check.Must(t, json.Unmarshal([]byte(`null`), s))
 }
 
 func TestOptional_JSONIsNullIfUnknown(t *testing.T) {

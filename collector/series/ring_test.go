@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // The test checks each number of samples below 5000, at capacities that reveal off-by-one errors.
@@ -17,7 +19,7 @@ func TestRing_MatchesContractAfterEverySample(t *testing.T) {
 	want := newOracle(rows)
 	for capacity := 2; capacity <= 10; capacity++ {
 		r := NewRing(capacity, 1)
-		must(t, want.check(r, 0))
+		check.Must(t, want.check(r, 0))
 		for n, s := range rows {
 			r.Add(s.values, s.weights)
 			if err := want.check(r, n+1); err != nil {
@@ -77,8 +79,8 @@ func TestRing_MergedBucketsEqualSummaries(t *testing.T) {
 			for i := range r.Len() {
 				total.Merge(r.Bucket(i).Stats[c])
 			}
-			must(t, near(total, naive(rows, c)))
-			must(t, near(total, sum.Stat()))
+			check.Must(t, near(total, naive(rows, c)))
+			check.Must(t, near(total, sum.Stat()))
 		}
 	}
 }
@@ -112,12 +114,12 @@ func TestRing_RestoredContinuesBitForBit(t *testing.T) {
 		for at := 0; at <= len(rows); at += 7 {
 			r := NewRing(capacity, 3)
 			fill(rows[:at], r)
-			restored := value(RestoreRing(r.Capacity(), 3, r.Stride(), r.Count(), saved(r)))(t)
+			restored := check.Value(RestoreRing(r.Capacity(), 3, r.Stride(), r.Count(), saved(r)))(t)
 			clone := r.Clone()
-			must(t, identical(r, restored))
+			check.Must(t, identical(r, restored))
 			fill(rows[at:], r, restored, clone)
-			must(t, identical(r, restored))
-			must(t, identical(r, clone))
+			check.Must(t, identical(r, restored))
+			check.Must(t, identical(r, clone))
 		}
 	}
 }
@@ -189,9 +191,9 @@ func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 		}
 	}
 
-	value(RestoreRing(4, 1, 2, 5, good()))(t)
+	check.Value(RestoreRing(4, 1, 2, 5, good()))(t)
 	zero := []Bucket{{Values: []float64{math.NaN()}, Stats: make([]Stat, 1)}}
-	if r := value(RestoreRing(4, 1, 1, 1, zero))(t); !math.IsNaN(r.Bucket(0).Stats[0].Max) {
+	if r := check.Value(RestoreRing(4, 1, 1, 1, zero))(t); !math.IsNaN(r.Bucket(0).Stats[0].Max) {
 		t.Errorf("Max of a restored zero Stat = %v, want NaN", r.Bucket(0).Stats[0].Max)
 	}
 }
@@ -199,7 +201,7 @@ func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 // A huge capacity from a file does not cause a huge allocation, and a large ring grows as it fills.
 func TestRing_GrowsAsItFills(t *testing.T) {
 	const width = 1000
-	r := value(RestoreRing(MaxCapacity, width, 1, 0, nil))(t)
+	r := check.Value(RestoreRing(MaxCapacity, width, 1, 0, nil))(t)
 	if len(r.values) > firstCells {
 		t.Fatalf("empty ring has %d cells, want at most %d", len(r.values), firstCells)
 	}
@@ -208,7 +210,7 @@ func TestRing_GrowsAsItFills(t *testing.T) {
 		rows = append(rows, row(width, float64(i)))
 	}
 	fill(rows, r)
-	must(t, newOracle(rows).check(r, len(rows)))
+	check.Must(t, newOracle(rows).check(r, len(rows)))
 }
 
 func TestRing_PanicsOnMisuse(t *testing.T) {
@@ -318,9 +320,9 @@ func TestRing_WidenedEqualsRingThatWasAlwaysWide(t *testing.T) {
 				if err := identical(got, want); err != nil {
 					t.Fatalf("capacity %d, %d rows, widened before %d: %v", capacity, n, at, err)
 				}
-				back := value(RestoreRing(got.Capacity(), got.Width(), got.Stride(), got.Count(), saved(got)))(t)
+				back := check.Value(RestoreRing(got.Capacity(), got.Width(), got.Stride(), got.Count(), saved(got)))(t)
 				fill([]sample{wideRow(samples(1, 1, 3, 0)[0], 4, 5)}, back, want)
-				must(t, identical(back, want))
+				check.Must(t, identical(back, want))
 			}
 		}
 	}
@@ -343,7 +345,7 @@ func TestRing_WidenDoesNotChangeClones(t *testing.T) {
 		t.Errorf("clone after a change of the original: %d columns, %d samples; want 3, 30", clone.Width(), clone.Count())
 	}
 	for i, b := range want {
-		must(t, identicalBuckets(clone.Bucket(i), b))
+		check.Must(t, identicalBuckets(clone.Bucket(i), b))
 	}
 	if r.Widen(MaxWidth + 1); r.Width() != MaxWidth {
 		t.Errorf("width after Widen(MaxWidth+1) = %d, want %d", r.Width(), MaxWidth)

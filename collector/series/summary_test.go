@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // golden is a vector of five CPU means from perf.py, for which perf.py's results are known.
@@ -58,7 +60,7 @@ func TestSummary_ReturnsNaNWithoutMeasurements(t *testing.T) {
 		if s.Count() != 0 || s.Weight() != 0 {
 			t.Errorf("without measurements: count = %d, weight = %v; want 0, 0", s.Count(), s.Weight())
 		}
-		must(t, near(s.Stat(), empty()))
+		check.Must(t, near(s.Stat(), empty()))
 	}
 }
 
@@ -139,7 +141,7 @@ func TestSummary_StaysInRangeDespiteRounding(t *testing.T) {
 	}
 	s := NewPercentSummary(0.1)
 	for _, p := range parts {
-		must(t, s.Merge(p))
+		check.Must(t, s.Merge(p))
 		mean, _ := s.Mean()
 		share, _ := s.Share(0.1)
 		if p50, _ := s.Quantile(0.5); mean != 0.1 || share != 100 || p50 != 0.1 {
@@ -155,7 +157,7 @@ func TestSummary_MatchesNaiveComputation(t *testing.T) {
 		for _, r := range rows {
 			s.Add(r.values[0], r.weights[0])
 		}
-		must(t, near(s.Stat(), naive(rows, 0)))
+		check.Must(t, near(s.Stat(), naive(rows, 0)))
 		for _, threshold := range []float64{20, 40, 80, 99.95} {
 			var above, total float64
 			for _, r := range rows {
@@ -268,7 +270,7 @@ func merged(t *testing.T, parts ...*Summary) *Summary {
 	t.Helper()
 	s := NewPercentSummary(20, 80)
 	for _, p := range parts {
-		must(t, s.Merge(p))
+		check.Must(t, s.Merge(p))
 	}
 	return s
 }
@@ -299,7 +301,7 @@ func TestSummary_MergeIsCommutativeAndAssociative(t *testing.T) {
 			!sameSummary(merged(t, a), a) {
 			t.Errorf("seed %d: merging %+v with an empty Summary changed it", seed, a.Stat())
 		}
-		must(t, near(all.Stat(), naive(rows, 0)))
+		check.Must(t, near(all.Stat(), naive(rows, 0)))
 	}
 }
 
@@ -323,11 +325,11 @@ func TestSummary_MergeRefusesIncompatibleSummaries(t *testing.T) {
 		}
 	}
 
-	must(t, s.Merge(nil))
+	check.Must(t, s.Merge(nil))
 	if !sameSummary(s, before) {
 		t.Errorf("refused merges changed the Summary from %+v to %+v", before.Stat(), s.Stat())
 	}
-	must(t, s.Merge(s))
+	check.Must(t, s.Merge(s))
 	if mean, _ := s.Mean(); s.Count() != 2 || mean != 50 {
 		t.Errorf("merged with itself: count = %d, mean = %v; want 2, 50", s.Count(), mean)
 	}
@@ -353,7 +355,7 @@ func TestSummary_SumsOfExtremeValuesStayFinite(t *testing.T) {
 			s.Add(v, w)
 			r.Add([]float64{v}, []float64{w})
 			checkReopens(t, s)
-			_ = value(RestoreRing(2, 1, r.Stride(), r.Count(), saved(r)))(t)
+			_ = check.Value(RestoreRing(2, 1, r.Stride(), r.Count(), saved(r)))(t)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -22,14 +23,6 @@ func Same(t *testing.T, what string, got, want any) {
 	buffers := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".buffers" }, cmp.Ignore())
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), buffers); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-// Must ends the test if err is not nil.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -44,7 +37,7 @@ func Tree(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc = filepath.Join(Root(t), "testdata", "proc", name)
 	_, err := os.Stat(proc)
-	Must(t, err)
+	check.Must(t, err)
 	return proc, filepath.Join(Root(t), "testdata", "sys", name)
 }
 
@@ -53,7 +46,7 @@ func CopyOfTree(t testing.TB) (proc, sys string) {
 	t.Helper()
 	healthy, sys := Tree(t, "healthy")
 	proc = t.TempDir()
-	Must(t, os.CopyFS(proc, os.DirFS(healthy)))
+	check.Must(t, os.CopyFS(proc, os.DirFS(healthy)))
 	return proc, sys
 }
 
@@ -63,9 +56,9 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc, healthy := CopyOfTree(t)
 	sys = t.TempDir()
-	Must(t, os.CopyFS(sys, os.DirFS(healthy)))
+	check.Must(t, os.CopyFS(sys, os.DirFS(healthy)))
 	data, err := os.ReadFile(filepath.Join(Root(t), "testdata", "optional", name+".txt"))
-	Must(t, err)
+	check.Must(t, err)
 
 	roots := map[string]string{"proc": proc, "sys": sys}
 	_, rest, _ := strings.Cut(string(data), "\n-- ")
@@ -84,7 +77,7 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 func Write(t testing.TB, root, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(root, name)
-	Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	check.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +91,7 @@ func Python(t testing.TB) string {
 		path = filepath.Join(Root(t), ".tools/venv/bin/python")
 	}
 	path, err := filepath.Abs(path)
-	Must(t, err)
+	check.Must(t, err)
 	if err := exec.Command(path, "-c", "import psutil").Run(); err != nil {
 		testenv.SkipOrFail(t, "needs a Python with psutil: make test installs it")
 	}
@@ -112,7 +105,7 @@ func RunPython(t *testing.T, into any, script string, args ...string) {
 	cmd := exec.Command(Python(t), append([]string{"-c", script}, args...)...)
 	cmd.Stderr = os.Stderr
 	data, err := cmd.Output()
-	Must(t, err)
+	check.Must(t, err)
 	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatalf("output of the script: %v: %s", err, data)
 	}

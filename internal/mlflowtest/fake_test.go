@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // newFake starts a Fake and returns a client and a run.
@@ -92,7 +94,7 @@ func TestHooks_SimulateTheirFaults(t *testing.T) {
 		defer cancel()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 			url+"/api/2.0/mlflow/experiments/get?experiment_id=0", nil)
-		must(t, err)
+		check.Must(t, err)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return 0, nil, "", err
@@ -151,22 +153,5 @@ func TestListener_ClosesAndReopensItsPort(t *testing.T) {
 			t.Error("GET from a closed port succeeded, want an error")
 		}
 		l.Reopen()
-	}
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

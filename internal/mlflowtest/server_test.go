@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -34,7 +35,7 @@ with mlflow.start_run(run_name=sys.argv[1]) as run:
 
 func status(t *testing.T, c *http.Client, url string) int {
 	t.Helper()
-	response := value(c.Get(url))(t)
+	response := check.Value(c.Get(url))(t)
 	response.Body.Close()
 	return response.StatusCode
 }
@@ -60,9 +61,9 @@ func TestPool_StopsLeastRecentlyUsedServers(t *testing.T) {
 // All processes of a server end with the test binary, even if the test binary is killed.
 func TestGuard_KillsAllProcessesWhenInputEnds(t *testing.T) {
 	cmd := exec.Command(testenv.Python(t), "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
-	hold := value(cmd.StdinPipe())(t)
-	out := value(cmd.StdoutPipe())(t)
-	must(t, cmd.Start())
+	hold := check.Value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
+	check.Must(t, cmd.Start())
 	defer time.AfterFunc(maxWait, func() { _ = cmd.Process.Kill() }).Stop()
 	if _, err := out.Read(make([]byte, len("begun\n"))); err != nil {
 		t.Errorf("read the first output: %v", err)
@@ -82,7 +83,7 @@ func TestTLSProxy_IsTrustedOnlyWithItsAuthority(t *testing.T) {
 	if _, err := http.Get(url + "/health"); err == nil {
 		t.Error("GET without the proxy's authority succeeded, want an error")
 	}
-	pem, roots := value(os.ReadFile(ca))(t), x509.NewCertPool()
+	pem, roots := check.Value(os.ReadFile(ca))(t), x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	defer client.CloseIdleConnections()

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestReadProcess_ReadsParentAndState(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 

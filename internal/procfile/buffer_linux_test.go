@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // Files of sizes around the buffer's are read completely, and files above the limit are refused.
@@ -18,7 +20,7 @@ func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 	var b Buffer
 	for _, size := range []int{0, 1, firstSize - 1, firstSize, firstSize + 1, limit, 10, limit + 1, 4 * limit} {
 		want := strings.Repeat("x", size)
-		must(t, os.WriteFile(path, []byte(want), 0o600))
+		check.Must(t, os.WriteFile(path, []byte(want), 0o600))
 		data, err := b.Read(path, limit)
 		if size > limit {
 			if err == nil || !strings.Contains(err.Error(), "read "+path+": more than") {
@@ -36,7 +38,7 @@ func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 func TestBuffer_ErrorContainsPath(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
-	must(t, unix.Mkfifo(fifo, 0o600))
+	check.Must(t, unix.Mkfifo(fifo, 0o600))
 	var b Buffer
 	for path, want := range map[string]error{fifo: unix.ESPIPE, dir: unix.EISDIR, filepath.Join(dir, "none"): unix.ENOENT} {
 		var at *fs.PathError
@@ -49,12 +51,12 @@ func TestBuffer_ErrorContainsPath(t *testing.T) {
 // Each read of an open kernel file returns the current content, without allocating.
 func TestBuffer_ReadFromReturnsCurrentContent(t *testing.T) {
 	fd, err := Open("/proc/self/stat")
-	must(t, err)
+	check.Must(t, err)
 	defer unix.Close(fd)
 	var b Buffer
 	state := func() string {
 		data, err := b.ReadFrom(fd, "stat", 4096)
-		must(t, err)
+		check.Must(t, err)
 		var f [StatRSS + 1][]byte
 		if pid, _, n := SplitStat(data, f[:]); n != len(f) || string(pid) == "" {
 			t.Fatalf("stat of this process %q, want %d fields", data, len(f))

@@ -117,11 +117,3 @@ func TestUnescape_DecodesOctalEscapes(t *testing.T) {
 		}
 	}
 }
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

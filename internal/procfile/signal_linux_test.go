@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestHasSignal_ReadsSignalSet(t *testing.T) {
@@ -44,7 +46,7 @@ func TestStatusValue_MatchesWholeKey(t *testing.T) {
 // Signals sent to a stopped process stay pending.
 func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -52,7 +54,7 @@ func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 
 	status := func() []byte {
 		data, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
-		must(t, err)
+		check.Must(t, err)
 		return data
 	}
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestCombineRanks_AddsJobsAndKeepsHost(t *testing.T) {
@@ -25,7 +26,7 @@ func TestCombineRanks_AddsJobsAndKeepsHost(t *testing.T) {
 		rank(map[collector.Column]float64{collector.JobCPU: 2.5, collector.CPUAvg: 40}),
 	})
 	for c, want := range map[collector.Column]float64{collector.JobCPU: 3.5, collector.JobMemory: 100, collector.CPUAvg: 40} {
-		wantEqual(t, got[c], want, "%s", c.Key())
+		check.Equal(t, got[c], want, "%s", c.Key())
 	}
 	if !math.IsNaN(got[collector.MemPercent]) {
 		t.Errorf("mem_percent, which no rank measured, is %v, want NaN", got[collector.MemPercent])
@@ -40,7 +41,7 @@ func TestCombineRanks_AddsJobsAndKeepsHost(t *testing.T) {
 			if v := CombineRanks([][]float64{rank(one), rank(one)})[c]; !math.IsNaN(v) {
 				t.Errorf("%s of two ranks is %v, want NaN: percentages do not add up", c.Key(), v)
 			}
-			wantEqual(t, CombineRanks([][]float64{rank(one), rank(nil)})[c], 60, "%s of the only rank that has it",
+			check.Equal(t, CombineRanks([][]float64{rank(one), rank(nil)})[c], 60, "%s of the only rank that has it",
 				c.Key())
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -86,7 +87,7 @@ func screenIs(t *testing.T, what string, got []string, want string) {
 func TestScreen_Layout(t *testing.T) {
 	pod := screenReport(1)
 	pod.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
-	wantEqual(t, Screen(pod, screenOptions(1, 79, 24))[3], "worker-7, 2 CPUs, 23.5 GiB memory", "line of the host")
+	check.Equal(t, Screen(pod, screenOptions(1, 79, 24))[3], "worker-7, 2 CPUs, 23.5 GiB memory", "line of the host")
 	screenIs(t, "80 × 24", Screen(screenReport(1), screenOptions(1, 79, 24)), `
 trial-7, running for 1 min 30 s                     started 31 Jan 12:00:00 UTC
 python train.py
@@ -118,7 +119,7 @@ nodes      2 ended before
 q quits`)
 	o.Width = 79
 	const row = "CPU        ###.......  25 %                       100 %   ---------@-----------"
-	wantEqual(t, screenRowOf(Screen(screenReport(3), o), "CPU"), row, "row in ASCII")
+	check.Equal(t, screenRowOf(Screen(screenReport(3), o), "CPU"), row, "row in ASCII")
 }
 
 // The job and its phases come first, followed by the node. An idle network is one sentence.
@@ -178,7 +179,7 @@ q quits`
 	o.Color = true
 	o.Live["0"].Newest[collector.JobMemory] = 2048
 	lines := strings.Join(Screen(r, o), "\n")
-	wantParts(t, "screen in color", lines,
+	check.Contains(t, "screen in color", lines,
 		"\x1b[34m█████████▏\x1b[0m  1.83 of 2 CPUs", "\x1b[34m▃██\x1b[0m", "\x1b[31m██████████\x1b[0m  2.0 GiB of 2 GiB")
 }
 
@@ -322,7 +323,7 @@ func TestScreen_ShowsNodeState(t *testing.T) {
 		{LiveNode{}, []string{"\x1b[1mtrial-7, node 0, –", "now"}},
 	} {
 		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, Ended: true}
-		wantParts(t, fmt.Sprintf("screen with %+v", c.live), screenText(r, o), append(c.words, "\x1b[1;31mnode 1")...)
+		check.Contains(t, fmt.Sprintf("screen with %+v", c.live), screenText(r, o), append(c.words, "\x1b[1;31mnode 1")...)
 	}
 	o.Node = "9" // this node does not exist
 	if lines := Screen(r, o); len(lines) < 10 {
@@ -336,7 +337,7 @@ func TestScreen_LargeRatesKeepUnits(t *testing.T) {
 		0: "0 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000.0 MiB/s", 1023.4: "1023.4 MiB/s", 1024: "1.0 GiB/s", 12345.6: "12.1 GiB/s",
 		1023 * 1024: "1023 GiB/s", 1 << 20: "1.0 TiB/s", 1 << 40: "1.0 EiB/s", 1e308: "1e+308 MiB/s", -2048: "-2.0 GiB/s",
 	} {
-		wantEqual(t, valueText(collector.DiskReadRate, v, 20), want, "valueText of %v MiB/s", v)
+		check.Equal(t, valueText(collector.DiskReadRate, v, 20), want, "valueText of %v MiB/s", v)
 		r, o := screenReport(1), screenOptions(1, 79, 24)
 		o.Live["0"].Newest[collector.DiskReadRate] = v
 		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Summary{Max: v}
@@ -372,12 +373,12 @@ memory     3 %
 disk read  1.78M
 q quits`)
 	for room, want := range []string{"…", "…", "12", "12%", "12 %", "12 %", "12 %"} {
-		wantEqual(t, valueText(collector.CPUAvg, 12.5, room), want, "12.5 %% in %d cells", room)
+		check.Equal(t, valueText(collector.CPUAvg, 12.5, room), want, "12.5 %% in %d cells", room)
 	}
 	for room, want := range []string{"…", "…", "…", "…", "1.5G", "1.5G", "1.5G", "1.5G", "1.5GiB/s", "1.5 GiB/s"} {
-		wantEqual(t, valueText(collector.DiskReadRate, 1536, room), want, "1536 MiB/s in %d cells", room)
+		check.Equal(t, valueText(collector.DiskReadRate, 1536, room), want, "1536 MiB/s in %d cells", room)
 	}
-	wantEqual(t, valueText(collector.DiskReadRate, 1.5, 4), "1.50", "1.5 MiB/s in 4 cells")
+	check.Equal(t, valueText(collector.DiskReadRate, 1.5, 4), "1.50", "1.5 MiB/s in 4 cells")
 	// At every width, all numbers on the screen are complete.
 	r := screenReport(12)
 	known := screenNumbersOf(strings.Join(Screen(r, screenOptions(12, 200, 60)), "\n"))
@@ -406,13 +407,13 @@ func screenNumbersOf(words string) map[string]bool {
 func TestLine(t *testing.T) {
 	o := screenOptions(1, 0, 0)
 	want := "running for 1 min 30 s: CPU 25 % (peak 100 %), memory 3 %, 746 MiB, disk read 1.78 MiB/s, loop recv 20.9 MiB/s, loop sent –, disk used 71 %"
-	wantEqual(t, Line(screenReport(1), o), want, "line")
+	check.Equal(t, Line(screenReport(1), o), want, "line")
 	node := o.Live["0"]
 	node.Problem = "no way"
 	o.Live["0"] = node
-	wantEqual(t, Line(screenReport(1), o), want+"; no way", "line with a problem")
+	check.Equal(t, Line(screenReport(1), o), want+"; no way", "line with a problem")
 	o.ASCII, o.Live = true, screenOptions(1, 0, 0).Live
-	wantEqual(t, Line(screenReport(1), o), strings.ReplaceAll(want, "–", "-"), "line in ASCII")
+	check.Equal(t, Line(screenReport(1), o), strings.ReplaceAll(want, "–", "-"), "line in ASCII")
 }
 
 // The screen and the line show the job's GPUs, or all GPUs if the job has none.
@@ -427,8 +428,8 @@ func TestScreen_ShowsJobGPUsOrElseAll(t *testing.T) {
 	wantGPUs := func(shown ...int) {
 		for _, i := range shown {
 			name := fmt.Sprintf("GPU %d", i)
-			wantParts(t, "screen", "\n"+screenText(r, o), "\n"+name)
-			wantParts(t, "line", Line(r, o), ", "+name+" 50 %")
+			check.Contains(t, "screen", "\n"+screenText(r, o), "\n"+name)
+			check.Contains(t, "line", Line(r, o), ", "+name+" 50 %")
 		}
 	}
 	wantGPUs(0, 1)
@@ -461,24 +462,6 @@ func BenchmarkScreen(b *testing.B) {
 	r, o := screenReport(1), screenOptions(1, 79, 24)
 	for b.Loop() {
 		Screen(r, o)
-	}
-}
-
-// wantEqual checks that got equals want. what and its arguments name the value.
-func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
-	}
-}
-
-// wantParts checks that text has each of the parts.
-func wantParts(t testing.TB, what, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%s lacks %q:\n%s", what, part, text)
-		}
 	}
 }
 

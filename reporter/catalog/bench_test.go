@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -15,11 +16,11 @@ import (
 func BenchmarkList(b *testing.B) {
 	out := b.TempDir()
 	data, err := reporter.Encode(reportertest.Large(0, 1, 500))
-	must(b, err)
+	check.Must(b, err)
 	for i := range 1000 {
 		dir := filepath.Join(out, fmt.Sprintf("run-%d", i))
-		must(b, os.Mkdir(dir, 0o755))
-		must(b, os.WriteFile(filepath.Join(dir, "node-0.json"), data, 0o644))
+		check.Must(b, os.Mkdir(dir, 0o755))
+		check.Must(b, os.WriteFile(filepath.Join(dir, "node-0.json"), data, 0o644))
 	}
 	b.ResetTimer()
 

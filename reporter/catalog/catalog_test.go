@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/summary"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // began is the start of the first run of a test.
@@ -42,38 +41,38 @@ func report(t *testing.T, path string, minutes, code int, push string) {
 
 func write(t *testing.T, path, data string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(data), 0o644))
+	check.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check.Must(t, os.WriteFile(path, []byte(data), 0o644))
 }
 
 func writeReport(t *testing.T, path string, r *reporter.Report) {
 	t.Helper()
 	data, err := reporter.Encode(r)
-	must(t, err)
+	check.Must(t, err)
 	write(t, path, string(data))
 }
 
 // writeJournal creates a journal of a run that is being written.
 func writeJournal(t *testing.T, dir string) *journal.Journal {
 	t.Helper()
-	must(t, os.MkdirAll(dir, 0o755))
+	check.Must(t, os.MkdirAll(dir, 0o755))
 	now := reporter.Time{Time: time.Now()}
 	j, err := journal.Create(dir, journal.Head{Run: reporter.Run{ID: "r", Start: now, End: now}, Interval: time.Second, MaxLength: 10})
-	must(t, err)
+	check.Must(t, err)
 	return j
 }
 
 func found(t testing.TB, out, name string) *catalog.Match {
 	t.Helper()
 	m, err := catalog.Find(out, name)
-	must(t, err)
+	check.Must(t, err)
 	return m
 }
 
 func runsIn(t testing.TB, out string) []catalog.Run {
 	t.Helper()
 	runs, err := catalog.List(out)
-	must(t, err)
+	check.Must(t, err)
 	return runs
 }
 
@@ -81,7 +80,7 @@ func runsIn(t testing.TB, out string) []catalog.Run {
 func runIn(t testing.TB, dir string) *catalog.Run {
 	t.Helper()
 	run, err := catalog.ReadRun(dir)
-	must(t, err)
+	check.Must(t, err)
 	return run
 }
 
@@ -89,26 +88,11 @@ func runIn(t testing.TB, dir string) *catalog.Run {
 func filesIn(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	files, err := os.ReadDir(dir)
-	must(t, err)
+	check.Must(t, err)
 	for _, f := range files {
 		names = append(names, f.Name())
 	}
 	return names
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantEqual checks that got equals want. what and its arguments name the value.
-func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
-	}
 }
 
 // wantValues checks what fmt.Println prints for values.
@@ -158,9 +142,9 @@ func TestList_NewestFirst(t *testing.T) {
 		}
 		return names
 	}
-	wantEqual(t, names(out), []string{"c", "a", "b"}, "runs")
-	wantEqual(t, names(filepath.Join(out, "nowhere")), nil, "runs in a missing directory")
-	wantEqual(t, names(filepath.Join(out, "c")), []string{"c"}, "runs in the directory of a run")
+	check.Equal(t, names(out), []string{"c", "a", "b"}, "runs")
+	check.Equal(t, names(filepath.Join(out, "nowhere")), nil, "runs in a missing directory")
+	check.Equal(t, names(filepath.Join(out, "c")), []string{"c"}, "runs in the directory of a run")
 }
 
 func TestFind(t *testing.T) {
@@ -172,7 +156,7 @@ func TestFind(t *testing.T) {
 	write(t, "d", "any other file")
 	report(t, filepath.Join(out, "e/node-0.json"), -1, 0, reporter.PushOff)
 	report(t, "node-0.json", 0, 0, reporter.PushOff)
-	must(t, os.Rename("node-0.json", "e")) // a report takes precedence over a RUN-ID
+	check.Must(t, os.Rename("node-0.json", "e")) // a report takes precedence over a RUN-ID
 
 	a, c := filepath.Join(out, "a/node-0.json"), filepath.Join(out, "c/node-0.json")+" "+filepath.Join(out, "c/node-1.json")
 	wantFinds(t, out, map[string]string{
@@ -222,19 +206,19 @@ func TestLaunch_SummaryIsRunningWhileJournalIsLocked(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	j := writeJournal(t, dir)
-	wantEqual(t, found(t, filepath.Dir(dir), "r").Launch.Summary().State, summary.StateRunning,
+	check.Equal(t, found(t, filepath.Dir(dir), "r").Launch.Summary().State, summary.StateRunning,
 		"state while the journal is being written")
 
 	// A copy of the journal has no writer.
 	data, err := os.ReadFile(j.Path())
-	must(t, err)
+	check.Must(t, err)
 	left := filepath.Join(t.TempDir(), "r/node-0.jsonl")
 	write(t, left, string(data))
 	old := time.Now().Add(-time.Hour)
-	must(t, os.Chtimes(left, old, old))
-	wantEqual(t, found(t, "", filepath.Dir(left)).Launch.Summary().State, summary.StateIncomplete,
+	check.Must(t, os.Chtimes(left, old, old))
+	check.Equal(t, found(t, "", filepath.Dir(left)).Launch.Summary().State, summary.StateIncomplete,
 		"state of a journal without a writer")
-	must(t, errors.Join(j.Stop(time.Minute), j.Remove()))
+	check.Must(t, errors.Join(j.Stop(time.Minute), j.Remove()))
 }
 
 // A batch job and its step have the same RUN-ID. The step is the newer recording, and ends first.
@@ -244,9 +228,9 @@ func TestLaunch_SummaryIsRunningWhileOlderEntryIsActive(t *testing.T) {
 	j := writeJournal(t, dir)
 	report(t, filepath.Join(dir, "node-0.2.json"), 0, 0, reporter.PushOff)
 	state := func() string { return found(t, filepath.Dir(dir), "r").Launch.Summary().State }
-	wantEqual(t, state(), summary.StateRunning, "state while the older journal is being written")
-	must(t, errors.Join(j.Stop(time.Minute), j.Remove()))
-	wantEqual(t, state(), summary.StateEnded, "state after the end of the older journal")
+	check.Equal(t, state(), summary.StateRunning, "state while the older journal is being written")
+	check.Must(t, errors.Join(j.Stop(time.Minute), j.Remove()))
+	check.Equal(t, state(), summary.StateEnded, "state after the end of the older journal")
 }
 
 // A new recording may start while the user is asked to confirm the removal.
@@ -259,7 +243,7 @@ func TestRun_RemoveRefusesNewRecordings(t *testing.T) {
 	if err := b.Remove(); err == nil || !strings.Contains(err.Error(), "node-0.2.jsonl was recorded meanwhile") {
 		t.Errorf("error %v, want one containing \"node-0.2.jsonl was recorded meanwhile\"", err)
 	}
-	wantEqual(t, filesIn(t, out+"/b"), []string{"node-0.2.jsonl", "node-0.json"}, "files left")
+	check.Equal(t, filesIn(t, out+"/b"), []string{"node-0.2.jsonl", "node-0.json"}, "files left")
 }
 
 // A link to a directory remains if the directory does.
@@ -268,9 +252,9 @@ func TestRun_RemoveKeepsLinkToDirectoryWithOtherFiles(t *testing.T) {
 	out := threeRuns(t)
 	write(t, filepath.Join(out, "b/notes.txt"), "mine")
 	link := filepath.Join(t.TempDir(), "b")
-	must(t, os.Symlink(filepath.Join(out, "b"), link))
-	must(t, found(t, filepath.Dir(link), "b").Run.Remove())
-	wantEqual(t, filesIn(t, link), []string{"notes.txt"}, "files left")
+	check.Must(t, os.Symlink(filepath.Join(out, "b"), link))
+	check.Must(t, found(t, filepath.Dir(link), "b").Run.Remove())
+	check.Equal(t, filesIn(t, link), []string{"notes.txt"}, "files left")
 }
 
 func TestRun_RemoveDeletesOnlyOwnFiles(t *testing.T) {
@@ -284,14 +268,14 @@ func TestRun_RemoveDeletesOnlyOwnFiles(t *testing.T) {
 	}
 	for _, name := range []string{"a", "c"} {
 		run := found(t, out, name).Run
-		wantEqual(t, run.HasPendingPush(), name == "a", "%s: HasPendingPush", name)
-		must(t, run.Remove())
+		check.Equal(t, run.HasPendingPush(), name == "a", "%s: HasPendingPush", name)
+		check.Must(t, run.Remove())
 	}
 
 	if _, err := os.Stat(filepath.Join(out, "a")); !os.IsNotExist(err) {
 		t.Errorf("run a was not removed: Stat returned %v, want an error that it does not exist", err)
 	}
-	wantEqual(t, filesIn(t, out+"/c"), []string{"node-0.csv", "notes.txt", "sub", "xnode-0.json"},
+	check.Equal(t, filesIn(t, out+"/c"), []string{"node-0.csv", "notes.txt", "sub", "xnode-0.json"},
 		"files left in run c")
 }
 

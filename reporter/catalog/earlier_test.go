@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
@@ -74,7 +75,7 @@ func TestEarlier(t *testing.T) {
 		if name == "no directory" {
 			out = filepath.Join(out, "x")
 		}
-		wantEqual(t, catalog.Earlier(out, "node-0", slices.Clone(same), time.Now().Add(time.Minute)), c.want, "%s",
+		check.Equal(t, catalog.Earlier(out, "node-0", slices.Clone(same), time.Now().Add(time.Minute)), c.want, "%s",
 			name)
 		if got := catalog.Earlier(out, "node-0", same, time.Now()); got != nil {
 			t.Errorf("%s: result after the deadline = %v, want nil", name, got)

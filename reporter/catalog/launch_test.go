@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
@@ -112,16 +113,16 @@ func (m made) writeJournal(t *testing.T, dir string, name catalog.FileName, run 
 		head.Rank = strconv.Itoa(name.Rank)
 	}
 	j, err := journal.Create(t.TempDir(), head)
-	must(t, err)
+	check.Must(t, err)
 	s := reportertest.NewStream(1)
 	rec := s.Recording(10)
 	rec.Host = machine
 	j.Observe(s.Next(rec), rec)
-	must(t, j.Stop(time.Minute))
+	check.Must(t, j.Stop(time.Minute))
 	path := filepath.Join(dir, m.name)
-	must(t, errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)))
+	check.Must(t, errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)))
 	end := at(m.to).Time
-	must(t, os.Chtimes(path, end, end))
+	check.Must(t, os.Chtimes(path, end, end))
 }
 
 // described returns a description of a run: "r@1: 0=0, 1=1.rank-4+1.rank-5; not 0.2".
@@ -270,7 +271,7 @@ func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 			for _, f := range c.files {
 				f.write(t, dir)
 			}
-			wantEqual(t, described(runIn(t, dir)), c.want, "run")
+			check.Equal(t, described(runIn(t, dir)), c.want, "run")
 		})
 	}
 }
@@ -293,9 +294,9 @@ func TestReadRun_IgnoresFilesOfOtherPrograms(t *testing.T) {
 	made{name: "node-gpu7.json", to: 5, launch: "m", host: "gpu7", ranks: []int{0, 1}}.write(t, dir)
 	made{name: "node-gpu7.rank-2.json", to: 5, launch: "m", host: "gpu7", ranks: []int{2}}.write(t, dir)
 	run := runIn(t, dir)
-	wantEqual(t, described(run), "r: 0=gpu7+gpu7.rank-2", "run")
-	must(t, run.Remove())
-	wantEqual(t, filesIn(t, dir), []string{
+	check.Equal(t, described(run), "r: 0=gpu7+gpu7.rank-2", "run")
+	check.Must(t, run.Remove())
+	check.Equal(t, filesIn(t, dir), []string{
 		".node-modules.json.12.0.tmp", "node-cut.jsonl", "node-empty.json", "node-gpu8.html", "node-list.json", "node-modules.html", "node-modules.json",
 	}, "files of other programs that are left")
 }
@@ -326,7 +327,7 @@ func TestNodesOf(t *testing.T) {
 		got = append(got, n.Name()+"="+strings.Join(files, "+"))
 	}
 	slices.Sort(got)
-	wantEqual(t, got, []string{"0=0.2", "0=0.3", "1=0", "2=2.rank-4+2.rank-5", "2=2.rank-4.2", "7=7", "7=7.2"}, "nodes")
+	check.Equal(t, got, []string{"0=0.2", "0=0.3", "1=0", "2=2.rank-4+2.rank-5", "2=2.rank-4.2", "7=7", "7=7.2"}, "nodes")
 }
 
 // A merged report keeps the indexes of its nodes, including assigned indexes.
@@ -348,11 +349,11 @@ func TestNodesOf_KeepsIndexesOfMergedReport(t *testing.T) {
 		nodes := catalog.NodesOf(paths)
 		for i := range nodes {
 			r, err := nodes[i].Read(0)
-			must(t, err)
+			check.Must(t, err)
 			sources = append(sources, reporter.SourceReport{Path: nodes[i].Path(), Report: r})
 		}
 		r, err := diagnosis.Merge(sources)
-		must(t, err)
+		check.Must(t, err)
 		return r
 	}
 
@@ -362,7 +363,7 @@ func TestNodesOf_KeepsIndexesOfMergedReport(t *testing.T) {
 	for _, name := range all.NodeNames() {
 		hosts += name + "=" + all.Nodes[name].Host.Hostname + " "
 	}
-	wantEqual(t, hosts, "0=a 1=b 2=aa ", "nodes")
+	check.Equal(t, hosts, "0=a 1=b 2=aa ", "nodes")
 }
 
 // Find finds a launch by its name. The error for an unknown name lists the existing launches.
@@ -384,14 +385,14 @@ func TestFind_AcceptsLaunchNames(t *testing.T) {
 		"@-5": "no run @-5", "../r@1": "no run or file",
 	})
 	for name, want := range map[string]int{"r": 3, "r@2": 1, "@latest": 1, "s": 1} {
-		wantEqual(t, len(found(t, out, name).Launches()), want, "%s: number of launches", name)
+		check.Equal(t, len(found(t, out, name).Launches()), want, "%s: number of launches", name)
 	}
 	runs := runsIn(t, out)
 	var ids []string
 	for _, l := range catalog.Launches(runs) {
 		ids = append(ids, l.ID())
 	}
-	wantEqual(t, ids, []string{"r@3", "s", "r@2", "r@1"}, "launches")
+	check.Equal(t, ids, []string{"r@3", "s", "r@2", "r@1"}, "launches")
 	o := runs[0].Launches[0].Summary()
 	wantValues(t, "ID and run ID", "r@1 r", o.ID, o.RunID)
 }
@@ -405,7 +406,7 @@ func TestLaunch_ClockWarningsReportFastClocks(t *testing.T) {
 	made{name: "node-1.json", to: ahead, hasIndex: true, host: "fast"}.write(t, dir)
 	made{name: "node-2.json", to: ahead, hasIndex: true}.write(t, dir)
 	old := time.Now().Add(-time.Hour) // simulates a copy that preserves times
-	must(t, os.Chtimes(filepath.Join(dir, "node-2.json"), old, old))
+	check.Must(t, os.Chtimes(filepath.Join(dir, "node-2.json"), old, old))
 
 	clocks := runIn(t, dir).Latest().ClockWarnings()
 	if runtime.GOOS != "linux" { // the change time is available only on Linux

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
@@ -41,12 +42,12 @@ func TestNode_ReadsReplacedFiles(t *testing.T) {
 		for name, read := range reads {
 			dir := twoRanks(t, launch)
 			run := runIn(t, dir)
-			wantEqual(t, len(run.Launches), 1, "number of launches")
+			check.Equal(t, len(run.Launches), 1, "number of launches")
 			named := catalog.NodesOf(run.Latest().Paths())
 
 			made{name: "node-0.json", to: 6, launch: launch, ranks: []int{0, 1}}.write(t, dir)
 			for _, path := range run.Latest().Paths() {
-				must(t, os.Remove(path))
+				check.Must(t, os.Remove(path))
 			}
 
 			r, err := read(&run.Latest().Nodes[0])
@@ -66,7 +67,7 @@ func TestNode_DoesNotReadFilesOfOtherLaunches(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")
 	made{name: "node-0.rank-0.json", to: 5, ranks: []int{0}}.write(t, dir)
 	run := runIn(t, dir)
-	must(t, os.Remove(run.Latest().Paths()[0]))
+	check.Must(t, os.Remove(run.Latest().Paths()[0]))
 	made{name: "node-1.json", to: 6, hasIndex: true}.write(t, dir)
 	made{name: "node-0.json", from: 100, to: 106}.write(t, dir)
 	if _, err := run.Latest().Nodes[0].Read(0); !errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +81,7 @@ func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 	dir, spare := twoRanks(t, "mpi-1"), t.TempDir()
 	made{name: "node-0.rank-0.jsonl", to: 5, launch: "mpi-1"}.write(t, spare)
 	report, journal := filepath.Join(dir, "node-0.rank-0.json"), filepath.Join(dir, "node-0.rank-0.jsonl")
-	must(t, os.Link(report, filepath.Join(spare, "node-0.rank-0.json")))
+	check.Must(t, os.Link(report, filepath.Join(spare, "node-0.rank-0.json")))
 
 	done, moved := make(chan struct{}), make(chan error, 1)
 	go func() { // replaces files like ranks that end and start repeatedly
@@ -103,7 +104,7 @@ func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 
 	t.Cleanup(func() {
 		close(done)
-		must(t, <-moved)
+		check.Must(t, <-moved)
 	})
 
 	for range 1000 {
@@ -131,7 +132,7 @@ func TestReadRun_FindsRecordingsNextToUnreadableJournals(t *testing.T) {
 		write(t, filepath.Join(dir, name), []string{"", "\x00\x00\x00\x00\n"}[i])
 	}
 	run := runIn(t, dir)
-	wantEqual(t, described(run), "r: 0=0.rank-0+0.rank-1.jsonl", "run")
+	check.Equal(t, described(run), "r: 0=0.rank-0+0.rank-1.jsonl", "run")
 	var names []string
 	for _, r := range run.Unreadable {
 		names = append(names, filepath.Base(r.Path()))
@@ -140,8 +141,8 @@ func TestReadRun_FindsRecordingsNextToUnreadableJournals(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	wantEqual(t, names, blank, "unreadable journals")
-	must(t, run.Remove())
+	check.Equal(t, names, blank, "unreadable journals")
+	check.Must(t, run.Remove())
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the run's directory was not removed: Stat returned %v, want fs.ErrNotExist", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -83,7 +84,7 @@ func TestMetricNames_CoverEveryMetric(t *testing.T) {
 			t.Errorf("%s has the unit %q, want %q", m.Name, m.Unit, table.Unit)
 		}
 	}
-	wantEqual(t, names, everywhere(), "names of the metrics")
+	check.Equal(t, names, everywhere(), "names of the metrics")
 }
 
 // If n and m values have no ties and do not overlap, p is 2 / C(n+m, n).
@@ -124,10 +125,10 @@ func TestCompare_MediansAndPValues(t *testing.T) {
 			}
 			got := []string{written(m.A), written(m.B), written(m.ChangePct), p, written(m.Changed), written(m.ALow) + "…" + written(m.AHigh), m.Change(), fmt.Sprint(m.NA, m.NB)}
 			want := []string{test.wantA, test.wantB, test.change, test.p, test.changed, test.intervalA, test.tableSay, fmt.Sprint(len(test.a), len(test.b))}
-			wantEqual(t, got, want, "metric")
+			check.Equal(t, got, want, "metric")
 		})
 	}
-	wantEqual(t, RunsNeeded(), 4, "RunsNeeded")
+	check.Equal(t, RunsNeeded(), 4, "RunsNeeded")
 }
 
 // The p-values match a permutation test: twice the share of all assignments of the values to the two sides that give a
@@ -337,13 +338,13 @@ func TestCompare_GroupsReportsIntoRuns(t *testing.T) {
 			}
 			got = append(got, strings.Join(names, "+"))
 		}
-		wantEqual(t, got, test.want, "%s: runs", test.name)
+		check.Equal(t, got, test.want, "%s: runs", test.name)
 	}
 }
 
 func TestCompare_NotesOtherDifferences(t *testing.T) {
 	a, b := sideOf("a", cpuMetric, 1, 2, 3), sideOf("b", cpuMetric, 1, 2, 3)
-	wantEqual(t, len(Compare(a, b).Notes), 0, "number of notes on similar runs")
+	check.Equal(t, len(Compare(a, b).Notes), 0, "number of notes on similar runs")
 	seven := 7
 	a.Reports[1].Report.Run.ExitCode = &seven
 	b.Reports[0].Report.Run.Incomplete = "cut off"
@@ -361,7 +362,7 @@ func TestCompare_NotesOtherDifferences(t *testing.T) {
 		"the number of CPUs per node differs: A has 4, B has 4, 64",
 		"recordings given more than once, each counted every time: 1, a-0/node-0.json (A) = a-0/node-0.json (B)",
 	}
-	wantEqual(t, Compare(a, b).Notes, want, "notes")
+	check.Equal(t, Compare(a, b).Notes, want, "notes")
 }
 
 // Any comparison can be written as JSON, and the reverse comparison has the same result.
@@ -385,7 +386,7 @@ func FuzzCompare(f *testing.F) {
 		if _, err := json.Marshal(m); err != nil {
 			t.Fatal(err)
 		}
-		wantEqual(t, written(m.Changed), written(back.Changed), "Changed from A to B, as from B to A")
+		check.Equal(t, written(m.Changed), written(back.Changed), "Changed from A to B, as from B to A")
 		if m.P != nil && (*m.P < 0 || *m.P > 1) {
 			t.Errorf("p = %v, want 0 to 1", *m.P)
 		}

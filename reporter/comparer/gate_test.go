@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 func TestParseGate(t *testing.T) {
@@ -91,8 +93,8 @@ func TestCheckGate(t *testing.T) {
 			}
 			c := Compare(side("a", test.a), side("b", test.b))
 			wantGate(t, c, gateOf(t, test.gate), test.fired, test.reason)
-			wantEqual(t, len(c.Gates), 1, "number of gates")
-			wantEqual(t, c.Gates[0].Gate, test.gate, "text of the gate")
+			check.Equal(t, len(c.Gates), 1, "number of gates")
+			check.Equal(t, c.Gates[0].Gate, test.gate, "text of the gate")
 		})
 	}
 }

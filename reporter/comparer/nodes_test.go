@@ -3,6 +3,7 @@ package comparer
 import (
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -36,11 +37,11 @@ func TestCompare_OmitsGPUMetricsWithoutGPUs(t *testing.T) {
 	g := gateOf(t, "max_t_gpu_0_memory_used_mb > 5")
 	side := wideSide("a", reporter.Values{"max_t_gpu_0_memory_used_mb": 6})
 	c := Compare(side, side)
-	wantEqual(t, len(c.Metrics), len(everywhere())+len(reporter.GPUMetrics()), "number of metrics of a node with GPUs")
+	check.Equal(t, len(c.Metrics), len(everywhere())+len(reporter.GPUMetrics()), "number of metrics of a node with GPUs")
 	wantGate(t, c, g, "true", "")
 	none := sideOf("a", cpuMetric, 1)
 	c = Compare(none, none)
-	wantEqual(t, len(c.Metrics), len(everywhere()), "number of metrics of a node without GPUs")
+	check.Equal(t, len(c.Metrics), len(everywhere()), "number of metrics of a node without GPUs")
 	wantGate(t, c, g, "null", "no node of A or B has that GPU")
 	wantGates(t, nil, map[string]string{"gpu_16_energy_joules > 1": "", "gpu_{i}_energy_joules > 1": "", "gpu_00_energy_joules > 1": "", "gpu_0_nothing > 1": ""})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -59,7 +60,7 @@ func TestSentence(t *testing.T) {
 		{1, reporter.Values{wall: 0}, reporter.Values{wall: 2}, "B took 2 s, and A 0 s."},
 		{1, reporter.Values{cpu: 5}, reporter.Values{cpu: 6}, "How long the runs took is not known. CPU time +20 %."},
 	} {
-		wantEqual(t, Compare(several(test.runs, test.a), several(test.runs, test.b)).Sentence(), test.want,
+		check.Equal(t, Compare(several(test.runs, test.a), several(test.runs, test.b)).Sentence(), test.want,
 			"%v and %v: sentence", test.a, test.b)
 	}
 }
@@ -70,7 +71,7 @@ func TestNoise(t *testing.T) {
 		"With so few runs, this may be noise: repeat each; 4 runs are enough.":          Compare(several(3, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
 		"": Compare(several(4, reporter.Values{"wall_seconds": 1}), several(4, nil)),
 	} {
-		wantEqual(t, c.Noise(), want, "noise")
+		check.Equal(t, c.Noise(), want, "noise")
 	}
 }
 
@@ -96,7 +97,7 @@ func TestCommands(t *testing.T) {
 		{side(long + " --lr 0.1"), side(long + " --lr 0.2"), "the commands differ: A … 0.1 | B … 0.2"},
 		{side(strings.Repeat("x", 500)), side("y"), "the commands differ: A " + strings.Repeat("x", 79) + "… | B y"},
 	} {
-		wantEqual(t, Compare(test.a, test.b).Commands(), test.want, "commands")
+		check.Equal(t, Compare(test.a, test.b).Commands(), test.want, "commands")
 	}
 }
 
@@ -131,9 +132,9 @@ func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 					}
 				}
 			}
-			wantEqual(t, got, c.want, "%d runs, all %v, %s: metrics", c.runs, c.all, format)
+			check.Equal(t, got, c.want, "%d runs, all %v, %s: metrics", c.runs, c.all, format)
 			flat := strings.Join(strings.Fields(strings.ReplaceAll(out, "\\", "")), " ")
-			wantParts(t, fmt.Sprintf("%d runs, all %v, %s: output", c.runs, c.all, format), flat, c.also...)
+			check.Contains(t, fmt.Sprintf("%d runs, all %v, %s: output", c.runs, c.all, format), flat, c.also...)
 		}
 	}
 }
@@ -154,7 +155,7 @@ func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
 	}
 	want := "[wall_seconds -20 % job_cpu_seconds ~ job_peak_memory_mb ~ " + reporter.MetricJobThreads + " +34 %] [" +
 		reporter.MetricJobProcesses + " ~ max_t_mem_percent -20 %]"
-	wantEqual(t, fmt.Sprint(names(changed), names(rest)), want, "metrics")
+	check.Equal(t, fmt.Sprint(names(changed), names(rest)), want, "metrics")
 	if !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" || changed[1].ChangePct != 0 {
 		t.Errorf("first rows %+v, want a change of wall_seconds by -20 %%, and no change of the CPU time", changed[:2])
 	}

@@ -13,9 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -27,31 +26,6 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	reportertest.CompareGolden(t, filepath.Join("testdata", name), []byte(got), *update)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantEqual checks that got equals want. what and its arguments name the value.
-func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
-	}
-}
-
-// wantParts checks that text has each of the parts.
-func wantParts(t testing.TB, what, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%s lacks %q:\n%s", what, part, text)
-		}
-	}
 }
 
 // wantNone checks that text has none of the parts.
@@ -68,7 +42,7 @@ func wantNone(t testing.TB, what, text string, parts ...string) {
 func tableOf(t testing.TB, c *Comparison, o Options) string {
 	t.Helper()
 	var out strings.Builder
-	must(t, WriteTable(&out, c, o))
+	check.Must(t, WriteTable(&out, c, o))
 	return out.String()
 }
 
@@ -76,7 +50,7 @@ func tableOf(t testing.TB, c *Comparison, o Options) string {
 func markdownOf(t testing.TB, c *Comparison, o Options) string {
 	t.Helper()
 	var out strings.Builder
-	must(t, WriteMarkdown(&out, c, o))
+	check.Must(t, WriteMarkdown(&out, c, o))
 	return out.String()
 }
 
@@ -84,7 +58,7 @@ func markdownOf(t testing.TB, c *Comparison, o Options) string {
 func gateOf(t testing.TB, text string) Gate {
 	t.Helper()
 	g, err := ParseGate(text)
-	must(t, err)
+	check.Must(t, err)
 	return g
 }
 
@@ -235,7 +209,7 @@ func wantHarmless(t *testing.T, name, text string) {
 func TestComparison_JSONGolden(t *testing.T) {
 	for name, c := range cases(t) {
 		data, err := json.MarshalIndent(c, "", "  ")
-		must(t, err)
+		check.Must(t, err)
 		if name == "four" || name == "one" {
 			golden(t, name+".json", string(data)+"\n")
 		}
@@ -285,7 +259,7 @@ func TestWriteTable_FitsTheTerminal(t *testing.T) {
 func TestWriteTable_ColorsEncloseWholeLines(t *testing.T) {
 	c := cases(t)["slower"]
 	bare, colored := tableOf(t, c, Options{All: true}), tableOf(t, c, Options{All: true, Color: true})
-	wantEqual(t, strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored), bare,
+	check.Equal(t, strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored), bare,
 		"table without its colors")
 	_, rest, _ := strings.Cut(colored, "\n\n")
 	for line := range strings.Lines(rest) {
@@ -303,10 +277,10 @@ func TestChangeText(t *testing.T) {
 		{5, 5, "0 %"}, {14.1, 16.3, "+16 %"}, {14.149, 16.251, "+16 %"}, {100, 95, "-5 %"}, {100, 102.3, "+2 %"}, {61.306, 61.295, "-<0.1 %"},
 		{1e-9, 1, "+1.0e+11 %"}, {-2, -1, "+50 %"}, {1, 1e7, "+1.0e+09 %"}, {2, 0, "-100 %"},
 	} {
-		wantEqual(t, changeText(c.a, c.b, change(c.a, c.b)), c.want, "changeText(%v, %v)", c.a, c.b)
+		check.Equal(t, changeText(c.a, c.b, change(c.a, c.b)), c.want, "changeText(%v, %v)", c.a, c.b)
 	}
 	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.26 %", -5: "-5.00 %", 0.04: "+0.04 %", 1234.5: "+1234 %", 0.00001: "+1.0e-05 %", 5e7: "+5.0e+07 %"} {
-		wantEqual(t, gateChangeText(pct), want, "gateChangeText(%v)", pct)
+		check.Equal(t, gateChangeText(pct), want, "gateChangeText(%v)", pct)
 	}
 	for _, c := range []struct {
 		v    float64
@@ -318,10 +292,10 @@ func TestChangeText(t *testing.T) {
 		{0, collector.Mebibytes, "0 B"}, {0.000946, collector.Mebibytes, "992 B"}, {3, collector.Processes, "3"}, {1868.25, collector.Times, "1,868"}, {42.377, collector.Percent, "42.4 %"},
 		{3.333, collector.PercentOfPeriods, "3.33 %"}, {1.8313, collector.CPUs, "1.83 CPUs"}, {math.NaN(), collector.Seconds, "–"},
 	} {
-		wantEqual(t, shownAmount(c.v, c.unit), c.want, "shownAmount(%v, %s)", c.v, c.unit)
+		check.Equal(t, shownAmount(c.v, c.unit), c.want, "shownAmount(%v, %s)", c.v, c.unit)
 	}
 	for p, want := range map[float64]string{1: "1.000", 0.0281: "0.028", 0.0005: "0.001", 0.0004: "<.001", 0: "<.001"} {
-		wantEqual(t, pValueCell(p), want, "pValueCell(%v)", p)
+		check.Equal(t, pValueCell(p), want, "pValueCell(%v)", p)
 	}
 }
 
@@ -335,7 +309,7 @@ func TestSpread(t *testing.T) {
 		{f(10), f(9), f(12), 6, "±20%"}, {f(10), f(10), f(10), 6, "±0%"}, {f(10), f(9.99), f(10), 6, "±<1%"}, {f(-10), f(-12), f(-9), 6, "±20%"},
 		{f(0), f(0), f(5), 6, "±5"}, {f(0), f(0), f(0.00781), 6, "±0.008"}, {f(0), f(-2.7e-6), f(0), 6, "±3e-06"}, {f(0), f(0), f(16.7), 6, "±17"}, {f(0), f(0), f(0), 6, "±0%"}, {f(1), f(0), f(100), 6, "±>999%"}, {f(1), nil, nil, 5, "±?"}, {f(1), nil, nil, 1, ""}, {nil, nil, nil, 0, ""},
 	} {
-		wantEqual(t, spread(test.centre, test.low, test.high, test.n), test.want, "spread of %s from %s to %s",
+		check.Equal(t, spread(test.centre, test.low, test.high, test.n), test.want, "spread of %s from %s to %s",
 			written(test.centre), written(test.low), written(test.high))
 	}
 }

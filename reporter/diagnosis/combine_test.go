@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -31,7 +32,7 @@ func ranksThat(t *testing.T, ends ...rankEnd) []reporter.SourceReport {
 			at := reportertest.RunStart.Add(time.Duration(e.after*1000-100) * time.Millisecond)
 			in.Exit.Signals = []collector.Signal{{Signal: "SIGTERM", Number: 15, At: at, PID: 77, Process: e.sender}}
 		}
-		r := value(reporter.Decode(value(reporter.Encode(New(in)))(t)))(t)
+		r := check.Value(reporter.Decode(check.Value(reporter.Encode(New(in)))(t)))(t)
 		out = append(out, reporter.SourceReport{Path: in.Rank, Report: r})
 	}
 	return out
@@ -68,7 +69,7 @@ func TestCombine_NamesFirstFailure(t *testing.T) {
 		"recording stops first": {[]rankEnd{open, {after: 10, exit: 2}}, 1, 2, "rank 1 on node1 exited with code 2; 1 other has no end"},
 		"one rank":              {[]rankEnd{{after: 10, exit: 2}}, 0, 2, "rank 0 on node1 exited with code 2"},
 	} {
-		r := value(Combine(ranksThat(t, c.ends...)))(t)
+		r := check.Value(Combine(ranksThat(t, c.ends...)))(t)
 		v, n := r.Run.Verdict, r.Nodes["0"]
 		code := -1
 		if r.Run.ExitCode != nil {
@@ -83,7 +84,7 @@ func TestCombine_NamesFirstFailure(t *testing.T) {
 		if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != code || n.Findings == nil {
 			t.Errorf("%s: job %+v, want exit code %d; findings %v, want a non-nil list", name, n.Job, code, n.Findings)
 		}
-		reportertest.Validate(t, value(reporter.Encode(r))(t))
+		reportertest.Validate(t, check.Value(reporter.Encode(r))(t))
 	}
 }
 
@@ -95,7 +96,7 @@ func TestCombine_KeepsConditionsOfAllRanks(t *testing.T) {
 			r.Verdict.Conditions = []string{condition}
 		}
 	}
-	r := value(Combine(parts))(t)
+	r := check.Value(Combine(parts))(t)
 	if got := strings.Join(r.Run.Verdict.Conditions, " "); got != "throttled swapping" {
 		t.Errorf("conditions %q, want those of both ranks: %q", got, "throttled swapping")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -18,7 +19,7 @@ import (
 // tableIn returns the cells of the table with the given name on a page of docs.
 func tableIn(t *testing.T, page, name string) (rows [][]string) {
 	t.Helper()
-	data := value(os.ReadFile("../../docs/" + page))(t)
+	data := check.Value(os.ReadFile("../../docs/" + page))(t)
 	_, part, _ := strings.Cut(string(data), "<!-- "+name+":begin -->\n")
 	part, _, _ = strings.Cut(part, "<!-- "+name+":end -->")
 	for line := range strings.Lines(part) {

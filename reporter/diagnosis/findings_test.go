@@ -20,6 +20,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -27,31 +28,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
 func encoded(t *testing.T, r *reporter.Report) string {
 	t.Helper()
-	return string(value(reporter.Encode(r))(t))
+	return string(check.Value(reporter.Encode(r))(t))
 }
 
 func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
-	return value(Merge(inputs))(t)
+	return check.Value(Merge(inputs))(t)
 }
 
 // findingNode returns a node of a run of 60 s without findings.
@@ -355,7 +339,7 @@ func TestFindings_TextsMatchGoldenFile(t *testing.T) {
 	var out bytes.Buffer
 	show := func(name string, list []reporter.Finding) {
 		for _, f := range list {
-			numbers := value(json.Marshal(f.Evidence))(t)
+			numbers := check.Value(json.Marshal(f.Evidence))(t)
 			fmt.Fprintf(&out, "%s, %s (%s)\n  %s\n  %s\n", f.ID, name, f.Severity, f.Text, numbers)
 		}
 	}
@@ -538,7 +522,7 @@ func TestMerge_FindingsTolerateOverlap(t *testing.T) {
 // The report of a run contains the list of findings, even if it is empty.
 func TestNew_ListsFindingsEvenIfEmpty(t *testing.T) {
 	short := New(Input{Input: reportertest.Input(0, 3, 0, "")})
-	if data := value(reporter.Encode(short))(t); !bytes.Contains(data, []byte(`"findings": []`)) && !bytes.Contains(data, []byte(`"findings":[]`)) {
+	if data := check.Value(reporter.Encode(short))(t); !bytes.Contains(data, []byte(`"findings": []`)) && !bytes.Contains(data, []byte(`"findings":[]`)) {
 		t.Errorf("the report lacks the empty list of findings:\n%s", data)
 	}
 }
@@ -644,7 +628,7 @@ func TestRoundSize_RoundsUpByLessThanAQuarter(t *testing.T) {
 
 // The rules accept any report that can be decoded.
 func FuzzFinding(f *testing.F) {
-	data := value(json.Marshal(findingNodes(findingCores(1), nil)))(f)
+	data := check.Value(json.Marshal(findingNodes(findingCores(1), nil)))(f)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := new(reporter.Report)

@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -60,7 +61,7 @@ func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	if v.Text == "" || v.Text != text.Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
 		t.Errorf("verdict %+v, want a printable text, evidence and conditions", v)
 	}
-	data := value(json.Marshal(v))(t)
+	data := check.Value(json.Marshal(v))(t)
 	var again reporter.Verdict
 	if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(*v, again) {
 		t.Errorf("verdict decoded from JSON: %+v, want %+v (error %v)", again, *v, err)
@@ -448,7 +449,7 @@ func TestNewVerdict_RecordsEvidence(t *testing.T) {
 			`{"available_inodes":7,"available_mb":0.25,"exit_code":1,"path":"/scratch","time":"2024-05-01T12:00:20Z"}`},
 	} {
 		v := verdictOf(t, test.code, test.signal, test.change)
-		if got := value(json.Marshal(v.Evidence))(t); string(got) != test.want {
+		if got := check.Value(json.Marshal(v.Evidence))(t); string(got) != test.want {
 			t.Errorf("evidence of %s:\ngot  %s\nwant %s", v.Cause, got, test.want)
 		}
 	}
@@ -618,12 +619,12 @@ func TestMerge_TakesVerdictThatBestExplainsTheEnd(t *testing.T) {
 	}
 	for range inputs {
 		inputs = append(inputs[1:], inputs[0])
-		r := value(Merge(inputs))(t)
+		r := check.Value(Merge(inputs))(t)
 		if v := r.Run.Verdict; v == nil || v.Cause != CauseOOMCgroup || !strings.HasPrefix(v.Text, "node 2: killed by the kernel: python") {
 			t.Errorf("verdict %+v, want the verdict on node 2, which ran out of memory", v)
 		}
 	}
-	r := value(Merge(slices.DeleteFunc(inputs, func(s reporter.SourceReport) bool { return s.Report.Nodes["2"] != nil })))(t)
+	r := check.Value(Merge(slices.DeleteFunc(inputs, func(s reporter.SourceReport) bool { return s.Report.Nodes["2"] != nil })))(t)
 	if v := r.Run.Verdict; v == nil || !strings.HasPrefix(v.Text, "node 3: exited with code 1") {
 		t.Errorf("verdict %+v, want the verdict on node 3, which exited with code 1", v)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -33,7 +34,7 @@ func followed(t testing.TB) (f *Follower, path string) {
 
 func followAppend(t testing.TB, path string, data []byte) {
 	t.Helper()
-	out := value(os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644))(t)
+	out := check.Value(os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644))(t)
 	defer out.Close()
 	if _, err := out.Write(data); err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func followAppend(t testing.TB, path string, data []byte) {
 // followLook polls, and ends the test on an error.
 func followLook(t testing.TB, f *Follower) (changed bool) {
 	t.Helper()
-	return value(f.Poll())(t)
+	return check.Value(f.Poll())(t)
 }
 
 // followText returns a report as text, or "" for nil.
@@ -52,7 +53,7 @@ func followText(t testing.TB, r *reporter.Report) string {
 	if r == nil {
 		return ""
 	}
-	return string(value(reporter.Encode(r))(t))
+	return string(check.Value(reporter.Encode(r))(t))
 }
 
 // Wherever a write is interrupted, a Follower first reports the complete lines, and after the rest is written the whole
@@ -72,7 +73,7 @@ func TestFollower_ReadsSameAsParse(t *testing.T) {
 			if cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
 				continue // skip most bytes of a long line
 			}
-			must(t, os.WriteFile(path, data[:cut], 0o644))
+			check.Must(t, os.WriteFile(path, data[:cut], 0o644))
 			f := Follow(path)
 			followLook(t, f)
 			if d := cmp.Diff(before, followText(t, f.Report())); d != "" {
@@ -143,7 +144,7 @@ func followRewrites(t *testing.T) {
 	if files < 3 {
 		t.Errorf("the journal was rewritten %d times, want at least 3", files)
 	}
-	must(t, j.Remove())
+	check.Must(t, j.Remove())
 	if _, err := f.Poll(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Poll of a removed journal: error %v, want fs.ErrNotExist", err)
 	}
@@ -171,7 +172,7 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 	same(t, "report after a torn line", followText(t, f.Report()), followText(t, parsed(t, torn)))
 
 	// After another program truncates the file, the remaining lines and later lines are read.
-	must(t, os.Truncate(path, int64(len(lines[0])+len(lines[1]))))
+	check.Must(t, os.Truncate(path, int64(len(lines[0])+len(lines[1]))))
 	wantSamples(t, f, 1)
 	followAppend(t, path, lines[2])
 	wantSamples(t, f, 2)
@@ -187,7 +188,7 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 		},
 		"missing file": func(string) error { return nil },
 	} {
-		must(t, errors.Join(os.Remove(path), damage(path)))
+		check.Must(t, errors.Join(os.Remove(path), damage(path)))
 		_, err := f.Poll()
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v, want one with the path", name, err)
@@ -196,7 +197,7 @@ func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 			t.Errorf("%s: the report with the 2 samples read before was lost", name)
 		}
 		_ = os.Remove(path)
-		must(t, os.WriteFile(path, bytes.Join(lines[:3], nil), 0o644))
+		check.Must(t, os.WriteFile(path, bytes.Join(lines[:3], nil), 0o644))
 		followLook(t, f)
 	}
 }

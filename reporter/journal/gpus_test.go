@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -124,7 +125,7 @@ func taken(t testing.TB, data []byte) *parser {
 	t.Helper()
 	j := new(parser)
 	for line := range lines(data) {
-		must(t, j.take(line))
+		check.Must(t, j.take(line))
 	}
 	return j
 }
@@ -217,9 +218,9 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 		}
 	}
 	settle(j)
-	must(tb, j.Stop(time.Minute))
+	check.Must(tb, j.Stop(time.Minute))
 	most = max(most, sizeOf(tb, dir))
-	data := value(reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})))(tb)
+	data := check.Value(reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})))(tb)
 	return most, int64(len(data))
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -49,7 +50,7 @@ func TestReadHead_ReadsHeadAndHost(t *testing.T) {
 		if c.snapshot != bytes.Contains(data, []byte(`"snapshot"`)) {
 			t.Fatalf("%s: want snapshot %v, journal %.200s", name, c.snapshot, data)
 		}
-		got := value(ReadHead(bytes.NewReader(data)))(t)
+		got := check.Value(ReadHead(bytes.NewReader(data)))(t)
 		if got.Host != nil { // the stream has more host fields
 			got.Host = &reporter.Host{Hostname: got.Host.Hostname, BootID: got.Host.BootID}
 		}
@@ -85,7 +86,7 @@ func TestNewestTimes_ReadsLastSample(t *testing.T) {
 	t.Parallel()
 	data, _ := headJournal(t, 5, false)
 	path := filepath.Join(t.TempDir(), "node-3.jsonl")
-	must(t, os.WriteFile(path, data, 0o600))
+	check.Must(t, os.WriteFile(path, data, 0o600))
 	want := parsed(t, data).Nodes["3"].Samples.Column("timestamp")
 	newest, written, ok := NewestTimes(path)
 	if got := float64(newest.UnixMicro()) / 1e6; !ok || got != want[len(want)-1] {
@@ -99,7 +100,7 @@ func TestNewestTimes_ReadsLastSample(t *testing.T) {
 		"incomplete line": strings.TrimSuffix(string(data), "\n"), "signal line last": string(data) + `{"signal":{}}` + "\n",
 		"only a head": string(data[:bytes.IndexByte(data, '\n')+1]), "empty file": "", "damaged line last": string(data) + "{\n",
 	} {
-		must(t, os.WriteFile(path, []byte(data), 0o600))
+		check.Must(t, os.WriteFile(path, []byte(data), 0o600))
 		if newest, _, ok := NewestTimes(path); ok {
 			t.Errorf("%s: newest time %v, want none", name, newest)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
@@ -36,23 +37,6 @@ func head(s *reportertest.Stream, maxLength int) Head {
 		Node: 3, Interval: time.Second, MaxLength: maxLength, Agent: reporter.Agent{Version: "test"}}
 }
 
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
 // same checks that two values are equal.
 func same(t testing.TB, what string, got, want any, options ...cmp.Option) {
 	t.Helper()
@@ -64,7 +48,7 @@ func same(t testing.TB, what string, got, want any, options ...cmp.Option) {
 // read reads a journal.
 func read(t testing.TB, path string) *reporter.Report {
 	t.Helper()
-	r, err := Parse(value(os.ReadFile(path))(t))
+	r, err := Parse(check.Value(os.ReadFile(path))(t))
 	if err != nil {
 		t.Fatalf("%s: Parse: error %v, want none", path, err)
 	}
@@ -78,7 +62,7 @@ func settle(*Journal) { synctest.Wait() }
 // bubble ends only with its goroutines.
 func createFor(t testing.TB, h Head) *Journal {
 	t.Helper()
-	j := value(Create(t.TempDir(), h))(t)
+	j := check.Value(Create(t.TempDir(), h))(t)
 	t.Cleanup(func() {
 		select {
 		case <-j.done:
@@ -131,14 +115,14 @@ func journalFrom(t testing.TB, s samples, of *reportertest.Stream, n, snapshotAt
 // stopped stops a journal, and returns its content.
 func stopped(t testing.TB, j *Journal) []byte {
 	t.Helper()
-	must(t, j.Stop(time.Minute))
-	return value(os.ReadFile(j.Path()))(t)
+	check.Must(t, j.Stop(time.Minute))
+	return check.Value(os.ReadFile(j.Path()))(t)
 }
 
 // parsed returns the report of a journal.
 func parsed(t testing.TB, data []byte) *reporter.Report {
 	t.Helper()
-	return value(Parse(data))(t)
+	return check.Value(Parse(data))(t)
 }
 
 // drain waits until the writer has taken everything, in a benchmark.
@@ -188,7 +172,7 @@ func givesTheReport(t *testing.T, n int) {
 	if got.Run.Incomplete == "" {
 		t.Error("the report from a journal does not state why it is incomplete")
 	}
-	must(t, j.Remove())
+	check.Must(t, j.Remove())
 }
 
 func TestJournal_DamagedLinesHideNoOtherLines(t *testing.T) {
@@ -248,7 +232,7 @@ func TestJournal_DamagedLinesHideNoOtherLines(t *testing.T) {
 
 func TestJournal_RecordingsOfOneNodeGetDifferentNames(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "node-3.json"), nil, 0o644))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "node-3.json"), nil, 0o644))
 	var wg sync.WaitGroup
 	names := make([]string, 8)
 	for i := range names {
@@ -284,9 +268,9 @@ func journalSize(tb testing.TB, n int, wait func(*Journal)) (most, report int64)
 		}
 	}
 	wait(j)
-	must(tb, j.Stop(time.Minute))
-	data := value(reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})))(tb)
-	must(tb, durable.WriteNew(j.ReportPath(), data))
+	check.Must(tb, j.Stop(time.Minute))
+	data := check.Value(reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})))(tb)
+	check.Must(tb, durable.WriteNew(j.ReportPath(), data))
 	return max(most, sizeOf(tb, dir)), int64(len(data))
 }
 
@@ -314,7 +298,7 @@ func BenchmarkJournalWeek(b *testing.B) {
 func sizeOf(t testing.TB, dir string) int64 {
 	t.Helper()
 	sum := int64(0)
-	for _, e := range value(os.ReadDir(dir))(t) {
+	for _, e := range check.Value(os.ReadDir(dir))(t) {
 		if info, err := e.Info(); err == nil {
 			sum += info.Size()
 		}
@@ -417,7 +401,7 @@ func TestParser_ReportOfActiveRunHasFindings(t *testing.T) {
 // headLine returns the first line of a journal of node 3.
 func headLine(t testing.TB, maxLength int) []byte {
 	t.Helper()
-	return append(value(text.JSON(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: maxLength,
+	return append(check.Value(text.JSON(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: maxLength,
 		Columns: keysOf(firstColumns()), Counters: keysOf(countersOf(firstColumns()))}))(t), '\n')
 }
 
@@ -430,7 +414,7 @@ func FuzzParse(f *testing.F) {
 	}
 	head := headLine(f, 4)
 	var snapshot bytes.Buffer
-	must(f, writeSnapshot(&snapshot, rec, newestSample{}))
+	check.Must(f, writeSnapshot(&snapshot, rec, newestSample{}))
 	f.Add(slices.Concat(head, snapshot.Bytes()))
 	sample := (&Journal{}).line(s.Next(rec), rec)
 	f.Add(slices.Concat(head, sample, sample))
@@ -440,7 +424,7 @@ func FuzzParse(f *testing.F) {
 	}
 	snapshot.Reset()
 	operations, err := encodeOperations(rec.Operations.CopyAggregator())
-	must(f, errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})))
+	check.Must(f, errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})))
 	sendOperations(f, s, rec, 9)
 	f.Add(slices.Concat(head, snapshot.Bytes(), operations, (&Journal{}).line(s.Next(rec), rec)))
 	f.Add(append(head[:len(head):len(head)], `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
@@ -449,9 +433,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := value(reporter.Encode(r))(t); !json.Valid(again) {
+		if again := check.Value(reporter.Encode(r))(t); !json.Valid(again) {
 			t.Fatal("the encoded report is not JSON")
 		}
-		must(t, summary.Write(&bytes.Buffer{}, r, summary.Options{}))
+		check.Must(t, summary.Write(&bytes.Buffer{}, r, summary.Options{}))
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -41,7 +42,7 @@ func TestLayout_ArrangesValuesOfLine(t *testing.T) {
 		[]string{"tape_io_read_mb", "net_io_ext_recv_mb", "disk_io_read_mb", "disk_io_read_mb"})
 	line := sampleLine{Values: reporter.Numbers{7, 25, 50, 8}, Weights: map[int]float64{0: 3, 1: 0.5}}
 	rec := collector.NewRecording(host.Instant{}, time.Second, 10)
-	must(t, errors.Join(l.sample(&line), l.boot(rec, []float64{8, 300, 1000, 9})))
+	check.Must(t, errors.Join(l.sample(&line), l.boot(rec, []float64{8, 300, 1000, 9})))
 	values := slices.Repeat(reporter.Numbers{math.NaN()}, l.width())
 	values[collector.CPUAvg], values[collector.MemPercent] = 50, 25
 	boot := slices.Repeat([]float64{math.NaN()}, len(collector.Counters()))
@@ -86,7 +87,7 @@ func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 	for _, path := range paths {
 		r := read(t, path)
 		want := make(map[string]reporter.Values)
-		must(t, json.Unmarshal(value(os.ReadFile(strings.TrimSuffix(path, "l")))(t), &want))
+		check.Must(t, json.Unmarshal(check.Value(os.ReadFile(strings.TrimSuffix(path, "l")))(t), &want))
 		n := r.Nodes["0"]
 		delete(n.Metrics, "gpu_0_energy_joules") // the recording version did not estimate it
 		maps.Copy(n.Metrics, n.PhaseValues())
@@ -98,7 +99,7 @@ func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 		if verdict := r.Run.Verdict.Text; strings.Contains(verdict, "SIGTERM from") != (name == "term.jsonl") {
 			t.Errorf("%s: verdict %q, want SIGTERM in term.jsonl only", path, verdict)
 		}
-		isSnapshot, hasGPU := bytes.Contains(value(os.ReadFile(path))(t), []byte(`{"snapshot":{`)), len(n.GPUs) == 1
+		isSnapshot, hasGPU := bytes.Contains(check.Value(os.ReadFile(path))(t), []byte(`{"snapshot":{`)), len(n.GPUs) == 1
 		if isSnapshot != strings.Contains(name, "snapshot") || hasGPU != strings.Contains(name, "gpus") {
 			t.Errorf("%s: snapshot %v, GPU %v, want them as the file's name indicates", path, isSnapshot, hasGPU)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -121,11 +122,11 @@ func TestPack_KeepsMarksSmallAndUnchanged(t *testing.T) {
 	sample := reportertest.Sample(0, 2)
 	rec.Add(&sample)
 
-	packed := value(pack(rec.Marks))(t)
+	packed := check.Value(pack(rec.Marks))(t)
 	if len(packed) > 512<<10 {
 		t.Errorf("all marks and phases take %d bytes, want at most %d", len(packed), 512<<10)
 	}
-	back := value(unpack[collector.Marks](packed, maxPackedMarks, "marks"))(t)
+	back := check.Value(unpack[collector.Marks](packed, maxPackedMarks, "marks"))(t)
 	want, _ := json.Marshal(rec.Marks)
 	if got, _ := json.Marshal(back); string(got) != string(want) {
 		t.Error("the marks differ after packing and unpacking")

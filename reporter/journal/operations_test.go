@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -135,7 +136,7 @@ func TestJournal_WritesOperationsBetweenSamples(t *testing.T) {
 				t.Errorf("after %d s the journal counts %v, want at least %d", i+1, n, min(i+1, 20)-5)
 			}
 		}
-		if n := bytes.Count(value(os.ReadFile(j.Path()))(t), []byte(`{"operations":"`)); n < 5 || n > 8 {
+		if n := bytes.Count(check.Value(os.ReadFile(j.Path()))(t), []byte(`{"operations":"`)); n < 5 || n > 8 {
 			t.Errorf("the Aggregator was written %d times in 20 s with changes and 40 s without, want 5 to 8", n)
 		}
 	})
@@ -222,6 +223,6 @@ func TestParse_SkipsOnlyLinesWithDamagedOperations(t *testing.T) {
 				t.Errorf("%s: %s has %d points, want %d", damage[1], key, len(band.Mean), n.Samples.Len())
 			}
 		}
-		value(json.Marshal(r))(t)
+		check.Value(json.Marshal(r))(t)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -29,11 +30,11 @@ func TestOutputs_MetricsEqualTheGoldenFiles(t *testing.T) {
 	}
 	for _, path := range paths {
 		file := strings.TrimSuffix(path, ".jsonl") + ".prom"
-		got := metricsOf(t, value(os.ReadFile(path))(t))
+		got := metricsOf(t, check.Value(os.ReadFile(path))(t))
 		if *update {
-			must(t, os.WriteFile(file, []byte(strings.Join(got, "")), 0o644))
+			check.Must(t, os.WriteFile(file, []byte(strings.Join(got, "")), 0o644))
 		}
-		want := slices.Collect(strings.Lines(string(value(os.ReadFile(file))(t))))
+		want := slices.Collect(strings.Lines(string(check.Value(os.ReadFile(file))(t))))
 		same(t, "update with go test ./reporter/journal -run Outputs -update: "+file, got, want)
 	}
 }

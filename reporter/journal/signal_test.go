@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
@@ -21,7 +22,7 @@ func signalAt(name string, seconds, pid int) collector.Signal {
 // that is being written.
 func signalNames(t *testing.T, path string) []string {
 	t.Helper()
-	j := taken(t, value(os.ReadFile(path))(t))
+	j := taken(t, check.Value(os.ReadFile(path))(t))
 	j.report()
 	if j.damaged > 0 {
 		return []string{"damaged"}

@@ -12,13 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // writerJournal creates a journal that this process is writing.
 func writerJournal(t *testing.T, dir string) *Journal {
 	t.Helper()
-	j := value(Create(dir, head(reportertest.NewStream(1), 10)))(t)
+	j := check.Value(Create(dir, head(reportertest.NewStream(1), 10)))(t)
 	t.Cleanup(func() { j.w.file.Close() })
 	return j
 }
@@ -29,7 +30,7 @@ func TestReadWriterState_FollowsLockOfJournal(t *testing.T) {
 	if got := ReadWriterState(j.Path()); got != WriterAlive || !IsLocked(j.Path()) {
 		t.Errorf("a journal that is being written: state %v, locked %v, want alive, true", got, IsLocked(j.Path()))
 	}
-	must(t, j.Stop(time.Minute))
+	check.Must(t, j.Stop(time.Minute))
 	if got := ReadWriterState(j.Path()); got != WriterAlive { // its report is not written yet
 		t.Errorf("a stopped journal without a report: state %v, want %v", got, WriterAlive)
 	}
@@ -41,14 +42,14 @@ func TestReadWriterState_FollowsLockOfJournal(t *testing.T) {
 	if got := ReadWriterState(j.Path()); got != WriterGone || IsLocked(j.Path()) {
 		t.Errorf("a journal without an agent: state %v, locked %v, want %v, false", got, IsLocked(j.Path()), WriterGone)
 	}
-	pushes := value(os.Open(j.Path()))(t)
+	pushes := check.Value(os.Open(j.Path()))(t)
 	defer pushes.Close()
-	must(t, unix.Flock(int(pushes.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+	check.Must(t, unix.Flock(int(pushes.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if got := ReadWriterState(j.Path()); got != WriterGone {
 		t.Errorf("a journal that another process pushes: state %v, want %v", got, WriterGone)
 	}
 	empty := filepath.Join(t.TempDir(), "node-0.jsonl")
-	must(t, os.WriteFile(empty, nil, 0o644))
+	check.Must(t, os.WriteFile(empty, nil, 0o644))
 	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
 		if got := ReadWriterState(path); got == WriterAlive {
 			t.Errorf("%q: state %v, want any state except alive", path, got)
@@ -75,8 +76,8 @@ func TestReadWriterState_NeverBlocksLockOfAgent(t *testing.T) {
 		if got := ReadWriterState(j.Path()); got != WriterAlive {
 			t.Errorf("journal %d: state %v, want %v", i, got, WriterAlive)
 		}
-		must(t, j.Stop(time.Minute))
-		must(t, j.Remove())
+		check.Must(t, j.Stop(time.Minute))
+		check.Must(t, j.Remove())
 	}
 	done.Store(true)
 	asking.Wait()

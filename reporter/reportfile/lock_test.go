@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // lockVariable is an environment variable that makes the test binary a second process. This process locks the named
@@ -45,8 +47,8 @@ func hold(t *testing.T, path string) *holder {
 	t.Helper()
 	h := &holder{cmd: exec.Command(os.Args[0]), locked: make(chan string, 1)}
 	h.cmd.Env = append(os.Environ(), lockVariable+"="+path)
-	in, out := value(h.cmd.StdinPipe())(t), value(h.cmd.StdoutPipe())(t)
-	must(t, h.cmd.Start())
+	in, out := check.Value(h.cmd.StdinPipe())(t), check.Value(h.cmd.StdoutPipe())(t)
+	check.Must(t, h.cmd.Start())
 	go func() {
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		h.locked <- strings.TrimSpace(line)
@@ -92,7 +94,7 @@ func (h *holder) opens(t *testing.T, path string) {
 func lockable(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.json")
-	must(t, os.WriteFile(path, []byte("{}"), 0o444))
+	check.Must(t, os.WriteFile(path, []byte("{}"), 0o444))
 	return path
 }
 
@@ -107,7 +109,7 @@ func TestLock_BlocksSecondProcess(t *testing.T) {
 		t.Errorf("report locked by another process: error %v, want one with the path and that reason", err)
 	}
 	h.end()
-	release := value(Lock(t.Context(), path))(t)
+	release := check.Value(Lock(t.Context(), path))(t)
 	second := hold(t, path)
 	select {
 	case line := <-second.locked:
@@ -124,10 +126,10 @@ func TestLock_IsReleasedWhenProcessDies(t *testing.T) {
 	path := lockable(t)
 	h := hold(t, path)
 	h.has(t)
-	must(t, h.cmd.Process.Kill())
+	check.Must(t, h.cmd.Process.Kill())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	release := value(Lock(ctx, path))(t)
+	release := check.Value(Lock(ctx, path))(t)
 	release()
 }
 
@@ -135,10 +137,10 @@ func TestLock_IsReleasedWhenProcessDies(t *testing.T) {
 func TestLock_WaitingProcessLocksReplacedFile(t *testing.T) {
 	t.Parallel()
 	path := lockable(t)
-	release := value(Lock(t.Context(), path))(t)
+	release := check.Value(Lock(t.Context(), path))(t)
 	waiting := hold(t, path)
 	waiting.opens(t, path)
-	must(t, Rewrite(path, []byte("{}"), []byte(`{"a":1}`)))
+	check.Must(t, Rewrite(path, []byte("{}"), []byte(`{"a":1}`)))
 	release()
 	waiting.has(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -35,23 +36,6 @@ func scanned(t *testing.T, path string, cpus int, wanted reporter.ColumnFilter) 
 	return &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}, order, nil
 }
 
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
 // errorOf returns the error of Read, which must equal the error of Scan.
 func errorOf(t *testing.T, path string) error {
 	t.Helper()
@@ -66,14 +50,14 @@ func errorOf(t *testing.T, path string) error {
 // reportFile writes a report and returns the path of the file.
 func reportFile(t testing.TB, r *reporter.Report) (path string) {
 	t.Helper()
-	return textFile(t, value(reporter.Encode(r))(t))
+	return textFile(t, check.Value(reporter.Encode(r))(t))
 }
 
 // textFile writes a file that is not a journal, and returns its path.
 func textFile(t testing.TB, data []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "r.json")
-	must(t, os.WriteFile(path, data, 0o600))
+	check.Must(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -85,11 +69,11 @@ func journalFile(t testing.TB, n int) (path string) {
 	began := reporter.Time{Time: s.Start.Wall}
 	j, err := journal.Create(t.TempDir(), journal.Head{Run: reporter.Run{ID: "r", Start: began, End: began}, Node: 3,
 		Interval: time.Second, MaxLength: 10})
-	must(t, err)
+	check.Must(t, err)
 	for range n {
 		j.Observe(s.Next(rec), rec)
 	}
-	must(t, j.Stop(time.Minute))
+	check.Must(t, j.Stop(time.Minute))
 	return j.Path()
 }
 
@@ -100,16 +84,16 @@ func TestLoad_DistinguishesKindsOfFiles(t *testing.T) {
 		textFile(t, []byte(reportertest.PerfPyJSON())):               KindPerfPy,
 		journalFile(t, 7): KindJournal,
 	} {
-		f := value(Load(path, 4))(t)
-		if data := value(os.ReadFile(path))(t); f.Kind != want || f.Path != path || !bytes.Equal(f.Data, data) {
+		f := check.Value(Load(path, 4))(t)
+		if data := check.Value(os.ReadFile(path))(t); f.Kind != want || f.Path != path || !bytes.Equal(f.Data, data) {
 			t.Errorf("%s: kind %v, path %s, %d bytes; want kind %v, the path and the file's bytes", path, f.Kind, f.Path, len(f.Data), want)
 		}
-		read := value(Read(path, 4))(t)
+		read := check.Value(Read(path, 4))(t)
 		if d := cmp.Diff(f.Report, read, cmpopts.EquateNaNs()); d != "" {
 			t.Errorf("%s (-Load +Read):\n%s", path, d)
 		}
 		got, order, err := scanned(t, path, 4, reporter.ColumnFilter{All: true})
-		must(t, err)
+		check.Must(t, err)
 		if d := cmp.Diff(read, got, cmpopts.EquateNaNs()); d != "" || !slices.Equal(order, read.NodeNames()) {
 			t.Errorf("%s: nodes %q (-Read +Scan):\n%s", path, order, d)
 		}
@@ -119,9 +103,9 @@ func TestLoad_DistinguishesKindsOfFiles(t *testing.T) {
 // Journals and perf.py's JSON are read with all columns, whatever columns are wanted.
 func TestScan_JournalsAndPerfPyHaveAllColumns(t *testing.T) {
 	for _, path := range []string{textFile(t, []byte(reportertest.PerfPyJSON())), journalFile(t, 7)} {
-		want := value(Read(path, 4))(t)
+		want := check.Value(Read(path, 4))(t)
 		got, order, err := scanned(t, path, 4, reporter.ColumnFilter{})
-		must(t, err)
+		check.Must(t, err)
 		if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" || !slices.Equal(order, want.NodeNames()) {
 			t.Errorf("%s: nodes %q (-want +got):\n%s", path, order, d)
 		}
@@ -151,7 +135,7 @@ func TestScan_RefusesMissingIrregularAndLargeFiles(t *testing.T) {
 		{`{"schema":`, reporter.MaxFileSize + 1, large + ": line 1: invalid character"},
 		{"[1]", reporter.MaxFileSize + 1, "not a perfagent report, and with 256 MiB too large"},
 	} {
-		must(t, errors.Join(os.WriteFile(large, []byte(c.begin), 0o600), os.Truncate(large, c.size)))
+		check.Must(t, errors.Join(os.WriteFile(large, []byte(c.begin), 0o600), os.Truncate(large, c.size)))
 		if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s and %d bytes: error %v, want one containing %q", c.begin, c.size, err, c.want)
 		}
@@ -189,7 +173,7 @@ func TestRead_ErrorsContainPathAndProblem(t *testing.T) {
 		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: json: cannot unmarshal JSON array",
 		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: invalid character 'N'",
 	} {
-		must(t, os.WriteFile(path, []byte(words), 0o600))
+		check.Must(t, os.WriteFile(path, []byte(words), 0o600))
 		got := errorOf(t, path).Error()
 		if !strings.HasPrefix(strings.TrimPrefix(got, "read report "), path) || !strings.Contains(got, want) {
 			t.Errorf("%q: error %s, want one that begins with the path and contains %s", words, got, want)
@@ -205,8 +189,8 @@ func FuzzRead(f *testing.F) {
 		s.Next(rec)
 	}
 	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
-	f.Add("node-0.json", value(reporter.Encode(r))(f))
-	f.Add("node-0.jsonl", value(os.ReadFile(journalFile(f, 2)))(f))
+	f.Add("node-0.json", check.Value(reporter.Encode(r))(f))
+	f.Add("node-0.jsonl", check.Value(os.ReadFile(journalFile(f, 2)))(f))
 	f.Add("x.json", []byte(`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}]}`))
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/2","nodes":{}}`))
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/1","nodes":{"0":null}}`))
@@ -215,9 +199,9 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := value(reporter.Encode(r))(t); !json.Valid(again) {
+		if again := check.Value(reporter.Encode(r))(t); !json.Valid(again) {
 			t.Fatal("the encoded report is not JSON")
 		}
-		must(t, summary.Write(&bytes.Buffer{}, r, summary.Options{}))
+		check.Must(t, summary.Write(&bytes.Buffer{}, r, summary.Options{}))
 	})
 }

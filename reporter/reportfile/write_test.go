@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // Errors contain the path and the kind of file.
 func TestWrite_ErrorsContainPathAndKindOfFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.html")
-	must(t, os.WriteFile(path, []byte("old"), 0o600))
+	check.Must(t, os.WriteFile(path, []byte("old"), 0o600))
 	text := func(words string) func(io.Writer) error {
 		return func(w io.Writer) error {
 			_, err := io.WriteString(w, words)
@@ -39,9 +41,9 @@ func TestWrite_ErrorsContainPathAndKindOfFile(t *testing.T) {
 	if data, err := os.ReadFile(path); string(data) != "old" {
 		t.Errorf("the file has %q, want old (error %v)", data, err)
 	}
-	must(t, Write(path, text("1")))
-	must(t, WritePicture(path, true, text("2")))
-	must(t, Rewrite(path, []byte("2"), []byte("3")))
+	check.Must(t, Write(path, text("1")))
+	check.Must(t, WritePicture(path, true, text("2")))
+	check.Must(t, Rewrite(path, []byte("2"), []byte("3")))
 }
 
 // WriteStream returns an error from fill, and leaves no file.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -38,7 +39,7 @@ func TestDeltas(t *testing.T) {
 		r := &reporter.Report{Run: reporter.Run{WallSeconds: 16.3, ExitCode: &c.code},
 			Nodes: map[string]*reporter.Node{"0": {Job: c.job, Earlier: c.earlier, Metrics: reporter.Values{}}}}
 		list, note := Deltas(r)
-		wantEqual(t, fmt.Sprint(list, " ", note), c.want, "%s: deltas", c.name)
+		check.Equal(t, fmt.Sprint(list, " ", note), c.want, "%s: deltas", c.name)
 	}
 
 	list, note := Deltas(&reporter.Report{Nodes: map[string]*reporter.Node{"0": nil}})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -42,7 +43,7 @@ func digits(values []float64, width int, lo, hi float64, _ bool) string {
 func TestWrite_CurveEndsAtKill(t *testing.T) {
 	t.Parallel()
 	words := summaryOf(t, grownReport(), Options{Curve: digits})
-	wantParts(t, "summary", words,
+	check.Contains(t, "summary", words,
 		"\n"+strings.Repeat(" ", 54)+"each curve to its own peak\n",
 		"\nmemory     ██████████ 100 %  of 256 MiB (peak)"+strings.Repeat(" ", 28)+"2479✗\n",
 		"\nCPU        ▌·········   5 %  of 2 CPUs (mean)"+strings.Repeat(" ", 29)+"999\n",
@@ -144,7 +145,7 @@ func TestShowCommand(t *testing.T) {
 		{one, Options{Path: "/scratch/r/node-0.json"}, "/scratch/r"}, {one, Options{Path: "my runs/r/node-0.json"}, "'my runs/r'"},
 		{two, Options{Path: "perfagent-out/r", Show: "--out o r@1"}, "--all --out o r@1"},
 	} {
-		wantEqual(t, showCommand(c.r, c.o), "perfagent show "+c.want, "command for %+v", c.o)
+		check.Equal(t, showCommand(c.r, c.o), "perfagent show "+c.want, "command for %+v", c.o)
 	}
 }
 
@@ -166,6 +167,6 @@ func TestJobPeak_IgnoresLimitOfSingleRank(t *testing.T) {
 		for range c.ranks {
 			n.Ranks = map[string]*reporter.Rank{"0": {}, "1": {}}
 		}
-		wantEqual(t, jobPeak(n), c.want, "%s: peak memory", name)
+		check.Equal(t, jobPeak(n), c.want, "%s: peak memory", name)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -53,17 +54,17 @@ func TestJobCards(t *testing.T) {
 		{"Processes", "at most 4", "seen at once, with 36 threads"},
 		{"throttled", "31.0 %", "of the quota's periods, 12.1 s in all"},
 	} {
-		wantEqual(t, cardOf(r, want.Label), want, "card")
+		check.Equal(t, cardOf(r, want.Label), want, "card")
 	}
 	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
-	wantEqual(t, cardOf(r, "Processes").Note, "seen at once, with 1 thread", "note for a single thread")
+	check.Equal(t, cardOf(r, "Processes").Note, "seen at once, with 1 thread", "note for a single thread")
 	n.Metrics[reporter.MetricJobCPU], n.Limits.CPUs = 100, 1
-	wantEqual(t, cardOf(r, "CPU not used").Value, "100.0 CPU·s", "unused CPU time")
+	check.Equal(t, cardOf(r, "CPU not used").Value, "100.0 CPU·s", "unused CPU time")
 	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseOOMCgroup, Evidence: map[string]any{"limit_mb": 8192.0}}
-	wantEqual(t, cardOf(r, "Memory not used"), Highlight{"Memory not used", "0 MiB", "at the peak"},
+	check.Equal(t, cardOf(r, "Memory not used"), Highlight{"Memory not used", "0 MiB", "at the peak"},
 		"unused memory of a job killed at its limit")
-	wantEqual(t, cardOf(r, "Peak memory").Value, "", "peak memory of a job killed at its limit")
-	wantEqual(t, len(JobCards(&reporter.Report{Nodes: map[string]*reporter.Node{"0": {}}})), 0,
+	check.Equal(t, cardOf(r, "Peak memory").Value, "", "peak memory of a job killed at its limit")
+	check.Equal(t, len(JobCards(&reporter.Report{Nodes: map[string]*reporter.Node{"0": {}}})), 0,
 		"number of cards of a node without a job")
 }
 
@@ -78,7 +79,7 @@ func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 	for _, r := range limitRows(n) {
 		notes = append(notes, r.note)
 	}
-	wantParts(t, "notes", "\n"+strings.Join(notes, "\n")+"\n", "\nthe job bound itself to 1 of the 2 CPUs it was given\n",
+	check.Contains(t, "notes", "\n"+strings.Join(notes, "\n")+"\n", "\nthe job bound itself to 1 of the 2 CPUs it was given\n",
 		"\n1.0 GiB to 2.0 GiB, changed at 12:00:18 UTC\n")
 	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs (52 %)" {
 		t.Errorf("idle rows %+v, want one: 1.04 of 2 CPUs (52 %%)", rows)
@@ -140,7 +141,7 @@ func TestGPUTotals_Rows(t *testing.T) {
 				{value: text.Quantity{Number: "512", Unit: "MiB"}, note: "the most memory used on one, of 1.0 GiB"}}},
 	} {
 		gpus := newGPUTotals(&reporter.Report{Nodes: c.nodes})
-		wantEqual(t, fmt.Sprintf("%+v", gpus.rows()), fmt.Sprintf("%+v", c.want), "%s: GPU rows", name)
+		check.Equal(t, fmt.Sprintf("%+v", gpus.rows()), fmt.Sprintf("%+v", c.want), "%s: GPU rows", name)
 	}
 }
 
@@ -157,7 +158,7 @@ func TestJobRows_ShowSwappedAndUnownedMemorySeparately(t *testing.T) {
 		t.Errorf("memory rows %+v, want the job's memory with 51 MiB swapped out, and 300 MiB more without a known owner", rows)
 	}
 	more := Highlight{"Shared memory", "300 MiB", "in /dev/shm or a tmpfs, owner not known"}
-	wantEqual(t, cardOf(&reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}, more.Label), more, "card")
+	check.Equal(t, cardOf(&reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}, more.Label), more, "card")
 	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
 	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "memory" ||
 		rows[0].note != "in /dev/shm or a tmpfs, owner not known" || rows[0].value != text.Size(300) {
@@ -166,5 +167,5 @@ func TestJobRows_ShowSwappedAndUnownedMemorySeparately(t *testing.T) {
 	used, of := memoryBar(n, &reporter.Run{Command: []string{"x"}})
 	wantValues(t, "used and allowed MiB of the memory bar", "100 100", used, of)
 	n.Job.UnownedMB = 5
-	wantEqual(t, len(jobRows(n, &reporter.Run{})), 2, "number of rows if the shared memory is insignificant")
+	check.Equal(t, len(jobRows(n, &reporter.Run{})), 2, "number of rows if the shared memory is insignificant")
 }

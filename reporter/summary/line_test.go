@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -58,8 +59,8 @@ func TestLine(t *testing.T) {
 		"two hours":  {good(withoutGPUs(barNode()), 7320), "p.html", "perfagent: Succeeded after 2 h 02 min. Page: p.html\n", false},
 		"no file":    {failed, "", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself.\n", true},
 	} {
-		wantEqual(t, Line(c.report, c.path, nil), c.want, "%s: line", name)
-		wantEqual(t, HasFailed(c.report), c.failed, "%s: failed", name)
+		check.Equal(t, Line(c.report, c.path, nil), c.want, "%s: line", name)
+		check.Equal(t, HasFailed(c.report), c.failed, "%s: failed", name)
 	}
 }
 
@@ -155,7 +156,7 @@ func TestAdvice_SlurmLineKeepsUnitOfMemoryRequest(t *testing.T) {
 	} {
 		r := barReport(c.nodes...)
 		r.Run.Platform, r.Run.MemoryPer = reporter.PlatformSlurm, c.per
-		wantEqual(t, Conclude(r).Paste, c.want, "%s: line to paste", name)
+		check.Equal(t, Conclude(r).Paste, c.want, "%s: line to paste", name)
 	}
 }
 
@@ -188,9 +189,9 @@ func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 		for i, platform := range []string{reporter.PlatformSlurm, reporter.PlatformKubernetes, reporter.PlatformPodman} {
 			r := barReport(c.nodes...)
 			r.Run.Platform = platform
-			wantEqual(t, Conclude(r).Paste, c.want[i], "%s, %s: line to paste", name, platform)
+			check.Equal(t, Conclude(r).Paste, c.want[i], "%s, %s: line to paste", name, platform)
 			r.Run.Platform = ""
-			wantEqual(t, Conclude(r).Paste, "", "%s: line to paste without a platform", name)
+			check.Equal(t, Conclude(r).Paste, "", "%s: line to paste without a platform", name)
 		}
 	}
 }
@@ -213,9 +214,9 @@ func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 		t.Errorf("summary does not begin with the failed node, or lacks the count of 2 of 3 nodes:\n%s", words)
 	}
 	for _, words := range []string{words, showMarkdown(t, r)} {
-		wantParts(t, "summary", words,
+		check.Contains(t, "summary", words,
 			"command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n")
 	}
 	again := merged(t, reporter.SourceReport{Path: "a", Report: r}, inputs[1])
-	wantEqual(t, summaryOf(t, again, whole), words, "summary after merging the report with its input")
+	check.Equal(t, summaryOf(t, again, whole), words, "summary after merging the report with its input")
 }

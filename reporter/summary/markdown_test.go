@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
@@ -22,7 +23,7 @@ import (
 func showMarkdown(t testing.TB, r *reporter.Report, pictures ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, WriteMarkdown(&out, r, Options{NodeSparklines: pictures}))
+	check.Must(t, WriteMarkdown(&out, r, Options{NodeSparklines: pictures}))
 	return out.String()
 }
 
@@ -99,13 +100,13 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 	}
 	words := showMarkdown(t, r, slices.Repeat([]string{long}, 500)...)
 	showMarkdownForm(t, "one", words)
-	wantParts(t, "summary", words, "and 440 more, see the report", "and 2941 more, see the report", "…")
+	check.Contains(t, "summary", words, "and 440 more, see the report", "and 2941 more, see the report", "…")
 	many := reportertest.Nodes(1000, 3, 700, 999)
 	words = showMarkdown(t, many)
 	showMarkdownForm(t, "many", words)
-	wantParts(t, "summary", words,
+	check.Contains(t, "summary", words,
 		"950 more nodes are in the report", "\n| `3` | ", "\n| `700` | ", "\n| `999` | `compute-0999.cluster.example.org` | ", "\n| all | ")
-	wantEqual(t, strings.Count(words, "\n| `"), 50, "number of rows of nodes")
+	check.Equal(t, strings.Count(words, "\n| `"), 50, "number of rows of nodes")
 	every := showMarkdown(t, reportertest.Nodes(60, slices.Collect(func(yield func(int) bool) {
 		for i := range 60 {
 			if !yield(i) {
@@ -113,8 +114,8 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 			}
 		}
 	})...))
-	wantEqual(t, strings.Count(every, "\n| `"), 50, "number of rows if all nodes failed")
-	wantParts(t, "summary", every, "10 more nodes")
+	check.Equal(t, strings.Count(every, "\n| `"), 50, "number of rows if all nodes failed")
+	check.Contains(t, "summary", every, "10 more nodes")
 }
 
 // FuzzWriteMarkdown checks that a summary is well-formed for any text in the report. The seeds are hostile texts, used
@@ -160,7 +161,7 @@ func TestWriteMarkdown_GitHubShowsReportAsText(t *testing.T) {
 		if plain[kind] == "" { // the text "plain" comes first
 			plain[kind] = shape
 		}
-		wantEqual(t, shape, plain[kind], "%s: %q changes the tags on the page", names[i], texts[i/3])
+		check.Equal(t, shape, plain[kind], "%s: %q changes the tags on the page", names[i], texts[i/3])
 		words := texts[i/3]
 		if shown := html.UnescapeString(tags.ReplaceAllString(page, "")); len(words) < 200 && !strings.Contains(shown, text.Printable(words)) {
 			t.Errorf("%s: %q is not on the page:\n%s", names[i], text.Printable(words), shown)
@@ -188,11 +189,11 @@ func showGitHub(t *testing.T, parser string, pages []string) []string {
 from cmarkgfm.cmark import Options
 json.dump([cmarkgfm.github_flavored_markdown_to_html(p, Options.CMARK_OPT_UNSAFE) for p in json.load(sys.stdin)], sys.stdout)`
 	in, err := json.Marshal(pages)
-	must(t, err)
+	check.Must(t, err)
 	cmd := exec.Command(parser, "-c", script)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
 	out, err := cmd.Output()
-	must(t, err)
+	check.Must(t, err)
 	var rendered []string
 	if err := json.Unmarshal(out, &rendered); err != nil || len(rendered) != len(pages) {
 		t.Fatalf("rendered %d of %d pages, error %v", len(rendered), len(pages), err)

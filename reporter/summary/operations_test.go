@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -65,7 +66,7 @@ func TestWrite_ShowsFirstSeriesOfEachKind(t *testing.T) {
 	}
 	r := workOf(o, nil)
 	for form, words := range map[string]string{"text": summaryOf(t, r, whole), "Markdown": showMarkdown(t, r)} {
-		wantParts(t, form+": summary", words,
+		check.Contains(t, form+": summary", words,
 			"s29", "s22", "22 more operations, see perfagent show --ops", "26 more counters, see", "26 more gauges, see")
 		if strings.Contains(words, "s21") || strings.Count(words, "s03") != 2 || strings.Contains(words, "s04") {
 			t.Errorf("%s: want s03 twice, and neither s04 nor s21:\n%s", form, words)
@@ -85,7 +86,7 @@ func TestDroppedWords(t *testing.T) {
 		"4 datagrams beyond the share of CPU: counts and sums are lower bounds":    {RateLimited: 4},
 		"9 datagrams by the kernel, 1 malformed: counts and sums are lower bounds": {Kernel: 9, Malformed: 1},
 	} {
-		wantEqual(t, droppedWords(d), want, "droppedWords(%+v)", d)
+		check.Equal(t, droppedWords(d), want, "droppedWords(%+v)", d)
 	}
 }
 
@@ -118,7 +119,7 @@ func TestSourceProblems(t *testing.T) {
 		for _, a := range sourceProblems(workOf(&aggregate.Operations{Sources: c.sources}, nil)) {
 			got = append(got, a.text(1))
 		}
-		wantEqual(t, got, c.want, "problems")
+		check.Equal(t, got, c.want, "problems")
 	}
 }
 
@@ -154,7 +155,7 @@ func FuzzWork(f *testing.F) {
 func TestWriteOperations_Golden(t *testing.T) {
 	for name, r := range workReports() {
 		var out bytes.Buffer
-		must(t, WriteOperations(&out, r))
+		check.Must(t, WriteOperations(&out, r))
 		reportertest.CompareGolden(t, filepath.Join("testdata", name+"-all.txt"), out.Bytes(), *update)
 	}
 }
@@ -165,8 +166,8 @@ func TestWriteOperations_ReportsThatNothingWasReceived(t *testing.T) {
 	r := reportertest.ShortJob()
 	r.Nodes["0"].Operations = &aggregate.Operations{}
 	var out bytes.Buffer
-	must(t, WriteOperations(&out, r))
-	wantEqual(t, out.String(), "nothing was received\n", "output")
+	check.Must(t, WriteOperations(&out, r))
+	check.Equal(t, out.String(), "nothing was received\n", "output")
 }
 
 // The table for a key lists its operations, with the same columns for all reports. The table for an unknown key is
@@ -178,8 +179,8 @@ func TestWriteOperationKey(t *testing.T) {
 		"\x1b[2J": "operation  calls  avg ms  min ms  max ms  size B\n",
 	} {
 		var out bytes.Buffer
-		must(t, WriteOperationKey(&out, workReports()["work"], key))
-		wantEqual(t, out.String(), want, "key %q", key)
+		check.Must(t, WriteOperationKey(&out, workReports()["work"], key))
+		check.Equal(t, out.String(), want, "key %q", key)
 	}
 }
 
@@ -187,7 +188,7 @@ func TestWriteOperationKey(t *testing.T) {
 func wantPrintable(t *testing.T, r *reporter.Report, key string) {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, errors.Join(WriteOperations(&out, r), WriteOperationKey(&out, r, key)))
+	check.Must(t, errors.Join(WriteOperations(&out, r), WriteOperationKey(&out, r, key)))
 	for line := range strings.SplitSeq(out.String(), "\n") {
 		if line != text.Printable(line) {
 			t.Errorf("line has unprintable characters: %q", line)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -28,7 +29,7 @@ func TestWrite_HasLineForEachPhase(t *testing.T) {
            train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  2.9 GiB
            save                1 ×   5.0 s  node 3.0 %        –
 `
-	wantEqual(t, told(t, reportertest.AddMarks(reportertest.ShortJob()), Options{}), want, "phases")
+	check.Equal(t, told(t, reportertest.AddMarks(reportertest.ShortJob()), Options{}), want, "phases")
 }
 
 // Over several nodes, the length is the greatest, CPUs are added up, and the peak is the highest.
@@ -64,11 +65,11 @@ func TestWrite_ShowsLongestPhases(t *testing.T) {
 	if lines := strings.Count(got, "\n"); lines > shortLines || strings.Contains(got, "phases") || !strings.Contains(got, "\ndetails    perfagent show x\n") {
 		t.Errorf("summary without room for phases has %d lines, want at most %d, none of phases:\n%s", lines, shortLines, got)
 	}
-	wantEqual(t, strings.Count(told(t, r, whole), "\n"), 30, "number of lines of phases in the long summary")
+	check.Equal(t, strings.Count(told(t, r, whole), "\n"), 30, "number of lines of phases in the long summary")
 }
 
 func TestWriteMarkdown_HasTableOfPhases(t *testing.T) {
-	wantParts(t, "Markdown", showMarkdown(t, reportertest.AddMarks(reportertest.ShortJob())),
+	check.Contains(t, "Markdown", showMarkdown(t, reportertest.AddMarks(reportertest.ShortJob())),
 		"| phase | began | lasted | CPUs | peak memory | GPU |\n|---|---:|---:|---:|---:|---:|\n"+
 			"| `load` | 1 × | 10.0 s | 0.25 CPUs | 100 MiB | – |\n"+
 			"| `train <b>&\\x1b[31m` | 2 × | 40.0 s | 7.50 CPUs | 2.9 GiB | – |\n"+

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -12,15 +13,15 @@ import (
 func TestWriteProcesses(t *testing.T) {
 	written := func(r *reporter.Report, width int) string {
 		var out strings.Builder
-		must(t, WriteProcesses(&out, r, width))
+		check.Must(t, WriteProcesses(&out, r, width))
 		return out.String()
 	}
 	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
 	command := "python3 " + strings.Repeat("--option value ", 20) + "é"
 	r.Nodes["0"].Processes[0].Command = command
-	wantParts(t, "table of any width", written(r, 0), "  "+command+"\n")
+	check.Contains(t, "table of any width", written(r, 0), "  "+command+"\n")
 	for _, width := range []int{40, 80, 200} {
-		wantEqual(t, text.Width(strings.Split(written(r, width), "\n")[1]), width, "width of a line in cells")
+		check.Equal(t, text.Width(strings.Split(written(r, width), "\n")[1]), width, "width of a line in cells")
 	}
 
 	out := written(reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)), Width)

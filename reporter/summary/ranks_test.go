@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -15,7 +16,7 @@ import (
 func merged(t testing.TB, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := diagnosis.Merge(inputs)
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 
@@ -141,11 +142,11 @@ func TestChooseRanks_PutsFirstFailureFirstAndLosesNoRank(t *testing.T) {
 		return out
 	}
 	shown, left := ChooseRanks(rows, 16)
-	wantEqual(t, numbers(shown), []int{37, 0, 1, 2, 3, 5, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47}, "chosen ranks")
-	wantEqual(t, RestOfRanks(left), "48 more: 48 succeeded", "rest")
+	check.Equal(t, numbers(shown), []int{37, 0, 1, 2, 3, 5, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47}, "chosen ranks")
+	check.Equal(t, RestOfRanks(left), "48 more: 48 succeeded", "rest")
 	shown, left = ChooseRanks(rows, 4)
-	wantEqual(t, numbers(shown), []int{37, 38, 39, 40}, "chosen ranks")
-	wantEqual(t, RestOfRanks(left), "60 more: 53 succeeded, 7 SIGTERM", "rest")
+	check.Equal(t, numbers(shown), []int{37, 38, 39, 40}, "chosen ranks")
+	check.Equal(t, RestOfRanks(left), "60 more: 53 succeeded, 7 SIGTERM", "rest")
 	all := slices.Sorted(slices.Values(append(numbers(shown), numbers(left)...)))
 	for i, rank := range all {
 		if rank != i {
@@ -161,7 +162,7 @@ func TestNewOverview_CountsRanksAndListsFailedRanks(t *testing.T) {
 	o := NewOverview(withVerdict(t, manyRanks()), "", "")
 	wantValues(t, "ranks, nodes, failed ranks, exit code", "64 4 [37 38 39 40 41 42 43 44 45 46 47] 7", o.Ranks,
 		o.Nodes, o.FailedRanks, *o.ExitCode)
-	wantEqual(t, o.Verdict, "Rank 37 on node3 failed (exit 7) after 59.0 s.", "verdict")
+	check.Equal(t, o.Verdict, "Rank 37 on node3 failed (exit 7) after 59.0 s.", "verdict")
 	if o := NewOverview(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
 		t.Errorf("overview without ranks %+v, want 0 ranks and an empty list of failed ranks", o)
 	}
@@ -186,5 +187,5 @@ func TestAdvice_SlurmLineRequestsCPUsPerTask(t *testing.T) {
 	n := r.Nodes["0"]
 	n.Limits.CPUs, n.Limits.CPUQuota, n.Limits.MemoryMB = 32, 32, 8192
 	r.Run.Platform = reporter.PlatformSlurm
-	wantEqual(t, Conclude(withVerdict(t, r)).Paste, "#SBATCH --cpus-per-task=2 --mem=4G", "line to paste")
+	check.Equal(t, Conclude(withVerdict(t, r)).Paste, "#SBATCH --cpus-per-task=2 --mem=4G", "line to paste")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -70,7 +71,7 @@ func TestRows_UnknownValuesAreAbsent(t *testing.T) {
 func TestRows_KeysAreInTheDocs(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/show.md")
-	must(t, err)
+	check.Must(t, err)
 	for field := range reflect.TypeFor[Row]().Fields() {
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if key != "" && !bytes.Contains(docs, []byte("`"+key+"`")) {

@@ -16,45 +16,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantEqual checks that got equals want. what and its arguments name the value.
-func wantEqual[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(what, args...), d)
-	}
-}
 
 // wantValues checks what fmt.Println prints for values.
 func wantValues(t testing.TB, what, want string, values ...any) {
 	t.Helper()
 	if got := strings.TrimSuffix(fmt.Sprintln(values...), "\n"); got != want {
 		t.Errorf("%s = %s, want %s", what, got, want)
-	}
-}
-
-// wantParts checks that text has each of the parts.
-func wantParts(t testing.TB, what, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%s lacks %q:\n%.9000s", what, part, text)
-		}
 	}
 }
 
@@ -72,7 +46,7 @@ func wantNone(t testing.TB, what, text string, parts ...string) {
 func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, Write(&out, r, o))
+	check.Must(t, Write(&out, r, o))
 	words := out.String()
 	bare := words
 	if o.Color {
@@ -132,7 +106,7 @@ func TestWrite_ColorChangesOnlyColors(t *testing.T) {
 		t.Errorf("with colour %q, without %q; want colour only if requested, and the first line in the colour of alarms",
 			coloured, plain)
 	}
-	wantEqual(t, regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""), plain,
+	check.Equal(t, regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""), plain,
 		"coloured summary without its colours")
 }
 
@@ -146,8 +120,8 @@ func TestWrite_NeverCutsPath(t *testing.T) {
 
 func TestWrite_PrintsEachReasonOnce(t *testing.T) {
 	words := summaryOf(t, reportertest.Incomplete(), whole)
-	wantEqual(t, strings.Count(words, "/proc/diskstats"), 1, "number of mentions of the reason")
-	wantParts(t, "summary", words, "(3 of 126 readings)")
+	check.Equal(t, strings.Count(words, "/proc/diskstats"), 1, "number of mentions of the reason")
+	check.Contains(t, "summary", words, "(3 of 126 readings)")
 	wantNone(t, "summary", words, "no job")
 }
 
@@ -229,5 +203,5 @@ func TestMissingGroups_GroupByCodeAndSource(t *testing.T) {
 		"disk on node 0, 1: statfs /: no response (1 of 10 readings)", "cpu on node 0, 1: " + broken + " (9 of 10 readings)",
 		"journal on node 0, 1: the disk is full",
 	}
-	wantEqual(t, got, want, "groups")
+	check.Equal(t, got, want, "groups")
 }

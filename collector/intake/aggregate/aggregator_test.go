@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/opstats"
 )
 
@@ -45,7 +46,7 @@ func feedMany(b *Aggregator, n int, format string) {
 // asJSON returns v as JSON.
 func asJSON(t testing.TB, v any) string {
 	t.Helper()
-	data := value(json.Marshal(v))(t)
+	data := check.Value(json.Marshal(v))(t)
 	return string(data)
 }
 
@@ -327,23 +328,6 @@ func TestMatches_ComparesWholeText(t *testing.T) {
 		if got := matches(tt.pattern, tt.text); got != tt.want {
 			t.Errorf("matches(%q, %q) = %t, want %t", tt.pattern, tt.text, got, tt.want)
 		}
-	}
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first result of a call that must not fail: value(call())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // known has one line for each series that is measured.
@@ -87,12 +88,12 @@ func BenchmarkAggregator_Line(b *testing.B) {
 
 // The budget is 3 ms of CPU time for a scrape of a vLLM server.
 func BenchmarkEndpoint_Apply(b *testing.B) {
-	body := value(os.ReadFile("../wire/testdata/vllm.txt"))(b)
+	body := check.Value(os.ReadFile("../wire/testdata/vllm.txt"))(b)
 	book, e := newAggregator(), NewEndpoint(start, start)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		value(apply(e, body, book, start))(b)
+		check.Value(apply(e, body, book, start))(b)
 	}
 }
 
@@ -108,7 +109,7 @@ func BenchmarkAggregator_WriteState(b *testing.B) {
 	for name, book := range map[string]*Aggregator{"small": small(b), "full": full(b)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				must(b, book.WriteState(io.Discard))
+				check.Must(b, book.WriteState(io.Discard))
 			}
 		})
 	}

@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/opstats"
 )
 
 // scrape adds body to an Aggregator as the newest scrape of an endpoint, and returns the number of accepted samples.
 func scrape(t *testing.T, e *Endpoint, b *Aggregator, at float64, body string) int {
 	t.Helper()
-	return value(apply(e, []byte(body), b, after(at)))(t)
+	return check.Value(apply(e, []byte(body), b, after(at)))(t)
 }
 
 // apply reads body and adds it to an Aggregator.
@@ -306,7 +307,7 @@ func TestEndpoint_EnforcesLimits(t *testing.T) {
 
 // vLLM's seven NIXL metrics are reported as transfers, for each engine and in total.
 func TestEndpoint_NIXLMetricsBecomeTransfers(t *testing.T) {
-	body := value(os.ReadFile("../wire/testdata/vllm.txt"))(t)
+	body := check.Value(os.ReadFile("../wire/testdata/vllm.txt"))(t)
 	b, e := newAggregator(), newServer()
 	scrape(t, e, b, 1, string(body))
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // FuzzAggregator adds arbitrary lines to an Aggregator. Its report must be valid JSON, and a restored state must have
@@ -50,7 +51,7 @@ func checkFigures(t *testing.T, stats []series.Stat) {
 // report.
 func checkRestores(t *testing.T, b *Aggregator) {
 	t.Helper()
-	restored := value(Restore(stateOf(t, b)))(t)
+	restored := check.Value(Restore(stateOf(t, b)))(t)
 	if got, want := operations(t, restored), operations(t, b); got != want {
 		t.Errorf("restored report = %s, want %s", got, want)
 	}
@@ -62,8 +63,8 @@ func checkRestores(t *testing.T, b *Aggregator) {
 // FuzzRestore reads arbitrary input as the JSON of a state. It must not panic, and the report of an accepted state must
 // be valid JSON.
 func FuzzRestore(f *testing.F) {
-	packed := value(gzip.NewReader(bytes.NewReader(stateOf(f, small(f)))))(f)
-	data := value(io.ReadAll(packed))(f)
+	packed := check.Value(gzip.NewReader(bytes.NewReader(stateOf(f, small(f)))))(f)
+	data := check.Value(io.ReadAll(packed))(f)
 	f.Add(data)
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`{"times":{"a":{"scraped":{"count":1,"buckets":[1,2,3]}}},"engines":{"":{"parts":[{"buckets":[1,2,3]}]}}}`))

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -57,7 +58,7 @@ func TestE2E_Distribution_QuantileEqualsPrometheus(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "test.yml")
 	text := "evaluation_interval: 1m\ntests:\n- interval: 1m\n  input_series:\n" + series.String() + "  promql_expr_test:\n" + exprs.String()
-	must(t, os.WriteFile(file, []byte(text), 0o600))
+	check.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	if out, err := exec.Command(tool, "test", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("quantiles differ from Prometheus': %v: %.2000s", err, out)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/opstats"
 )
 
@@ -64,9 +65,9 @@ func small(t testing.TB) *Aggregator {
 	feed(b, start, "a:1|c", "b:2|ms", "b:3|ms|@0.3", "g:1|g", "v:-1|h", "s:x|s", `{"attribute":"m","value":"x"}`, "x",
 		`{"op":"a","ms":1,"key":"k","bytes":9}`, `{"transfer":"nixl","xfer_us":5,"rank":3}`, `{"op":"f","ok":false}`,
 		`{"proxystore":"1.1.0","id":"w","metrics":{"counters":{"n":5},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`)
-	body := value(os.ReadFile("../wire/testdata/vllm.txt"))(t)
+	body := check.Value(os.ReadFile("../wire/testdata/vllm.txt"))(t)
 	e := newServer()
-	value(apply(e, body, b, after(1)))(t)
+	check.Value(apply(e, body, b, after(1)))(t)
 	b.AddScrape(b.AddSource("scrape", "http://127.0.0.1:8000/metrics"), 9, "", after(3))
 	b.AddReceived(b.AddSource("unix", "/tmp/x"), 1, 1, after(3))
 	return b
@@ -76,7 +77,7 @@ func small(t testing.TB) *Aggregator {
 func stateOf(t testing.TB, b *Aggregator) []byte {
 	t.Helper()
 	var state bytes.Buffer
-	must(t, b.WriteState(&state))
+	check.Must(t, b.WriteState(&state))
 	return state.Bytes()
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/check"
 )
 
 // The budget for a line is 300 ns, including all further processing, and no allocation.
@@ -30,7 +32,7 @@ func BenchmarkEvent_Parse(b *testing.B) {
 
 // The response of a vLLM server has about 150 kB. The budget is 3 ms of CPU time, including all further processing.
 func BenchmarkText(b *testing.B) {
-	body := value(os.ReadFile("testdata/vllm.txt"))(b)
+	body := check.Value(os.ReadFile("testdata/vllm.txt"))(b)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	t := NewPrometheusReader(bytes.NewReader(nil))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -154,8 +155,8 @@ for family in text_string_to_metric_families(open(sys.argv[1]).read()):
     for s in family.samples:
         print(json.dumps([s.name, sorted((k, repr(float(v)) if k == 'le' else v) for k, v in s.labels.items() if v), repr(s.value)]))
 `
-	out := value(exec.Command(python, "-c", script, "testdata/vllm.txt").Output())(t)
-	body := value(os.ReadFile("testdata/vllm.txt"))(t)
+	out := check.Value(exec.Command(python, "-c", script, "testdata/vllm.txt").Output())(t)
+	body := check.Value(os.ReadFile("testdata/vllm.txt"))(t)
 
 	want := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	slices.Sort(want)
@@ -183,7 +184,7 @@ func asPython(t *testing.T, s *Sample) string {
 		labels = append(labels, [2]string{"le", pythonFloat(s.Bound)})
 	}
 	slices.SortFunc(labels, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
-	line := value(json.Marshal([]any{string(s.Name) + suffix, labels, pythonFloat(s.Value)}))(t)
+	line := check.Value(json.Marshal([]any{string(s.Name) + suffix, labels, pythonFloat(s.Value)}))(t)
 	return strings.ReplaceAll(string(line), ",", ", ")
 }
 
@@ -211,7 +212,7 @@ func btoi(b bool) int {
 // The result does not depend on how reads split the body.
 func TestPrometheusReader_ReadsBodySplitAnywhere(t *testing.T) {
 	t.Parallel()
-	body := value(os.ReadFile("testdata/vllm.txt"))(t)
+	body := check.Value(os.ReadFile("testdata/vllm.txt"))(t)
 	all := func(r io.Reader) (out []string) {
 		text := NewPrometheusReader(r)
 		for text.Next() {
