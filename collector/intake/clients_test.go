@@ -145,8 +145,7 @@ sys.stdin.read()
 `
 
 func TestClients_PrometheusIsScraped(t *testing.T) {
-	interpreter, free := python(t), opened(t, "on")
-	port := fmt.Sprint(portOf(free.sockets[0]))
+	interpreter, port := python(t), fmt.Sprint(testenv.FreePort(t))
 	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
 	in.Start(time.Now())
 	wait(t, in, "first scrape", scrapes(1)) // the server does not run yet
