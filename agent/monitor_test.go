@@ -210,6 +210,7 @@ func TestRun_ReadsMarksOfJob(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the job is a shell script")
 	}
+	unsetMarks(t)
 	var out strings.Builder
 	r, err := Run(context.Background(), Options{
 		Args: []string{"sh", "-c", `echo '{"phase":"load"}' >> "$PERFAGENT_MARKS"; echo half >> "$PERFAGENT_MARKS"
@@ -232,8 +233,16 @@ func TestRun_ReadsMarksOfJob(t *testing.T) {
 	}
 }
 
+// unsetMarks removes PERFAGENT_MARKS, which is set if perfagent runs the test.
+func unsetMarks(t *testing.T) {
+	t.Helper()
+	t.Setenv(marks.Variable, "")
+	os.Unsetenv(marks.Variable)
+}
+
 // A program that watches itself has a marks file, and its environment stays unchanged.
 func TestMonitor_ReadsMarksAndKeepsTheEnvironment(t *testing.T) {
+	unsetMarks(t)
 	m := check.Value(Start(context.Background(), Options{Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond}))(t)
 	if _, set := os.LookupEnv(marks.Variable); set {
 		t.Errorf("%s is set in the program, want its environment unchanged", marks.Variable)

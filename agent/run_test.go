@@ -100,6 +100,7 @@ func TestRun_LibraryGivesReasonForUnknownValues(t *testing.T) {
 
 // If the command's arguments leave no room for more variables, the job gets the original environment.
 func TestRun_FullEnvironmentStaysUnchanged(t *testing.T) {
+	unsetMarks(t)
 	fillEnvironment(t)
 	o := shell(t, `test -z "$PERFAGENT_MARKS"`)
 

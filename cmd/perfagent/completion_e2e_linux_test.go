@@ -56,7 +56,7 @@ func TestE2E_Completion_TabCompletesWordInEveryShell(t *testing.T) {
 				"perfagent show --format t":        "perfagent show --format text",
 				"perfagent metrics psi_memory_f":   "perfagent metrics psi_memory_full_avg_pct",
 				"perfagent completion pow":         "perfagent completion powershell",
-				"perfagent help prun":              "perfagent help prune",
+				"perfagent help pru":               "perfagent help prune",
 				"perfagent run -- cat trainer-not": "perfagent run -- cat trainer-notes",
 			} {
 				m.Send("echo " + "go''on; : " + "\n")

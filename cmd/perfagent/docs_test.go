@@ -98,36 +98,6 @@ func TestDocs_SeriesTableMatchesPusher(t *testing.T) {
 	generatedPart(t, mlflowDoc, "series", seriesRows())
 }
 
-// Outputs in documents are excerpts of recorded ones: lines lines from the first that begins with from.
-func TestDocs_OutputsAreRecorded(t *testing.T) {
-	for _, tt := range []struct {
-		page, part, file, from string
-		lines                  int
-	}{
-		{"quickstart.md", "summary", "plain/show.txt", "perfagent: ", 4},
-		{"out-of-memory.md", "killed", "cgroup/show.txt", "perfagent: ", 7},
-		{"processes.md", "processes", "operations/processes.txt", "PID ", 3},
-		{"show.md", "operations", "operations/show.txt", "operations ", 3},
-		{"diff.md", "", "diff/one.txt", "With one run ", 1}, // the line alone
-	} {
-		lines := strings.SplitAfter(clitest.Read(t, filepath.Join("testdata/outputs", tt.file)), "\n")
-		first := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, tt.from) })
-		if first < 0 || len(lines) < first+tt.lines {
-			t.Fatalf("%s has no %d lines from %q", tt.file, tt.lines, tt.from)
-		}
-		if tt.from == "perfagent: " && lines[first+tt.lines] != "\n" {
-			t.Errorf("line %d of the excerpt from %s does not end a paragraph", tt.lines, tt.file)
-		}
-		page, excerpt := "../../docs/"+tt.page, strings.Join(lines[first:first+tt.lines], "")
-		switch {
-		case tt.part != "":
-			generatedPart(t, page, tt.part, "```text\n"+excerpt+"```\n")
-		case !strings.Contains(clitest.Read(t, page), "\n"+excerpt):
-			t.Errorf("%s lacks %q", page, excerpt)
-		}
-	}
-}
-
 // The perfagent env example in docs/schedulers.md prints the output on the page, except the host name.
 func TestDocs_EnvPrintsItsExample(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -62,18 +62,30 @@ func (g goldenSet) run(t *testing.T, name string, args ...string) {
 	g.check(t, name, o.Out)
 }
 
-// layOutputs copies the recordings into perfagent-out below a new working directory, and returns their names and
-// goldens. The files are old, so that no perfagent seems to be running.
+// layOutputs lays out the recordings of testdata/outputs, and returns their names and goldens.
 func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenSet) {
 	t.Helper()
 	root, err := filepath.Abs(outputInputs)
 	check.Must(t, err)
-	paths, err := filepath.Glob(filepath.Join(root, "*", "node-*"))
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no recordings in testdata", err)
+	names, dir := layRecordings(t, root)
+	return names, func(name string) goldenSet {
+		return goldenSet{filepath.Join(root, name), strings.NewReplacer(dir, "/data")}
 	}
-	dir := t.TempDir()
-	for _, path := range append(paths, filepath.Join(root, "perfpy", "perf.json")) {
+}
+
+// layRecordings copies the recordings below root into perfagent-out below a new working directory, and returns their
+// names and that directory. The files are old, so that no perfagent seems to be running.
+func layRecordings(t *testing.T, root string) (names []string, dir string) {
+	t.Helper()
+	var paths []string
+	for _, pattern := range []string{"node-*", "perf.json"} {
+		paths = append(paths, check.Value(filepath.Glob(filepath.Join(root, "*", pattern)))(t)...)
+	}
+	if len(paths) == 0 {
+		t.Fatal("no recordings in ", root)
+	}
+	dir = t.TempDir()
+	for _, path := range paths {
 		name, old := filepath.Base(filepath.Dir(path)), time.Unix(1_767_225_600, 0)
 		to := filepath.Join(dir, "perfagent-out", name)
 		check.Must(t, os.MkdirAll(to, 0o755))
@@ -96,9 +108,7 @@ func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenS
 	t.Setenv("TERM", "xterm")
 	t.Chdir(dir)
 
-	return names, func(name string) goldenSet {
-		return goldenSet{filepath.Join(root, name), strings.NewReplacer(dir, "/data")}
-	}
+	return names, dir
 }
 
 // isForComparisons reports whether a recording is one of the four on either side of a comparison.

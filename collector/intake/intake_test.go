@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/internal/check"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // mustOpen returns an Intake that receives at the given value of --ops.
@@ -122,9 +123,7 @@ func TestIntake_CloseWithoutStartReadsSockets(t *testing.T) {
 }
 
 func TestOpen_ReturnsErrorIfPortIsInUse(t *testing.T) {
-	taken := check.Value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
-	defer taken.Close()
-	port := taken.LocalAddr().(*net.UDPAddr).Port
+	port := testenv.FreePort(t) // FreePort holds the UDP port
 	for _, first := range []int{port, port - 1} { // the port in use may be the first or the second one
 		a := check.Value(ParseAddress(fmt.Sprint(first)))(t)
 		in, err := Open(Options{Address: a})

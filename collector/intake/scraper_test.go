@@ -20,6 +20,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/internal/check"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // scraping returns an Intake that scrapes the endpoints once per interval. The Intake is closed at the end of the test.
@@ -82,10 +83,7 @@ func TestScraper_RequestsTextAndHidesCredentials(t *testing.T) {
 
 // The counters of a server that starts after the job count from 0. ScrapeNow scrapes without waiting for the interval.
 func TestScraper_CountsNewServerFromZero(t *testing.T) {
-	listener := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
-	address := listener.Addr().String()
-	listener.Close()
-
+	address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
 	in := scraping(t, time.Hour, "http://"+address)
 	in.Start(time.Now())
 	ops := wait(t, in, "failure", scrapes(1))
@@ -93,10 +91,7 @@ func TestScraper_CountsNewServerFromZero(t *testing.T) {
 		t.Errorf("source %+v, want one failure with \"connection refused\" and without the URL", s)
 	}
 
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Skipf("needs a port that was free a moment ago: %v", err)
-	}
+	listener := check.Value(net.Listen("tcp", address))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 5\n") })}
 	go server.Serve(listener)
 	defer server.Close()

@@ -35,10 +35,11 @@ func TestHour(t *testing.T) {
 
 	largest, done := int64(0), make(chan int)
 	go func() { done <- p.waitFor(t, *hourFlag+patience) }()
-	code := 0
-	for look := time.NewTicker(time.Second); code == 0; {
+	code, look := 0, time.NewTicker(time.Second)
+	for ended := false; !ended; {
 		select {
 		case code = <-done:
+			ended = true
 			look.Stop()
 		case <-look.C:
 			if st, err := os.Stat(filepath.Join(p.Dir, "out/hour/node-0.jsonl")); err == nil {

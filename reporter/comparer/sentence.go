@@ -81,7 +81,7 @@ func (m Metric) durationText() string {
 		return strconv.FormatFloat(times, 'f', 0, 64) + " × as long as A"
 	case times >= 2:
 		return strconv.FormatFloat(times, 'f', 1, 64) + " × as long as A"
-	case strings.Trim(change, "+-<0.1 %") == "":
+	case change == "0 %" || strings.HasSuffix(change, "<0.1 %"):
 		return "as long as A"
 	case change[0] == '+':
 		return change[1:] + " longer than A"

@@ -24,7 +24,8 @@ func mergedRun(t *testing.T, r *reporter.Report) *reporter.Report {
 	random := rand.New(rand.NewPCG(1, 2))
 	inputs := func() []reporter.SourceReport {
 		var out []reporter.SourceReport
-		for name, n := range r.Nodes {
+		for _, name := range r.NodeNames() {
+			n := r.Nodes[name]
 			copied := *n
 			copied.Ranks = maps.Clone(n.Ranks)
 			run := r.Run

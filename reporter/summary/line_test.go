@@ -111,7 +111,7 @@ func FuzzLine(f *testing.F) {
 				t.Fatalf("%s: line of %d bytes, want one printable line of at most MaxLine bytes: %q", name, len(line),
 					line)
 			}
-			if path = text.Printable(path); path != "" && !strings.HasSuffix(body, "Page: "+path) && !strings.HasSuffix(body, "Report: "+path) &&
+			if shown := text.Printable(path); shown != "" && !strings.HasSuffix(body, "Page: "+shown) && !strings.HasSuffix(body, "Report: "+shown) &&
 				!strings.Contains(body, "More: perfagent show ") {
 				t.Fatalf("%s: line ends in neither the path nor a command: %q", name, line)
 			}
