@@ -70,7 +70,7 @@ func TestAgent_LeaksNoDescriptorsOrGoroutines(t *testing.T) {
 		}
 
 		var d, g int
-		for range 100 { // a goroutine may take a moment to exit
+		for range 6000 { // a goroutine may take a moment to exit
 			if d, g = held(t); d < descriptors+rounds && g < goroutines+rounds {
 				break
 			}

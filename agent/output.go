@@ -293,7 +293,7 @@ func writeElsewhere(name string, fill func(io.Writer) error) (path string, err e
 }
 
 // earlierTimeout limits how long the search for earlier runs may delay the report.
-const earlierTimeout = 10 * time.Millisecond
+var earlierTimeout = 10 * time.Millisecond
 
 // addEarlier adds the usage of earlier runs of the same command to r, the report of one node. The search takes more
 // than a millisecond, so it is skipped for a run that is too short to be compared.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -77,8 +78,8 @@ func TestRun_WritesReportAndPage(t *testing.T) {
 		t.Errorf("run %+v, job %+v, verdict %+v; want the tag, exit code 3, a job and the cause exited",
 			report.Run, node.Job, node.Verdict)
 	}
-	if wall := report.Run.WallSeconds; wall < 0.2 || wall > 60 {
-		t.Errorf("run.wall_seconds = %v, want 0.2 to 60", wall)
+	if wall := report.Run.WallSeconds; wall < 0.2 {
+		t.Errorf("run.wall_seconds = %v, want at least 0.2", wall)
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.Out, "*", "*.jsonl")); left != nil {
 		t.Errorf("journals %q next to the report, want none", left)
@@ -195,17 +196,9 @@ func wantAbsent(t *testing.T, paths ...string) {
 // A job that ends on TERM keeps its exit code.
 func TestRun_CanceledContext_KeepsExitCodeOfJob(t *testing.T) {
 	t.Parallel()
-	started, out := io.Pipe()
 	o := shell(t, `trap 'exit 7' TERM; echo started; while :; do sleep 0.05; done`)
-	o.Stdout = out
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		_, _ = started.Read(make([]byte, 1)) // wait until the trap is set
-		cancel()
-		_, _ = io.Copy(io.Discard, started)
-	}()
 
-	r, err := Run(ctx, o)
+	r, err := Run(untilOutput(t, &o), o)
 
 	if !errors.Is(err, context.Canceled) || r == nil || r.ExitCode != 7 {
 		t.Fatalf("result %+v, error %v; want exit code 7, %v", r, err, context.Canceled)
@@ -213,6 +206,19 @@ func TestRun_CanceledContext_KeepsExitCodeOfJob(t *testing.T) {
 	if *read(t, r).Run.ExitCode != 7 {
 		t.Errorf("exit code %d in the report, want 7", *read(t, r).Run.ExitCode)
 	}
+}
+
+// untilOutput returns a context that ends when the job of o writes to its stdout.
+func untilOutput(t *testing.T, o *Options) context.Context {
+	written, out := io.Pipe()
+	o.Stdout = out
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = written.Read(make([]byte, 1))
+		cancel()
+		_, _ = io.Copy(io.Discard, written)
+	}()
+	return ctx
 }
 
 // If the context is already done, Run starts no job and leaves no files.
@@ -302,9 +308,11 @@ func TestRun_SamplingEndsWithTheJob(t *testing.T) {
 	r := mustRun(t, o)
 
 	ended := read(t, r).Run.End
-	times := r.Report.Nodes["0"].Samples.Column("timestamp")
-	if late := times[len(times)-1] - float64(ended.UnixNano())/1e9; late > 1 {
-		t.Errorf("the last sample was taken %.2f s after the job's end, want at most 1 s", late)
+	late := slices.DeleteFunc(r.Report.Nodes["0"].Samples.Column("timestamp"), func(at float64) bool {
+		return at <= float64(ended.UnixNano())/1e9
+	})
+	if len(late) > 2 {
+		t.Errorf("samples after the job's end, at %v: %v, want at most 2", ended, late)
 	}
 	if out.String() != "late\n" || r.ExitCode != 3 {
 		t.Errorf("exit code %d, stdout %q; want 3, \"late\\n\"", r.ExitCode, out.String())
@@ -384,10 +392,10 @@ func TestRun_ReportNamesReader(t *testing.T) {
 
 func TestRun_CompatWritesPerfPyLayout(t *testing.T) {
 	t.Parallel()
-	o := shell(t, "sleep 0.3")
+	o := shell(t, "read until_sampled")
 	o.Compat, o.Interval = PerfPy, 50*time.Millisecond
 
-	r := mustRun(t, o)
+	r := untilSampled(t, o, 2)
 
 	if n := read(t, r).Nodes["0"]; n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 2 {
 		t.Errorf("origin %q, %d samples; want %q, at least 2", n.Origin, n.Samples.Len(), reporter.OriginPerfPy)
@@ -525,7 +533,7 @@ func stopping(t *testing.T, script string, rules ...string) Options {
 
 func TestRun_StopsWhenARuleHolds(t *testing.T) {
 	t.Parallel()
-	r := mustRun(t, stopping(t, "exec sleep 60", "job_processes >= 1"))
+	r := mustRun(t, stopping(t, "exec sleep 600", "job_processes >= 1"))
 
 	if r.ExitCode != 143 || r.Signal != "SIGTERM" {
 		t.Errorf("exit code %d, signal %q; want 143, SIGTERM", r.ExitCode, r.Signal)
@@ -539,7 +547,7 @@ func TestRun_StopsWhenARuleHolds(t *testing.T) {
 // A child that ignores TERM and keeps the pipe of Stdout open is killed after StopGrace, and Run returns.
 func TestRun_KillsProcessesThatIgnoreTERM(t *testing.T) {
 	t.Parallel()
-	o := stopping(t, `trap '' TERM; setsid sleep 60 & while :; do sleep 0.02; done`, "job_processes >= 2 for 100ms")
+	o := stopping(t, `trap '' TERM; setsid sleep 600 & while :; do sleep 0.02; done`, "job_processes >= 2 for 100ms")
 	o.StopGrace = 200 * time.Millisecond
 	o.Stdout = new(strings.Builder) // a pipe, which the child keeps open
 
@@ -554,12 +562,13 @@ func TestRun_KillsProcessesThatIgnoreTERM(t *testing.T) {
 // immediately.
 func TestRun_EndOfContextEndsStopGrace(t *testing.T) {
 	t.Parallel()
-	o := stopping(t, `sh -c 'trap "" TERM; echo ready; while :; do sleep 0.02; done' & wait`, "job_processes >= 2 for 200ms")
+	// The child writes when the main process, the only writer of the pipe, has ended.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	o := stopping(t, `mkfifo `+pipe+`; exec 3<>`+pipe+`
+		sh -c 'trap "" TERM; read x; echo ended; sleep 600' <`+pipe+` 3>&- & wait`, "job_processes >= 2 for 200ms")
 	o.StopGrace = time.Hour
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(time.Second, cancel)
 
-	r, err := Run(ctx, o)
+	r, err := Run(untilOutput(t, &o), o)
 
 	if !errors.Is(err, context.Canceled) || r == nil || r.ExitCode != 143 {
 		t.Errorf("result %+v, error %v; want exit code 143, %v", r, err, context.Canceled)
@@ -596,7 +605,7 @@ func TestRun_StopKillsNoOtherChild(t *testing.T) {
 		ended <- r
 	}()
 
-	o := stopping(t, `trap '' TERM; while :; do sleep 0.02; done`, "job_processes >= 1")
+	o := stopping(t, `trap '' TERM; while :; do sleep 0.02; done`, "job_processes >= 2")
 	o.StopGrace = -1
 	if r := mustRun(t, o); r.ExitCode != 137 {
 		t.Errorf("stopped job: exit code %d, want 137", r.ExitCode)

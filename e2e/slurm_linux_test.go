@@ -43,7 +43,7 @@ type slurm struct {
 // To Slurm, the job behaves in the same way as without perfagent.
 func TestSlurm_Jobs(t *testing.T) {
 	t.Parallel()
-	s := newSlurm(t)
+	s := newSlurm(t, 120)
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *slurm)
@@ -60,11 +60,11 @@ func TestSlurm_Jobs(t *testing.T) {
 // cluster, because a node does not start jobs while it is ending another.
 func TestSlurm_KillKeepsJournal(t *testing.T) {
 	t.Parallel()
-	slurmKilled(t, newSlurm(t))
+	slurmKilled(t, newSlurm(t, 15))
 }
 
-// newSlurm starts a cluster that ends with the test.
-func newSlurm(t *testing.T) *slurm {
+// newSlurm starts a cluster that ends with the test. killWait is the time from SIGTERM to SIGKILL in seconds.
+func newSlurm(t *testing.T, killWait int) *slurm {
 	t.Helper()
 	slurmtest.NeedGroups(t)
 	s := &slurm{t: t}
@@ -75,7 +75,7 @@ func newSlurm(t *testing.T) *slurm {
 	s.node = "node-" + strings.TrimPrefix(filepath.Base(s.dir), "perfagent-slurm-") // names control groups
 	t.Cleanup(func() { os.RemoveAll(s.dir) })
 	t.Cleanup(s.stop)
-	s.configure()
+	s.configure(killWait)
 	munged, socket := s.programs.Munged(s.dir)
 	s.start("munged", munged...)
 	clitest.WaitUntil(t, "munged answers", func() bool { return clitest.Exists(socket) })
@@ -91,7 +91,7 @@ func newSlurm(t *testing.T) *slurm {
 
 // configure writes the configuration. It declares more CPUs than the machine has, so that all jobs can run
 // concurrently.
-func (s *slurm) configure() {
+func (s *slurm) configure(killWait int) {
 	s.t.Helper()
 	host, err := os.Hostname()
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *slurm) configure() {
 		s.t.Fatal(err)
 	}
 	s.programs = slurmtest.FindPrograms(s.t, s.dir+"/bin")
-	conf := strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
+	conf := strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node, "WAIT", strconv.Itoa(killWait),
 		"PORT1", strconv.Itoa(testenv.FreePort(s.t)), "PORT2", strconv.Itoa(testenv.FreePort(s.t))).Replace(slurmConf)
 	s.env = clitest.Env(s.programs.Configure(s.t, s.dir, conf)...)
 }
@@ -119,7 +119,7 @@ SchedulerParameters=sched_interval=1
 MessageTimeout=90
 SlurmdTimeout=300
 InactiveLimit=0
-KillWait=4
+KillWait=WAIT
 NodeName=NODE NodeHostname=HOST NodeAddr=127.0.0.1 Port=PORT2 CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
 PartitionName=debug Nodes=NODE Default=YES MaxTime=INFINITE State=UP
 `
@@ -258,8 +258,16 @@ func slurmName(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "
 // run runs a step to its end and reads the report.
 func (s *slurm) run(t *testing.T, r slurmStep, code int) (clitest.Outcome, *reporter.Report) {
 	t.Helper()
-	cmd, out := s.step(t, r)
-	o := clitest.RunCommand(t, cmd)
+	var o clitest.Outcome
+	var out string
+	for try := 1; ; try++ {
+		var cmd *exec.Cmd
+		cmd, out = s.step(t, r)
+		o = clitest.RunCommand(t, cmd)
+		if try == 5 || !leftJournal(t, out) { // on a busy machine, the kernel may kill perfagent, too
+			break
+		}
+	}
 	o.Want(t, code)
 	report, path := reportertest.ReadSingle(t, out)
 	t.Cleanup(func() {
@@ -311,7 +319,7 @@ func slurmCPU(t *testing.T, s *slurm) {
 // slurmMemory checks the combined peak of the job's two processes, and the peak of the group, which includes perfagent.
 func slurmMemory(t *testing.T, s *slurm) {
 	o, r := s.run(t, slurmStep{memory: 300, agent: []string{"--interval", "20ms"},
-		job: []string{"sh", "-c", `"$0" hog 50 4 & "$0" truth hog 50 4; wait`, guest(t)}}, 0)
+		job: []string{"sh", "-c", `"$0" hog 50 0.5 "$1" 2 & "$0" truth hog 50 0.5 "$1" 2; wait`, guest(t), t.TempDir()}}, 0)
 	n := r.Nodes["0"]
 	slurmInStep(t, n, "cgroup", 300)
 	_, after := guestTruth(t, o.Out)
@@ -457,7 +465,7 @@ func slurmSignals(t *testing.T, s *slurm) {
 func slurmTerm(t *testing.T, s *slurm) {
 	var codes []int
 	for _, agent := range [][]string{nil, slurmPlain} {
-		cmd, out := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "echo ready; exec sleep 60"}})
+		cmd, out := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "echo ready; exec sleep 600"}})
 		l := clitest.StartProcess(t, cmd)
 		l.Expect("ready")
 		s.cancel(t, slurmName(t))
@@ -499,11 +507,10 @@ func slurmKilled(t *testing.T, s *slurm) {
 	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", "SIGTERM from slurmstepd (process ", "had come before")
 	reportertest.WantEvidence(t, v, map[string]any{"sender": "slurmstepd", "sent_signal": "SIGTERM"})
 	reportertest.WantTimeInRun(t, r, "signal_time")
-	// slurmd waits at least 5 s before it sends SIGKILL, whatever the value of KillWait.
 	text, _ := v.Evidence["signal_time"].(string)
 	at, _ := time.Parse(time.RFC3339, text)
 	if since := r.Run.End.Sub(at); since < time.Second {
-		t.Errorf("journal ends %v after SIGTERM, want at least 1s: SIGKILL comes after 5 s", since)
+		t.Errorf("journal ends %v after SIGTERM, want at least 1s: SIGKILL comes after 15 s", since)
 	}
 	if n := r.Nodes["0"]; n.Limits == nil || n.Limits.MemoryMB != 100 {
 		t.Errorf("limits %+v, want 100 MiB of memory", n.Limits)

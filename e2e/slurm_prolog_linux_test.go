@@ -17,7 +17,7 @@ import (
 // task keeps its exit code, and only reports are left.
 func TestSlurm_TaskPrologRecordsEveryTask(t *testing.T) {
 	t.Parallel()
-	s := newSlurm(t)
+	s := newSlurm(t, 120)
 	bin := filepath.Dir(clitest.Binary(t))
 	steps := func(t *testing.T, more ...string) (clitest.Outcome, string) {
 		t.Helper()

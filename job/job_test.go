@@ -179,7 +179,7 @@ func TestStart_JobIsNotChildOfCallersThread(t *testing.T) {
 
 	s := Catch()
 	defer s.Stop()
-	j := check.Value(Start(Command{Args: []string{"sleep", "60"}}, s))(t)
+	j := check.Value(Start(Command{Args: []string{"sleep", "600"}}, s))(t)
 	ours, err := os.ReadFile(file)
 	if err != nil || slices.Contains(strings.Fields(string(ours)), strconv.Itoa(j.PID())) {
 		t.Errorf("children of the caller's thread: %q, %v; want a list without the job %d", ours, err, j.PID())
@@ -220,7 +220,7 @@ func TestJob_HangingHelperDelaysNeitherSignalsNorEnd(t *testing.T) {
 			t.Parallel()
 			begin := filepath.Join(t.TempDir(), "begin")
 			cmd := command(t, "hung helper", "", "sh", "-c", `while [ ! -e `+begin+` ]; do sleep 0.01; done
-				trap 'exit 5' TERM; sh -c "sleep 60 & echo orphan \$!"; i=0; while [ $i -lt 3000 ]; do sleep 0.01; i=$((i+1)); done`)
+				trap 'exit 5' TERM; sh -c "sleep 600 & echo orphan \$!"; while :; do sleep 0.01; done`)
 			r, hung := clitest.Pipe(t)
 			cmd.ExtraFiles = []*os.File{r}
 			w := start(t, cmd)
@@ -261,7 +261,7 @@ func TestFamily_ForgetsReapedHelper(t *testing.T) {
 func TestJob_AllEndedIsFalseWhileDaemonRuns(t *testing.T) {
 	t.Parallel()
 	for script, over := range map[string]string{
-		"echo process $$; exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo process $!; exit 3`: "false",
+		"echo process $$; exit 3": "true", `sleep 600 >/dev/null 2>&1 & echo process $!; exit 3`: "false",
 	} {
 		w := start(t, command(t, "helper", "", "sh", "-c", script))
 		pid, daemon := w.PID("process"), over == "false"
@@ -269,7 +269,7 @@ func TestJob_AllEndedIsFalseWhileDaemonRuns(t *testing.T) {
 			defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
 		}
 		w.Expect("over " + over)
-		if st := w.wantEnd(3, ""); st.Orphans != 0 || st.End.Sub(st.Start) >= time.Minute {
+		if st := w.wantEnd(3, ""); st.Orphans != 0 || st.End.Sub(st.Start) >= 10*time.Minute {
 			t.Errorf("%q: status %+v, want no orphans, and an end before the daemon's", script, st)
 		}
 		if runs := clitest.ProcessState(pid) != ""; runs != daemon {
@@ -281,7 +281,7 @@ func TestJob_AllEndedIsFalseWhileDaemonRuns(t *testing.T) {
 // An orphan that is dead when the job ends is counted, even while a helper is being forked.
 func TestJob_CountsDeadOrphanWhileHelperStarts(t *testing.T) {
 	t.Parallel()
-	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 60 & echo orphan \$!"; read x; exit 3`)
+	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 600 & echo orphan \$!"; read x; exit 3`)
 	r, hung := clitest.Pipe(t)
 	goOn := check.Value(cmd.StdinPipe())(t)
 	cmd.ExtraFiles = []*os.File{r}

@@ -236,7 +236,7 @@ func TestSignals_DeliveredBeforeStartReachJob(t *testing.T) {
 	_ = unix.Kill(os.Getpid(), syscall.SIGUSR2)
 	clitest.WaitUntil(t, "the handler has run", func() bool { return readDeliveries(syscall.SIGUSR2) != s.seen[syscall.SIGUSR2] })
 
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("sleep", "600")
 	check.Must(t, cmd.Start())
 	s.attach(cmd.Process.Pid, nil)
 	_ = cmd.Wait()

@@ -88,7 +88,7 @@ func TestStart_LeavesProcessStateUnchanged(t *testing.T) {
 	r, w := io.Pipe()
 	before := takenOver(t)
 	in, hold := clitest.Pipe(t)
-	c := shellCommand(w, `sh -c 'sleep 60 >/dev/null & echo $!'; echo orphaned; read x; exit 3`)
+	c := shellCommand(w, `sh -c 'sleep 600 >/dev/null & echo $!'; echo orphaned; read x; exit 3`)
 	c.Stdin = in
 	j := library(t, c)
 	defer r.Close()
@@ -202,7 +202,7 @@ func TestJob_WaitReportsJobReapedByOtherCode(t *testing.T) {
 // A library waits for its helpers itself.
 func TestJob_WithoutSignalsCallerWaitsForHelper(t *testing.T) {
 	t.Parallel()
-	j := library(t, shellCommand(nil, "exec sleep 60"))
+	j := library(t, shellCommand(nil, "exec sleep 600"))
 	helper := exec.Command("sh", "-c", "exit 5")
 	err := j.StartHelper(func() (int, error) {
 		err := helper.Start()
@@ -311,7 +311,7 @@ func TestCommand_JobInheritsNoPrivateDescriptors(t *testing.T) {
 	r, w := io.Pipe()
 	cat := library(t, Command{Args: []string{"cat"}, Stdin: r, Stdout: io.Discard})
 	var out bytes.Buffer
-	second := library(t, shellCommand(&out, "ls -l /proc/$$/fd; exec sleep 60"))
+	second := library(t, shellCommand(&out, "ls -l /proc/$$/fd; exec sleep 600"))
 	defer func() {
 		_ = second.Signal(syscall.SIGKILL)
 		second.Wait()

@@ -193,7 +193,7 @@ func addressees(way string, agent int) []int {
 // startHelper starts a helper that outlives the job.
 func startHelper(j *Job) {
 	err := j.StartHelper(func() (int, error) {
-		return syscall.ForkExec("/bin/sh", []string{"sh", "-c", "exec sleep 60"},
+		return syscall.ForkExec("/bin/sh", []string{"sh", "-c", "exec sleep 600"},
 			&syscall.ProcAttr{Env: os.Environ(), Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
 	})
 	if err != nil {
@@ -216,7 +216,7 @@ func startHungHelper(j *Job) {
 }
 
 // killsAndLives is a script that signals its group, and lives on to be inspected.
-const killsAndLives = "trap '' USR1; kill -USR1 0; exec sleep 60"
+const killsAndLives = "trap '' USR1; kill -USR1 0; exec sleep 600"
 
 // counter prints every signal it gets and calls the signal's function in do, until it gets a TERM.
 func counter(do map[os.Signal]func()) {

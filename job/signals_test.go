@@ -121,7 +121,7 @@ func TestSignals_SIGCHLDFromProcessDoesNotHideJobsEnd(t *testing.T) {
 
 func TestSignals_DeliversEarlySignal(t *testing.T) {
 	t.Parallel()
-	start(t, command(t, "early", "", "sleep", "60")).wantEnd(143, "SIGTERM")
+	start(t, command(t, "early", "", "sleep", "600")).wantEnd(143, "SIGTERM")
 }
 
 func TestSignals_JobMayHandleOrIgnoreTERM(t *testing.T) {
@@ -256,7 +256,7 @@ func TestSignals_HangupReachesJobOnce(t *testing.T) {
 func TestStatus_DistinguishesDeathByTerminalSignal(t *testing.T) {
 	t.Parallel()
 	for key, sig := range map[string]syscall.Signal{"\x03": syscall.SIGINT, "\x1c": syscall.SIGQUIT} {
-		cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
+		cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 600")
 		m := onTerminal(t, cmd)
 		pid := m.PID("ready")
 		clitest.WaitUntil(t, "sleep runs", func() bool { return nameOf(pid) == "sleep" })
@@ -267,7 +267,7 @@ func TestStatus_DistinguishesDeathByTerminalSignal(t *testing.T) {
 			t.Errorf("%v from the terminal: the agent ended with %v, want that signal, no core", sig, cmd.ProcessState)
 		}
 	}
-	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
+	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 600")
 	m := onTerminal(t, cmd)
 	m.PID("ready")
 	_ = unix.Kill(cmd.Process.Pid, syscall.SIGINT)
@@ -369,7 +369,7 @@ func TestJob_KeepsTerminalIfItIgnoresCtrlZ(t *testing.T) {
 func TestReraise_CtrlCEndsLoop(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "")
-	m.Send("for i in 1 2 3; do $AGENT sh -c 'echo ready; exec sleep 60'; done; echo the-$((40+2))\n")
+	m.Send("for i in 1 2 3; do $AGENT sh -c 'echo ready; exec sleep 600'; done; echo the-$((40+2))\n")
 	m.Expect("ready\r\n")
 	m.Send("\x03")
 	before := m.Expect("prompt-$ ")
@@ -410,7 +410,7 @@ func TestReceived_NamesSendingProcess(t *testing.T) {
 func TestReceived_RecordsSignalSentToGroup(t *testing.T) {
 	t.Parallel()
 	for range 10 {
-		cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; exec sleep 60")
+		cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; exec sleep 600")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		w := start(t, cmd)
 		w.PID("pid")
@@ -423,7 +423,7 @@ func TestReceived_RecordsSignalSentToGroup(t *testing.T) {
 func TestReceived_TerminalHasNoSender(t *testing.T) {
 	t.Parallel()
 	// Wait does not wait for a thread that has taken the signal without counting it yet, so the job ends later.
-	cmd := command(t, "agent", "", "sh", "-c", "trap 'sleep 0.3; exit 5' INT; echo ready $$; while :; do sleep 0.01; done")
+	cmd := command(t, "agent", "", "sh", "-c", "trap 'sleep 3; exit 5' INT; echo ready $$; while :; do sleep 0.01; done")
 	file := filepath.Join(t.TempDir(), "status.json")
 	cmd.Env = append(cmd.Env, result+"="+file)
 	m := onTerminal(t, cmd)

@@ -7,7 +7,7 @@ lane=$1
 shift
 
 # run runs tests without vet, which make lint runs, and without symbols for debuggers.
-run() { "$go" test -vet=off -ldflags=-w -count=1 -shuffle=on -timeout 20m "$@"; }
+run() { "$go" test -vet=off -ldflags=-w -count=1 -shuffle=on -timeout 60m "$@"; }
 
 # outside lists the packages outside e2e/ with end-to-end tests: those that use unexported names of the program.
 outside() {

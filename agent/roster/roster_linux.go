@@ -33,13 +33,14 @@ const (
 	tries = 500
 	pause = 200 * time.Microsecond
 
-	// leaveTimeout bounds the wait for other agents that are leaving.
-	leaveTimeout = 500 * time.Millisecond
-	leavePause   = time.Millisecond
+	leavePause = time.Millisecond
 
 	// abandonedAfter is how long a roster without a living agent is kept, for late ranks.
 	abandonedAfter = 24 * time.Hour
 )
+
+// leaveTimeout bounds the wait for other agents that are leaving.
+var leaveTimeout = 500 * time.Millisecond
 
 // A Roster represents an agent's membership in a roster.
 type Roster struct {

@@ -19,6 +19,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
+func init() { leaveTimeout = time.Minute } // however slow the machine is
+
 // key returns a key that is unique to the test.
 func key(t *testing.T) Key { return Key{RunID: t.Name(), Launch: "mpi-1", NodeName: "node1"} }
 

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/perfagent/perfagent/internal/check"
 	"github.com/perfagent/perfagent/internal/clitest"
@@ -104,7 +103,7 @@ func TestE2E_Account_KeepsJournalAndGroupIfFinalSampleHangs(t *testing.T) {
 // perfagent exits even if the removal of the control group hangs in the kernel.
 func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 	t.Parallel()
-	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
+	cmd := underHanging(t, "", append([]string{"run", "--interval", "100ms", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
 	n := wantNode(t, clitest.RunCommand(t, cmd), 7)
 	if n.Job.Source != "created" {
 		t.Skipf("cannot create a control group here: %v", n.Missing)
@@ -119,19 +118,20 @@ func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 func TestE2E_Account_FailingGPUDriverDoesNotAffectJob(t *testing.T) {
 	for name, c := range map[string]struct{ program, why string }{
 		"no driver":      {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
-		"hangs":          {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 60\n", ""},
+		"hangs":          {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 600\n", ""},
 		"no interpreter": {"#!/no/such/interpreter\n", "nvidia-smi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env, _ := withGPUs(t, c.program)
-			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; sleep 1; exit 3` // after nvidia-smi has started
+			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; ` // nvidia-smi has started
 			if name == "no interpreter" {
-				job = "sleep 1; exit 3" // nvidia-smi never starts
+				job = "" // nvidia-smi never starts
 			}
-			o := mustExit(t, 3, with(clitest.Perfagent(t, "run", "--", "sh", "-c", job), env...))
+			job += untilSampledAgain(5) + "; exit 3"
+			o := mustExit(t, 3, with(clitest.Perfagent(t, "run", "--interval", "200ms", "--", "sh", "-c", job), env...))
 			r := o.Report(t)
-			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // a hanging nvidia-smi sleeps for 60 s
-				t.Errorf("the job took %v s, want at most 30; GPUs %v, want none", r.Run.WallSeconds, r.Nodes["0"].GPUs)
+			if r.Run.WallSeconds > 300 || len(r.Nodes["0"].GPUs) != 0 { // a hanging nvidia-smi sleeps for 600 s
+				t.Errorf("the job took %v s, want at most 300; GPUs %v, want none", r.Run.WallSeconds, r.Nodes["0"].GPUs)
 			}
 			if c.why != "" {
 				wantMissing(t, r.Nodes["0"], "gpu", c.why)
@@ -142,13 +142,13 @@ func TestE2E_Account_FailingGPUDriverDoesNotAffectJob(t *testing.T) {
 
 // Children of a job that ignores SIGCHLD are counted, although the kernel discards their resource usage.
 func TestE2E_Account_CountsChildrenOfJobIgnoringSIGCHLD(t *testing.T) {
-	n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", "off", "--interval", "100ms"}, clitest.Burn+`
+	n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", "off", "--interval", "100ms"}, clitest.Burn+clitest.Sampled+`
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for i in range(2):
     if os.fork() == 0:
         burn(1)
-        time.sleep(0.6) # CPU time used after the last sample is not counted
+        sampled(2) # CPU time used after the last sample is not counted
         os._exit(0)
     try: os.wait()
     except ChildProcessError: pass
@@ -168,7 +168,7 @@ func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
 	clitest.Write(t, filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), real, 0o755)
 	cmd := with(clitest.Perfagent(t, "run", "--interval", "250ms", "--", "cat"), env...)
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
-	n := wantNode(t, besideGPUs(t, cmd, pidFile, 2500*time.Millisecond), 0)
+	n := wantNode(t, besideGPUs(t, cmd, pidFile, 10), 0)
 	wantSource(t, n, "cgroup")
 	memory, processes := n.Samples.Column("job_memory_mb"), n.Envelope["job_processes"].Max
 	if len(memory) < 4 || len(processes) != len(memory) {
@@ -188,11 +188,10 @@ func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
 // Zombies are not included in the job's processes and threads, whatever the source of the numbers.
 func TestE2E_Account_ZombiesAreNotProcessesOfJob(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
-		n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", mode, "--interval", "200ms"}, `
-import os, time
+		n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", mode, "--interval", "200ms"}, clitest.Sampled+`
 for i in range(50):
     if os.fork() == 0: os._exit(0)
-time.sleep(1.5)
+sampled(6)
 `)), 0)
 		for _, key := range []string{"job_processes", "job_threads"} {
 			most := n.Envelope[key].Max
@@ -206,13 +205,13 @@ time.sleep(1.5)
 // CPU time that many processes lose by rounding to clock ticks does not appear in the last window.
 func TestE2E_Account_LastWindowExcludesCPUTimeRoundedOffEarlier(t *testing.T) {
 	t.Parallel()
-	const many = clitest.Burn + `
+	const many = clitest.Burn + clitest.Sampled + `
 for i in range(90):
     if os.fork() == 0:
         burn(0.0085)
-        time.sleep(60)
+        time.sleep(600)
         os._exit(0)
-time.sleep(4)
+sampled(8)
 os.killpg(0, 9)
 `
 	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", testenv.Python(t), "-c", many).Report(t).Nodes["0"]

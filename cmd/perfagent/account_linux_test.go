@@ -208,9 +208,8 @@ if "FUSE" not in os.environ:
 `
 
 // hangingGroup is a job that mounts such a file system over its control group in the pids hierarchy, and exits with 7.
-const hangingGroup = hanging + `
-import time
-time.sleep(0.3)
+const hangingGroup = hanging + clitest.Sampled + `
+sampled(1)
 for line in open("/proc/self/cgroup"):
     if ":pids:" in line: hang(int(os.environ["FUSE"]), "/sys/fs/cgroup/pids" + line.rstrip().split(":", 2)[2], 0o40555)
 sys.exit(7)
@@ -300,15 +299,15 @@ func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
 	return []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SMI_PID=" + pidFile}, pidFile
 }
 
-// besideGPUs runs cmd and closes its stdin, which ends the job, after nvidia-smi has printed twice and the time longer
-// has passed.
-func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duration) clitest.Outcome {
+// besideGPUs runs cmd and closes its stdin, which ends the job, after nvidia-smi has printed twice and then as many
+// samples as given have been taken.
+func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, samples int) clitest.Outcome {
 	t.Helper()
 	r, w := clitest.Pipe(t)
 	cmd.Stdin = r
 	l := clitest.StartProcess(t, cmd)
 	untilHas(t, pidFile+".said", "\n", 2)
-	time.Sleep(longer)
+	sampledAgain(t, cmd.Dir, samples)
 	w.Close()
 	o, _ := l.End()
 	return o
@@ -317,7 +316,7 @@ func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duratio
 func TestAccount_ReportsGPUsAndDoesNotCountNvidiaSMI(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := with(clitest.Perfagent(t, "run", "--interval", "50ms", "--", "cat"), append(env, "CUDA_VISIBLE_DEVICES=1")...)
-	n := wantNode(t, besideGPUs(t, cmd, pidFile, time.Second), 0)
+	n := wantNode(t, besideGPUs(t, cmd, pidFile, 20), 0)
 	if len(n.GPUs) != 2 || n.GPUs[0].OfJob || !n.GPUs[1].OfJob || n.GPUs[1].Index != 1 || n.GPUs[1].MemoryMB != 81920 ||
 		n.GPUs[1].PowerLimitWatts != 400 || !strings.HasPrefix(n.GPUs[1].UUID, "GPU-a1b2c301") {
 		t.Errorf("GPUs %+v; want 2, with only GPU 1 (GPU-a1b2c301, 81920 MiB, 400 W) used by the job", n.GPUs)
@@ -341,7 +340,7 @@ func TestAccount_ReportsGPUsAndDoesNotCountNvidiaSMI(t *testing.T) {
 // If perfagent is killed, its nvidia-smi ends.
 func TestAccount_NvidiaSMIEndsWithKilledPerfagent(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
-	cmd := with(clitest.Perfagent(t, "run", "--", "sleep", "60"), env...)
+	cmd := with(clitest.Perfagent(t, "run", "--", "sleep", "600"), env...)
 	check.Must(t, cmd.Start())
 	untilHas(t, pidFile, "\n", 1)
 	check.Must(t, cmd.Process.Signal(syscall.SIGKILL))
@@ -405,11 +404,12 @@ func TestAccount_SampleAfterEndIsNotReportedAsZero(t *testing.T) {
 
 // A process is still measured after its first thread has ended.
 func TestAccount_MeasuresProcessAfterFirstThreadEnded(t *testing.T) {
-	n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", "off", "--interval", "200ms"}, `
-import ctypes, os, threading, time
+	n := wantNode(t, clitest.RunCommand(t, runPython(t, []string{"--cgroup", "off", "--interval", "200ms"}, clitest.Sampled+`
+import ctypes, threading
 held = b"x" * (100 << 20)
 def work():
-    time.sleep(2)
+    while ") Z " not in open(f"/proc/self/task/{os.getpid()}/stat").read(): time.sleep(0.01)
+    sampled(5)
     os._exit(4)
 threading.Thread(target=work).start()
 ctypes.CDLL(None).pthread_exit(None)
@@ -426,7 +426,7 @@ ctypes.CDLL(None).pthread_exit(None)
 func TestAccount_CountsReadAndWriteCallsOfReapedChild(t *testing.T) {
 	t.Parallel()
 	const calls = 20000
-	job := fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=1 count=%d 2>/dev/null; exec sleep 60", calls)
+	job := fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=1 count=%d 2>/dev/null; exec sleep 600", calls)
 	rule := fmt.Sprintf("job_write_calls > %d for 0s", calls-1)
 	n := wantNode(t, clitest.Run(t, "run", "--interval", "50ms", "--stop-if", rule, "--", "sh", "-c", job), 143)
 	for _, name := range []string{"total_job_read_calls", "total_job_write_calls"} {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ func TestE2E_Attach_CountsCPUTimeSinceAttachment(t *testing.T) {
 		t.Errorf("ready %+v, want run a of process %d in %s", ready, l.Cmd.Process.Pid, l.Cmd.Dir)
 	}
 
+	p.do(fmt.Sprintf("os.chdir(%q)", l.Cmd.Dir)) // for sampled
 	p.do("burn(0.2)")
 	p.do("child(0.3)")
 	p.do("orphan(0.2)")

@@ -32,7 +32,7 @@ type told struct {
 	in io.Writer
 }
 
-const toldLoop = clitest.Burn + `
+const toldLoop = clitest.Burn + clitest.Sampled + `
 def child(seconds):
     pid = os.fork()
     if pid == 0:
@@ -43,12 +43,12 @@ def orphan(seconds):
     r, w = os.pipe()
     if os.fork() == 0:
         if os.fork() == 0:
-            time.sleep(0.3) # until a sample has included it with its parent
+            sampled(2) # until a sample has included it with its parent
             burn(seconds)
-            time.sleep(0.5)
+            sampled(2)
             os.close(w)
             os._exit(0)
-        time.sleep(0.3)
+        sampled(3)
         os._exit(0)
     os.close(w)
     os.wait()
@@ -193,12 +193,11 @@ func TestAttach_SignalEndsRecordingButNotProcesses(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, 0} {
-		var args []string
+		var l *clitest.Process
 		if sig == 0 {
-			args = []string{"--for", "2s"} // attach waits for a mark first, which takes time on a busy machine
-		}
-		l, _ := attach(t, append(args, p.pid())...)
-		if sig != 0 {
+			l = clitest.StartProcess(t, clitest.Perfagent(t, "attach", "--quiet", "--for", "200ms", p.pid()))
+		} else {
+			l, _ = attach(t, p.pid())
 			l.Signal(sig)
 		}
 		r := attachedReport(t, l)

@@ -85,7 +85,9 @@ func TestDocs_ErrorSamplesArePrinted(t *testing.T) {
 	dir := t.TempDir()
 	clitest.Write(t, filepath.Join(dir, "file"), "", 0o644)
 	varies := regexp.MustCompile(`/\S*/perfagent-(out|\d+)|tried \d+ times`)
-	plain := func(s string) string { return varies.ReplaceAllString(strings.ReplaceAll(s, clitest.Binary(t), "perfagent"), "…") }
+	plain := func(s string) string {
+		return varies.ReplaceAllString(strings.ReplaceAll(s, clitest.Binary(t), "perfagent"), "…")
+	}
 	for page, args := range map[string][]string{
 		"report.md": {"--mlflow", "off", "--out", "file/out", "--run-id", "r"},
 		"mlflow.md": {"--mlflow", "http://127.0.0.1:1", "--run-id", "down"},

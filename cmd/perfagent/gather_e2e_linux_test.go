@@ -27,8 +27,8 @@ func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 				for !strings.Contains(p.Next(), words) {
 				}
 			}
-			first, second := begin("a.json", "--wait 1m"), begin("b.json", "--wait 1m --nodes 3")
-			heard(first, "0 of ? nodes of job are there; waiting for up to 1m0s")
+			first, second := begin("a.json", "--wait 10m"), begin("b.json", "--wait 10m --nodes 3")
+			heard(first, "0 of ? nodes of job are there; waiting for up to 10m0s")
 			heard(second, "0 of 3 nodes of job are there")
 			put(t, address, "job/node-0", 0, 2)
 			put(t, address, "job/node-1.partial", 1, 2)

@@ -53,7 +53,7 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 			mustEnd(nodes[0], 0)
 			mustEnd(nodes[2], 0)
 
-			script := fmt.Sprintf(`exec "$P" merge '%s#job-7' --nodes 3 --wait 1m --to three.json 2>&1`, address)
+			script := fmt.Sprintf(`exec "$P" merge '%s#job-7' --nodes 3 --wait 10m --to three.json 2>&1`, address)
 			cmd := clitest.Script(t, "sh", script)
 			cmd.Dir = dir
 			waiting := clitest.StartProcess(t, cmd)

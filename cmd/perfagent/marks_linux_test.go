@@ -207,7 +207,7 @@ func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
 	cmd := clitest.Perfagent(t, "run", "--run-id", "k", "--interval", "20ms", "--", "sh", "-c",
-		`echo '{"phase":"load"}' >> "$PERFAGENT_MARKS"; echo early >> "$PERFAGENT_MARKS"; sleep 0.5
+		`echo '{"phase":"load"}' >> "$PERFAGENT_MARKS"; echo early >> "$PERFAGENT_MARKS"; `+untilJournal("load")+`
 		echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; echo started; read line; echo late >> "$PERFAGENT_MARKS"; echo done`)
 	cmd.Stdin = in
 	l := clitest.StartProcess(t, cmd)
@@ -261,10 +261,10 @@ func TestMarks_ReplacedFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	for job, want := range map[string]string{
 		`mkfifo "$PERFAGENT_MARKS"`: "it is not a regular file: p", `mkdir "$PERFAGENT_MARKS"`: "it is not a regular file: d",
-		`ln -s /etc/passwd "$PERFAGENT_MARKS"`:                                              "it is not a regular file: L",
-		`echo one two three > "$PERFAGENT_MARKS"; sleep 0.3; echo one > "$PERFAGENT_MARKS"`: "it has shrunk",
+		`ln -s /etc/passwd "$PERFAGENT_MARKS"`: "it is not a regular file: L",
+		`echo one two three > "$PERFAGENT_MARKS"; ` + untilJournal("one two three") + `; echo one > "$PERFAGENT_MARKS"`: "it has shrunk",
 	} {
-		o := mustRun(t, 0, "run", "--interval", "20ms", "--", "sh", "-c", job+"; sleep 0.3")
+		o := mustRun(t, 0, "run", "--interval", "20ms", "--", "sh", "-c", job+"; "+untilSampledAgain(5))
 		if missing := o.Report(t).Nodes["0"].Missing; !slices.ContainsFunc(missing, func(m reporter.Missing) bool {
 			return m.Code == reporter.MarksUnread && strings.Contains(m.Why, want)
 		}) {

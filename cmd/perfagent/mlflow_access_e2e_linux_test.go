@@ -88,7 +88,7 @@ func testTLS(t *testing.T, s *mlflowtest.Server) {
 const weakHash = `
 import sqlite3, sys
 from werkzeug.security import generate_password_hash
-with sqlite3.connect(sys.argv[1], timeout=30) as db:
+with sqlite3.connect(sys.argv[1], timeout=600) as db:
     for user, password in zip(sys.argv[2::2], sys.argv[3::2]):
         db.execute("UPDATE users SET password_hash = ? WHERE username = ?", (generate_password_hash(password, "pbkdf2:sha256:1"), user))
 `
@@ -146,7 +146,7 @@ func (k keys) forms() []string {
 func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
 	t.Helper()
 	return with(clitest.Perfagent(t, args...), "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL,
-		"MLFLOW_EXPERIMENT_NAME="+experiment, patiently, "PERFAGENT_SUMMARY=never") // only messages about the push
+		"MLFLOW_EXPERIMENT_NAME="+experiment, "PERFAGENT_SUMMARY=never") // only messages about the push
 }
 
 func testCredentials(t *testing.T, s *mlflowtest.Server) {
@@ -202,7 +202,7 @@ func testSecrets(t *testing.T, s *mlflowtest.Server) {
 	c := &cast{t: t, s: s, experiment: study(t), dir: t.TempDir(), keys: []keys{good, wrong, {token, token}}}
 	const dead = "http://127.0.0.1:9/"
 	job := func(id string, more ...string) []string {
-		args := append([]string{"run", "--run-id", id, "--interval", "20ms", "--log-level", "debug", "--summary", "always", "--push-timeout", "3s"}, more...)
+		args := append([]string{"run", "--run-id", id, "--interval", "20ms", "--log-level", "debug", "--summary", "always"}, more...)
 		return append(args, "--", "sh", "-c", tellsWhat)
 	}
 	c.with(good.env(), 4, job("env")...)

@@ -65,7 +65,7 @@ func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd 
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, patiently, "PERFAGENT_SUMMARY=never") // only messages about the push
+	cmd.Env = append(cmd.Env, "PERFAGENT_SUMMARY=never") // only messages about the push
 	if experiment != "" {
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME="+experiment)
 	}
@@ -78,10 +78,14 @@ func tracked(t testing.TB, s *mlflowtest.Server, experiment string, args ...stri
 	return clientOf(clitest.Perfagent(t, args...), s, experiment)
 }
 
-// wrapped prepares "perfagent run" of a job, as a client of a server.
+// wrapped prepares "perfagent run" of a job, as a client of a server. If experiment is "", only the job creates runs.
 func wrapped(t testing.TB, s *mlflowtest.Server, experiment string, job ...string) *exec.Cmd {
 	t.Helper()
-	return tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--"}, job...)...)
+	args := []string{"run", "--interval", "100ms"}
+	if experiment == "" {
+		args = append(args, "--mlflow", creatingNoRun(t, s).URL)
+	}
+	return tracked(t, s, experiment, append(append(args, "--"), job...)...)
 }
 
 // pushProgress matches the progress of a push that takes longer than a second.
@@ -258,7 +262,8 @@ type front struct {
 	lose     atomic.Bool // lose the next response to a batch
 }
 
-func newFront(t testing.TB, target string) *front {
+// newFront returns a front for the server at target. A request that a hook handles does not reach the server.
+func newFront(t testing.TB, target string, hooks ...mlflowtest.Hook) *front {
 	t.Helper()
 	to, err := url.Parse(target)
 	check.Must(t, err)
@@ -271,10 +276,21 @@ func newFront(t testing.TB, target string) *front {
 			}
 			return nil
 		}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }}
-	server := httptest.NewServer(proxy)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.ContainsFunc(hooks, func(h mlflowtest.Hook) bool { return h(w, r) }) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
 	t.Cleanup(server.Close)
 	f.URL = server.URL
 	return f
+}
+
+// creatingNoRun returns a front through which no run is created. With it, perfagent waits for the job's run, however
+// long the job takes to create it.
+func creatingNoRun(t testing.TB, s *mlflowtest.Server) *front {
+	t.Helper()
+	return newFront(t, s.URL, mlflowtest.On("runs/create", mlflowtest.HTML502()))
 }
 
 // rest returns the answered requests since the last call.

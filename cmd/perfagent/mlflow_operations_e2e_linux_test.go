@@ -56,8 +56,13 @@ func testWork(t *testing.T, s *mlflowtest.Server) {
 		"transfer/nixl/mb_per_second": 100, "transfer/nixl/time_ms": 1,
 	} {
 		points := run.Metrics["system/0/"+key]
-		if len(points) != 2 || points[0].Step != 0 || points[1].Step != 1 || points[0].Value <= 0 || points[1].Value > most {
-			t.Errorf("system/0/%s: points %v, want steps 0 and 1, above 0 and at most %v", key, points, most)
+		if len(points) == 0 || points[0].Value <= 0 || points[len(points)-1].Value > most {
+			t.Errorf("system/0/%s: points %v, want some, above 0 and at most %v", key, points, most)
+		}
+		for _, p := range points {
+			if !slices.Contains(steps(run, 0), p.Step) {
+				t.Errorf("system/0/%s: points %v, want their steps among %v", key, points, steps(run, 0))
+			}
 		}
 	}
 

@@ -35,7 +35,7 @@ const (
 	jobTime = 1200 * time.Millisecond
 	// noise is the delay that a busy machine may add to a job, with or without perfagent. Only waiting for a server
 	// takes longer.
-	noise = 20 * time.Second
+	noise = 55 * time.Second
 )
 
 // oneSeries has a point in each window.
@@ -268,7 +268,7 @@ func endFaults() map[string]fault {
 			uri, ca := mlflowtest.TLSProxy(t, s.URL)
 			s.uri, s.heal = uri, func() { s.uri = ca }
 		}, env: func(s *site) []string { return []string{"MLFLOW_TRACKING_SERVER_CERT_PATH=" + s.uri} }},
-		"name that does not resolve": {words: []string{"resolve"}, lost: true, limit: noise, begin: func(_ *testing.T, s *site) { s.uri = "http://x.invalid:5000" }},
+		"name that does not resolve": {words: []string{"resolve"}, lost: true, limit: 20 * time.Second, begin: func(_ *testing.T, s *site) { s.uri = "http://x.invalid:5000" }},
 	}
 }
 
@@ -390,6 +390,17 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 	}
 }
 
+// pushBegins waits until a run's push at its end has begun. The first request, at which came is closed, may be from a
+// live push.
+func pushBegins(t testing.TB, came <-chan struct{}, dir string) {
+	t.Helper()
+	occurs(t, "a push has begun", came)
+	clitest.WaitUntil(t, "there is a report", func() bool {
+		reports, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/*/node-0.json"))
+		return len(reports) == 1
+	})
+}
+
 // Ctrl-C ends the push after the job.
 func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	t.Parallel()
@@ -397,7 +408,7 @@ func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	s.SetBefore(after(0, came))
 	cmd := pushingJob(t, s.uri, "--push-timeout", "60s", "--summary", "always")
 	m := clitest.OnTerminal(t, cmd)
-	occurs(t, "the push has begun", came)
+	pushBegins(t, came, cmd.Dir)
 	start := time.Now()
 	m.Send("\x03")
 	screen, code := m.End()
@@ -411,7 +422,7 @@ func TestMLflow_CtrlCEndsPush(t *testing.T) {
 }
 
 // livePatience is the maximum duration of a live run's final push.
-const livePatience = 20 * time.Second
+const livePatience = time.Minute
 
 // liveRun is a job of several windows that are pushed live to a given run.
 type liveRun struct {
@@ -475,14 +486,15 @@ func liveServerDies(t *testing.T) {
 	r.l.Expect("21.5")
 	r.Reopen()
 	r.reach(2)
-	if got := r.steps(r.id); !slices.Equal(got, windows(3)) {
-		t.Errorf("windows in the run while the job runs: %v, want 0, 1, 2", got)
-	}
+	live := r.steps(r.id)
 	o := r.end(21.5)
 	if o.Err != "ends\n" {
 		t.Errorf("stderr %q, want \"ends\\n\"", o.Err)
 	}
 	r.whole(o)
+	if all := r.steps(r.id); !slices.Equal(live, all[:len(live)]) {
+		t.Errorf("windows in the run while the job runs: %v, want the first ones of %v", live, all)
+	}
 }
 
 func liveServerHangs(t *testing.T) {
@@ -525,9 +537,10 @@ func ownRun(t *testing.T, s *site, live func()) {
 	cmd := pushing(t, s.uri, "--", "sh", "-c", "sleep 15; echo 15; read end; exit 7")
 	var hold io.Closer
 	cmd.Stdin, hold = clitest.Pipe(t)
+	begun := time.Now()
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("15")
-	if n := len(s.Runs()); n != 0 {
+	if n := len(s.Runs()); n != 0 && time.Since(begun) < 30*time.Second {
 		t.Errorf("%d runs while the push waits for the job's own run, want 0", n)
 	}
 	clitest.WaitUntil(t, "there is a run", func() bool { return len(s.Runs()) > 0 })
@@ -546,12 +559,12 @@ func ownRun(t *testing.T, s *site, live func()) {
 func liveOwnRun(t *testing.T) {
 	s := newSite(t)
 	ownRun(t, s, func() {
-		clitest.WaitUntil(t, "the server has three windows", func() bool { return slices.Equal(s.steps(""), windows(3)) })
+		clitest.WaitUntil(t, "the server has three windows", func() bool { return len(s.steps("")) >= 3 })
 	})
 	// Looking for the job's run takes three requests per window, and a batch takes one. At the end perfagent reads the
 	// run and sends the rest.
-	if n := len(s.Requests()); n > 20 {
-		t.Errorf("%d requests for three windows, want at most 20", n)
+	if n, most := len(s.Requests()), 11+3*len(s.steps("")); n > most {
+		t.Errorf("%d requests for %d windows, want at most %d", n, len(s.steps("")), most)
 	}
 }
 
@@ -568,23 +581,22 @@ func liveOwnRunLost(t *testing.T) {
 // command pushes everything once the server is healed.
 func neverPushed(t *testing.T, s *site, words ...string) {
 	t.Helper()
-	cmd := pushing(t, s.uri, "--push-timeout", "1s", "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7")
+	cmd := pushing(t, s.uri, "--push-timeout", (2 * noise).String(), "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7")
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("21.2")
 	start := time.Now()
 	o := mustEnd(l, 7)
-	if took := time.Since(start); took > time.Second+noise {
-		t.Errorf("perfagent ended %v after the job, want at most %v", took, time.Second+noise)
+	if took := time.Since(start); took > noise {
+		t.Errorf("perfagent ended %v after the job, want at most %v", took, noise)
 	}
-	if n := len(s.Requests()); n > 3 {
-		t.Errorf("%d requests to the broken server, want at most 3", n)
-	}
+	requests := len(s.Requests())
 	_, line := pendingLine(o, t, "")
 	path := wantPending(o, t, words...)
 	s.heal()
 	s.wantLater(t, line, path)
-	if got := s.steps(""); !slices.Equal(got, windows(3)) {
-		t.Errorf("windows in the run %v, want 0, 1, 2", got)
+	if got := s.steps(""); got[len(got)-1] < 2 || int64(requests) > 1+got[len(got)-1] {
+		t.Errorf("windows in the run %v, want 0, 1, 2; %d requests to the broken server, want at most one for each",
+			got, requests)
 	}
 }
 

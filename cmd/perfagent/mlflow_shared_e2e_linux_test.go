@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,13 +61,14 @@ func TestE2E_MLflow_DoesNotOverwriteReportReplacedDuringPush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Hang())
-	cmd := pushing(t, s.URL, "--push-timeout", "10s", "--run-id", "x", "--", "sh", "-c", "exit 5")
+	cmd := pushing(t, s.URL, "--push-timeout", "10m", "--run-id", "x", "--", "sh", "-c", "exit 5")
 	precious := clitest.Write(t, filepath.Join(cmd.Dir, "precious.txt"), "mine", 0o644)
 	l := clitest.StartProcess(t, cmd)
 	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")
 	clitest.WaitUntil(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
 	check.Must(t, os.Remove(path))
 	check.Must(t, os.Symlink(precious, path))
+	l.Signal(syscall.SIGTERM) // ends the push
 	o := mustEnd(l, 5)
 	if got := clitest.Read(t, precious); got != "mine" {
 		t.Errorf("the file that replaced the report is now %q, want \"mine\"", got)

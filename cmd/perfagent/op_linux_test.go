@@ -140,7 +140,7 @@ func TestOp_TimesCommandAndPassesStreams(t *testing.T) {
 func TestOp_SignalsReachCommand(t *testing.T) {
 	t.Parallel()
 	for job, code := range map[string]int{
-		`trap "exit 0" TERM; echo ready; while :; do sleep 0.01; done`: 0, "echo ready; exec sleep 60": 143,
+		`trap "exit 0" TERM; echo ready; while :; do sleep 0.01; done`: 0, "echo ready; exec sleep 600": 143,
 	} {
 		b := newInbox(t, "udp")
 		l := clitest.StartProcess(t, opCommand(t, b, "--op", "serve", "--", "sh", "-c", job))
@@ -156,7 +156,7 @@ func TestOp_CtrlCEndsCommandAndLoop(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
 	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
-		`for i in 1 2 3; do "$P" op -- sh -c 'echo ready; exec sleep 60'; done; echo not reached`)
+		`for i in 1 2 3; do "$P" op -- sh -c 'echo ready; exec sleep 600'; done; echo not reached`)
 	m := clitest.OnTerminal(t, with(cmd, b.env))
 	m.Expect("ready")
 	m.Send("\x03")

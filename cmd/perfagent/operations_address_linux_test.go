@@ -173,21 +173,28 @@ func TestOperations_SidecarReceivesAtAddressInFlag(t *testing.T) {
 // A DogStatsD event becomes a mark at its timestamp or, without a timestamp, at the time of its arrival.
 func TestOperations_EventsAreMarks(t *testing.T) {
 	t.Parallel()
-	n, _ := opsRun(t, opsPython(t), "-c", `
-import os, time
+	n, o := opsRun(t, opsPython(t), "-c", `
+import glob, os, time
 from datadog import initialize, statsd
 initialize(statsd_disable_buffering=True)
+def marked(text):
+    while not any('"' + text in open(path).read() for path in glob.glob('perfagent-out/*/*.jsonl')): time.sleep(0.01)
+    print(time.time())
+print(time.time())
 statsd.event('first', 'text')
-time.sleep(0.3)
+marked('first')
 open(os.environ['PERFAGENT_MARKS'], 'a').write('second\n')
-time.sleep(0.3)
+marked('second')
 statsd.event('third\nof two lines', 'more text', tags=['a:b'])
+marked('third')
 `)
 	var texts []string
-	for i, m := range n.Marks {
+	times := strings.Fields(o.Out) // each mark is between two of them
+	for i, m := range n.Marks[:min(3, len(n.Marks))] {
 		texts = append(texts, m.Text)
-		if i > 0 && m.Timestamp-n.Marks[i-1].Timestamp < 0.2 {
-			t.Errorf("marks %v, want 0.2 s or more between two", n.Marks)
+		begin, end := check.Value(strconv.ParseFloat(times[i], 64))(t), check.Value(strconv.ParseFloat(times[i+1], 64))(t)
+		if m.Timestamp < begin-0.01 || m.Timestamp > end+0.01 {
+			t.Errorf("mark %q is at %f, want %f to %f", m.Text, m.Timestamp, begin, end)
 		}
 	}
 	if !slices.Equal(texts, []string{"first", "second", `third\nof two lines`}) {

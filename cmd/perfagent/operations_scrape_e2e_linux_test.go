@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -25,15 +26,19 @@ func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 	s := opsServe(t, clitest.Perfagent(t, "run", "--interval", "50ms", "--scrape", "http://127.0.0.1:"+port+"/metrics",
 		"--scrape-interval", "1s", "--", "sh", "-c", `"$0" server.py `+port+`; "$0" server.py `+port, python), transfers)
 	p := listenPrometheus(t, "127.0.0.1:"+port)
-	s.scraped(2, nil) // Prometheus also scrapes the counters at 0
+	scraped := func(rows float64) { // waits until perfagent and Prometheus have this value
+		s.scraped(2, nil)
+		clitest.WaitUntil(t, fmt.Sprintf("Prometheus has %v rows", rows), func() bool { v, there := p.query("rows_total"); return there && v == rows })
+		s.scraped(2, nil) // perfagent's previous scrape is complete
+	}
+	scraped(0)
 	s.feed(100)
-	s.scraped(2, nil)
+	scraped(100)
 	s.tell("exit")
 	s.Expect("ready")
-	s.scraped(2, nil)
+	scraped(0)
 	s.feed(140)
-	s.scraped(2, nil)
-	s.scraped(2, nil) // wait until the previous scrape is complete
+	scraped(140)
 	increase := p.increase("rows_total")
 	var failures []float64
 	for _, name := range []string{"failed_transfers", "failed_notifications", "kv_expired_reqs"} {
@@ -62,8 +67,8 @@ func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 		t.Errorf("transfers %+v, want P90 of %v and %v s as in Prometheus, from scrapes", nixl, xfer90, post90)
 	}
 	source := n.Operations.Sources[0]
-	if source.Kind != "scrape" || source.Failures == 0 || source.Why == "" || *source.Scrapes-source.Failures < 5 {
-		t.Errorf("source %+v, want a failed scrape at first and at least 5 good ones", source)
+	if source.Kind != "scrape" || source.Failures > 0 && source.Why == "" || *source.Scrapes-source.Failures < 5 {
+		t.Errorf("source %+v, want at least 5 good scrapes, and a reason for failed ones", source)
 	}
 }
 

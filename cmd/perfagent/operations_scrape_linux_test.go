@@ -80,7 +80,7 @@ while words := sys.stdin.readline().split():
             round += 1
             seen.clear()
             print('waiting', flush=True)
-            if not changed.wait_for(lambda: len(seen) >= int(words[1]), 60): raise SystemExit('nobody asks')
+            if not changed.wait_for(lambda: len(seen) >= int(words[1]), 300): raise SystemExit('nobody asks')
     print(words[0], flush=True)
 while True: signal.pause()
 `
@@ -207,7 +207,7 @@ func TestOperations_ScrapesOnceMoreAtSignal(t *testing.T) {
 	if got := n.Operations.Counters["rows_total"]; got != 70 {
 		t.Errorf("the counter grew by %v, want 70; %+v", got, n.Operations.Sources)
 	}
-	if before := n.Operations.Sources[0].SecondsBeforeEnd; before == nil || *before > 60 {
-		t.Errorf("source %+v, want a scrape at most 60 s before the end", n.Operations.Sources[0])
+	if before := n.Operations.Sources[0].SecondsBeforeEnd; before == nil || *before > 600 {
+		t.Errorf("source %+v, want a scrape at most 600 s before the end", n.Operations.Sources[0])
 	}
 }

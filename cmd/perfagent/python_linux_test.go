@@ -202,13 +202,13 @@ func TestMonitor_WritesReportWithoutFinalization(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := clitest.RunCommand(t, moduleScript(t, nil, `
+			o := clitest.RunCommand(t, moduleScript(t, nil, clitest.Sampled+`
 import perfagent
 monitor = perfagent.Monitor("r", interval=0.05)
 monitor.start()
 print(monitor._agent.pid, flush=True)
 burn(0.2)
-time.sleep(0.1)
+sampled(2)
 `+c.end))
 			path := filepath.Join(o.Dir, "perfagent-out/r/node-0.json")
 			untilExists(t, path)
@@ -244,7 +244,7 @@ func TestMonitor_WarnsIfProgramCannotStart(t *testing.T) {
 			t.Parallel()
 			cmd := moduleScript(t, nil, `
 import perfagent, warnings
-perfagent._START_PATIENCE = 1 if "half" in os.environ.get("CASE", "") else 30
+perfagent._START_PATIENCE = 1 if "half" in os.environ.get("CASE", "") else 300
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     with perfagent.Monitor(`+c.arguments+`) as m:
@@ -346,7 +346,7 @@ print([str(w.message) for w in caught if w.category is RuntimeWarning])
 // Messages of the program appear after it has ended.
 func TestMonitor_PassesOnMessages(t *testing.T) {
 	t.Parallel()
-	o := mustExit(t, 0, moduleScript(t, nil, "import perfagent\nwith perfagent.Monitor(args=['--summary', 'always']): pass"))
+	o := mustExit(t, 0, moduleScript(t, nil, "import perfagent\nwith perfagent.Monitor(args=['--summary', 'always', '--no-page']): pass"))
 	if !strings.HasPrefix(o.Err, "perfagent: ") || !strings.Contains(o.Err, "node-0.json") {
 		t.Errorf("stderr %q, want a line of perfagent that names node-0.json", o.Err)
 	}

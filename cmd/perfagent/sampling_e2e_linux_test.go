@@ -31,7 +31,7 @@ func TestE2E_Sampling_PeakMemoryEqualsGNUTime(t *testing.T) {
 		t.Errorf("peak %.1f MiB (upper bound: %v), want GNU time's %.1f MiB within 1 %%",
 			got, r.Nodes["0"].Job.MaxRSSAtMost, want)
 	}
-	if w := r.Run.WallSeconds; w < 0.3 || w > 60 {
-		t.Errorf("the run took %v s, want 0.3 to 60", w)
+	if w := r.Run.WallSeconds; w < 0.3 || w > 600 {
+		t.Errorf("the run took %v s, want 0.3 to 600", w)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
@@ -23,8 +24,8 @@ func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
 			t.Errorf("metric %s is missing: %v", name, n.Missing)
 		}
 	}
-	if w := r.Run.WallSeconds; w < 0.05 || w > 60 || n.Sampling.Samples != 1 && w < 0.5 { // the machine may have stalled
-		t.Errorf("the run took %v s with %d samples, want 0.05 to 60 s, and 1 sample below 0.5 s", w, n.Sampling.Samples)
+	if w := r.Run.WallSeconds; w < 0.05 || w > 600 || n.Sampling.Samples != 1 && w < 0.5 { // the machine may have stalled
+		t.Errorf("the run took %v s with %d samples, want 0.05 to 600 s, and 1 sample below 0.5 s", w, n.Sampling.Samples)
 	}
 }
 
@@ -50,8 +51,13 @@ func TestSampling_JobOfOneSyscallHasCompleteReport(t *testing.T) {
 // The number of kept samples is bounded, and all samples are counted.
 func TestSampling_KeptSamplesAreBounded(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its samples")
-	o := wantInside(t, 0, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
-	n := o.Report(t).Nodes["0"]
+	var n *reporter.Node
+	for _, seconds := range []string{"2", "20", "100"} { // until there are enough samples
+		n = wantInside(t, 0, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", seconds).Report(t).Nodes["0"]
+		if n.Sampling.Samples >= 10 {
+			break
+		}
+	}
 	s := n.Sampling
 	if s.MaxLength != 8 || n.Samples.Len() > 8 || n.Samples.Len() < 4 || s.Samples < 10 || s.Stride < 2 ||
 		s.Samples+s.MissedTicks < 190 || int64(n.Samples.Len()) != (s.Samples+s.Stride-1)/s.Stride {

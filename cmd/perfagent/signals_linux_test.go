@@ -119,7 +119,7 @@ func TestSignals_KillJobThroughPerfagent(t *testing.T) {
 	for _, sig := range signals {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			t.Parallel()
-			l := readyJob(t, nil, "ulimit -c 0; echo ready $$; exec sleep 60")
+			l := readyJob(t, nil, "ulimit -c 0; echo ready $$; exec sleep 600")
 			l.Signal(sig)
 			if r := mustEnd(l, 128+int(sig)).Report(t); r.Run.Signal != unix.SignalName(sig) || *r.Run.ExitCode != 128+int(sig) {
 				t.Errorf("run %+v, want signal %s and exit code %d", r.Run, unix.SignalName(sig), 128+int(sig))
@@ -294,7 +294,7 @@ func TestSignals_CtrlZGivesTerminalToShellAndFgContinues(t *testing.T) {
 // On Ctrl-C, a shell's loop over wrapped commands behaves like a loop over plain commands.
 func TestSignals_CtrlCEndsShellLoopAsWithoutPerfagent(t *testing.T) {
 	t.Parallel()
-	dies := `sh -c 'echo ready; exec sleep 5'`
+	dies := `sh -c 'echo ready; exec sleep 600'`
 	handles := `sh -c 'trap "exit 0" INT; echo ready; while :; do sleep 0.02; done'`
 	for job, goesOn := range map[string]bool{dies: false, handles: true} {
 		for wrapper, words := range map[string]string{"bare": "", "wrapped": "$P run --summary never -- "} {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -299,28 +299,30 @@ func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 	for _, signaled := range []bool{false, true} {
 		t.Run(fmt.Sprint("signaled ", signaled), func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--on-end", `sleep 60 & echo pid $!; wait`, "--", "sh", "-c", "exit 7")
-			r, w := clitest.Pipe(t)
-			cmd.Stderr = w
-			began := time.Now()
-			check.Must(t, cmd.Start())
-			w.Close()
-			var pid int
-			if _, err := fmt.Fscanf(r, "pid %d\n", &pid); err != nil {
-				t.Fatal(err)
+			want, said := map[bool]string{false: "killed after 10s", true: "killed, because perfagent received a signal"}[signaled], ""
+			for try := 0; try < 5 && !strings.Contains(said, want); try++ { // the signal may come after the limit
+				cmd := clitest.Perfagent(t, "run", "--summary", "never", "--on-end", `sleep 600 & echo pid $!; wait`, "--", "sh", "-c", "exit 7")
+				r, w := clitest.Pipe(t)
+				cmd.Stderr = w
+				check.Must(t, cmd.Start())
+				w.Close()
+				var pid int
+				if _, err := fmt.Fscanf(r, "pid %d\n", &pid); err != nil {
+					t.Fatal(err)
+				}
+				if signaled {
+					_ = cmd.Process.Signal(syscall.SIGTERM)
+				}
+				clitest.Wait(t, cmd)
+				if code := cmd.ProcessState.ExitCode(); code != 7 {
+					t.Errorf("exit code %d, want 7", code)
+				}
+				clitest.WaitUntil(t, "the child is gone", func() bool { return strings.Trim(clitest.ProcessState(pid), "Z") == "" })
+				said = string(check.Value(io.ReadAll(r))(t))
 			}
-			if signaled {
-				check.Must(t, cmd.Process.Signal(syscall.SIGTERM))
+			if !strings.Contains(said, want) {
+				t.Errorf("stderr %q, want %q", said, want)
 			}
-			clitest.Wait(t, cmd)
-			if code := cmd.ProcessState.ExitCode(); code != 7 {
-				t.Errorf("exit code %d, want 7", code)
-			}
-			if took := time.Since(began); signaled != (took < endLimit) || took > 3*endLimit {
-				t.Errorf("signaled %v: perfagent ended after %v, want before the limit of %v only with a signal",
-					signaled, took, endLimit)
-			}
-			clitest.WaitUntil(t, "the child is gone", func() bool { return strings.Trim(clitest.ProcessState(pid), "Z") == "" })
 		})
 	}
 }

@@ -40,16 +40,17 @@ func wantStopped(t *testing.T, r *reporter.Report, rule, key string, killed bool
 	return v
 }
 
-// anyProcess is a rule that holds at the first sample.
-const anyProcess = "job_processes >= 1"
+// hasChild is a rule that holds when the job's shell has started a process, which scripts do after they set their traps.
+const hasChild = "job_processes >= 2"
 
 func TestStopIf_StopsJobAboveMemory(t *testing.T) {
 	t.Parallel()
 	script := `exec python3 -c 'import time
 held = []
 while True:
-    held.append(bytearray(8 << 20)); time.sleep(0.02)'`
-	o := mustRun(t, 143, stopArgs("10s", script, "job_memory_mb > 100")...)
+    if len(held) < 25: held.append(bytearray(8 << 20))
+    time.sleep(0.02)'`
+	o := mustRun(t, 143, stopArgs("10m", script, "job_memory_mb > 100")...)
 	v := wantStopped(t, o.Report(t), "job_memory_mb > 100", "job_memory_mb", false)
 	if mb, _ := v.Evidence["value"].(float64); mb <= 100 || mb > 8000 {
 		t.Errorf("stopped at %v MiB, want above 100, at most 8000", mb)
@@ -63,7 +64,7 @@ while True:
 func TestStopIf_StopsJobThatHangs(t *testing.T) {
 	t.Parallel()
 	const rule = "job_cpu_cores < 0.2 for 400ms"
-	r := mustRun(t, 143, stopArgs("1h", "head -c 300M /dev/zero >/dev/null; exec sleep 60", rule)...).Report(t)
+	r := mustRun(t, 143, stopArgs("1h", "head -c 300M /dev/zero >/dev/null; exec sleep 600", rule)...).Report(t)
 	v := wantStopped(t, r, rule, "job_cpu_cores", false)
 	reportertest.WantEvidence(t, v, map[string]any{"for_seconds": 0.4})
 	if r.Run.WallSeconds < 0.4 {
@@ -74,13 +75,13 @@ func TestStopIf_StopsJobThatHangs(t *testing.T) {
 // A rule about a rate stops the job at a short interval, even though some samples have no value for the rate.
 func TestStopIf_StopsByRateAtShortInterval(t *testing.T) {
 	t.Parallel()
-	mustRun(t, 143, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "60")
+	mustRun(t, 143, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "600")
 }
 
 func TestStopIf_RuleThatHoldsTooBrieflyStopsNothing(t *testing.T) {
 	t.Parallel()
-	script := `for i in 1 2 3; do sleep 60 & all="$all $!"; done; ` + untilSampledSo(3) + `; kill $all; exit 3`
-	r := mustRun(t, 3, stopArgs("10s", script, "job_processes >= 3 for 30")...).Report(t)
+	script := `for i in 1 2 3; do sleep 600 & all="$all $!"; done; ` + untilSampledAgain(2) + `; kill $all; exit 3`
+	r := mustRun(t, 3, stopArgs("10m", script, "job_processes >= 3 for 1h")...).Report(t)
 	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
 	if most := r.Nodes["0"].Summaries["job_processes"].Max; most < 3 {
 		t.Errorf("at most %v processes were seen, want 3 or more: otherwise the rule was never true", most)
@@ -92,8 +93,8 @@ func TestStopIf_StoppedJobChoosesItsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 5} {
 		script := fmt.Sprintf("trap 'exit %d' TERM; while :; do sleep 0.02; done", code)
-		o := mustRun(t, code, stopArgs("60s", script, anyProcess)...)
-		v := wantStopped(t, o.Report(t), anyProcess, "job_processes", false)
+		o := mustRun(t, code, stopArgs("10m", script, hasChild)...)
+		v := wantStopped(t, o.Report(t), hasChild, "job_processes", false)
 		if want := fmt.Sprintf("; the job exited with code %d", code); !strings.HasSuffix(v.Text, want) {
 			t.Errorf("verdict %q, want %q at its end", v.Text, want)
 		}
@@ -104,30 +105,33 @@ func TestStopIf_StoppedJobChoosesItsExitCode(t *testing.T) {
 // living parents.
 func TestStopIf_KillsAllProcessesThatIgnoreTerm(t *testing.T) {
 	t.Parallel()
+	const rule = "job_processes >= 5"
 	script := `trap '' TERM
-setsid sh -c 'echo pid $$; exec sleep 60' &
-(setsid sh -c 'echo pid $$; exec sleep 60' &)
-echo pid $$; while :; do sleep 0.02; done`
-	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("300ms", script, anyProcess+" for 300ms")...))
+setsid sh -c 'echo pid $$; >a; exec sleep 600' &
+(setsid sh -c 'echo pid $$; >b; exec sleep 600' &)
+until [ -e a ] && [ -e b ]; do :; done
+echo pid $$; sleep 600 & sleep 600 & while :; do sleep 0.02; done`
+	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("300ms", script, rule)...))
 	pids := []int{l.PID("pid"), l.PID("pid"), l.PID("pid")}
 	o := mustEnd(l, 137)
 	for _, pid := range pids {
 		wantKilled(t, pid)
 	}
-	v := wantStopped(t, o.Report(t), anyProcess+" for 300ms", "job_processes", true)
+	v := wantStopped(t, o.Report(t), rule, "job_processes", true)
 	wantContains(t, v.Text, "; SIGTERM did not end the job, SIGKILL did ")
 }
 
 // Processes that outlive the main process get the rest of the grace period.
 func TestStopIf_LeftoverProcessesGetRestOfGrace(t *testing.T) {
 	t.Parallel()
-	script := `sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.02; done' & echo pid $$; wait`
-	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("400ms", script, anyProcess+" for 200ms")...))
+	const rule = "job_processes >= 3"
+	script := `echo pid $$; sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.02; done' & wait`
+	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("400ms", script, rule)...))
 	first, second := l.PID("pid"), l.PID("pid")
 	o := mustEnd(l, 143)
 	wantKilled(t, first)
 	wantKilled(t, second)
-	v := wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
+	v := wantStopped(t, o.Report(t), rule, "job_processes", true)
 	if !strings.HasSuffix(v.Text, "; the job died of SIGTERM, and what it left running was killed") {
 		t.Errorf("verdict %q does not end with the death by SIGTERM and the kill of the leftover processes", v.Text)
 	}
@@ -137,8 +141,8 @@ func TestStopIf_LeftoverProcessesGetRestOfGrace(t *testing.T) {
 func TestStopIf_KillsJobThatForks(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM; f() { trap '' TERM; sleep 0.01; f & }; f & f & f & while :; do sleep 0.02; done`
-	o := mustRun(t, 137, stopArgs("100ms", script, anyProcess)...)
-	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
+	o := mustRun(t, 137, stopArgs("100ms", script, hasChild)...)
+	wantStopped(t, o.Report(t), hasChild, "job_processes", true)
 	if left := reportertest.Reasons(o.Report(t).Nodes["0"], "job"); strings.Contains(left, "left") || strings.Contains(o.Err, "--stop-if") {
 		t.Errorf("missing values of the job %q, stderr %q; want no process left", left, o.Err)
 	}
@@ -147,9 +151,9 @@ func TestStopIf_KillsJobThatForks(t *testing.T) {
 // All processes in the control group created for the job are killed, and the group is removed.
 func TestStopIf_KillsAllProcessesInCreatedGroup(t *testing.T) {
 	t.Parallel()
-	args := stopArgs("200ms", `trap '' TERM; (setsid sleep 60 &); while :; do sleep 0.02; done`, anyProcess)
+	args := stopArgs("200ms", `trap '' TERM; (setsid sleep 600 &); while :; do sleep 0.02; done`, hasChild)
 	r := mustRun(t, 137, append([]string{"run", "--cgroup", "create"}, args[1:]...)...).Report(t)
-	wantStopped(t, r, anyProcess, "job_processes", true)
+	wantStopped(t, r, hasChild, "job_processes", true)
 	if j := r.Nodes["0"].Job; j.CgroupStays {
 		t.Error("cgroup_stays is true, want the control group removed")
 	}
@@ -158,42 +162,43 @@ func TestStopIf_KillsAllProcessesInCreatedGroup(t *testing.T) {
 // The first rule that holds stops the job, and the other rules have no effect.
 func TestStopIf_FirstRuleThatHoldsStops(t *testing.T) {
 	t.Parallel()
-	rules := []string{"job_memory_mb > 1000000", "job_cpu_cores < 0.5 for 1h", "job_threads > 0", anyProcess}
-	o := mustRun(t, 143, stopArgs("10s", "exec sleep 60", rules...)...)
+	rules := []string{"job_memory_mb > 1000000", "job_cpu_cores < 0.5 for 1h", "job_threads > 0", hasChild}
+	o := mustRun(t, 143, stopArgs("10m", "exec sleep 600", rules...)...)
 	wantStopped(t, o.Report(t), "job_threads > 0", "job_threads", false)
 }
 
 func TestStopIf_RulesOfVariableApply(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--mlflow", "off", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
-	cmd.Env = append(cmd.Env, "PERFAGENT_STOP_IF=job_memory_mb > 1000000; job_processes >= 1\n", "PERFAGENT_STOP_GRACE=0s")
-	wantStopped(t, mustExit(t, 137, cmd).Report(t), anyProcess, "job_processes", true)
+	cmd.Env = append(cmd.Env, "PERFAGENT_STOP_IF=job_memory_mb > 1000000; "+hasChild+"\n", "PERFAGENT_STOP_GRACE=0s")
+	wantStopped(t, mustExit(t, 137, cmd).Report(t), hasChild, "job_processes", true)
 }
 
 // Ctrl-C in the grace period ends the job with SIGINT.
 func TestStopIf_CtrlCInGraceEndsJob(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo asked' TERM; while :; do sleep 0.02; done`
-	cmd := clitest.Perfagent(t, stopArgs("60s", script, anyProcess)...)
+	cmd := clitest.Perfagent(t, stopArgs("10m", script, hasChild)...)
 	m := clitest.OnTerminal(t, cmd)
 	m.Expect("asked")
 	m.Send("\x03")
 	m.End()
 	r, _ := reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
-	v := wantStopped(t, r, anyProcess, "job_processes", false)
+	v := wantStopped(t, r, hasChild, "job_processes", false)
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 130, "signal": "SIGINT"})
 }
 
 // A TERM to perfagent ends the wait for processes that outlive the main process.
 func TestStopIf_SIGTERMStopsWaitingForLeftoverProcesses(t *testing.T) {
 	t.Parallel()
-	script := `sh -c 'trap "" TERM; while :; do sleep 0.02; done' & echo main $$; wait`
-	cmd := clitest.Perfagent(t, stopArgs("1h", script, anyProcess+" for 200ms")...)
+	const rule = "job_processes >= 3"
+	script := `echo main $$; sh -c 'trap "" TERM; while :; do sleep 0.02; done' & wait`
+	cmd := clitest.Perfagent(t, stopArgs("1h", script, rule)...)
 	l := clitest.StartProcess(t, cmd)
 	main := l.PID("main")
 	clitest.WaitUntil(t, "the main process has ended", func() bool { return clitest.ProcessState(main) == "" })
 	l.Signal(unix.SIGTERM)
-	wantStopped(t, mustEnd(l, 143).Report(t), anyProcess+" for 200ms", "job_processes", true)
+	wantStopped(t, mustEnd(l, 143).Report(t), rule, "job_processes", true)
 }
 
 // If the kernel killed a process before the rule stopped the job, that kill is the cause.
@@ -205,7 +210,7 @@ func TestStopIf_EarlierKillByKernelIsTheCause(t *testing.T) {
 	// other processes in the group.
 	const rule = "job_processes >= 5 for 100ms"
 	hog := `sh -c "echo \$\$ >` + group + `/cgroup.procs; exec tail /dev/zero"`
-	o := mustRun(t, 143, stopArgs("10s", untilSampledSo(1)+"; "+hog+"; for k in 1 2 3 4; do sleep 60 & done; exec sleep 60", rule)...)
+	o := mustRun(t, 143, stopArgs("10s", untilSampledSo(1)+"; "+hog+"; for k in 1 2 3 4; do sleep 600 & done; exec sleep 600", rule)...)
 	v := reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", "died of SIGTERM after the kernel killed a process: tail (process ",
 		"; then the rule '"+rule+"' stopped the job at ")
 	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "process": "tail"})
@@ -214,7 +219,7 @@ func TestStopIf_EarlierKillByKernelIsTheCause(t *testing.T) {
 // If perfagent is killed in the grace period, its journal has the stop by the rule.
 func TestStopIf_JournalOfKilledPerfagentHasTheStop(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, stopArgs("1h", `trap 'echo asked' TERM; echo main $$; while :; do sleep 0.02; done`, anyProcess)...)
+	cmd := clitest.Perfagent(t, stopArgs("1h", `trap 'echo asked' TERM; echo main $$; while :; do sleep 0.02; done`, hasChild)...)
 	l := clitest.StartProcess(t, cmd)
 	main := l.PID("main")
 	l.Expect("asked")
@@ -224,8 +229,8 @@ func TestStopIf_JournalOfKilledPerfagentHasTheStop(t *testing.T) {
 	check.Must(t, unix.Kill(main, unix.SIGKILL))
 	l.End()
 
-	v := reportertest.WantVerdict(t, readAny(t, path), "unknown", "; the rule 'job_processes >= 1' had stopped it at ")
-	reportertest.WantEvidence(t, v, map[string]any{"rule": anyProcess, "sent_signal": "SIGTERM", "killed": false})
+	v := reportertest.WantVerdict(t, readAny(t, path), "unknown", "; the rule '"+hasChild+"' had stopped it at ")
+	reportertest.WantEvidence(t, v, map[string]any{"rule": hasChild, "sent_signal": "SIGTERM", "killed": false})
 }
 
 func TestStopIf_RefusesBadRules(t *testing.T) {
@@ -241,5 +246,5 @@ func TestStopIf_RefusesBadRules(t *testing.T) {
 		}
 	}
 	inside(t, "run", "--stop-grace", "-1s", "--", "true").Want(t, 125)
-	inside(t, "sidecar", "--stop-if", anyProcess).Want(t, 1)
+	inside(t, "sidecar", "--stop-if", hasChild).Want(t, 1)
 }

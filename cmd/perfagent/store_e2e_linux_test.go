@@ -20,7 +20,7 @@ func TestE2E_Store_NodeThatDiesLeavesPartialReport(t *testing.T) {
 		cmd := clitest.Perfagent(t, "run", "--out", dir+"/out", "--run-id", id, "--store", address, "--store-every", "10s", "--", "sh", "-c", script)
 		return clitest.StartProcess(t, cmd)
 	}
-	dying, ending := begin("dying", "echo pid $$; exec sleep 60"), begin("ending", "sleep 15")
+	dying, ending := begin("dying", "echo pid $$; exec sleep 600"), begin("ending", "until [ -e go ]; do sleep 0.1; done")
 	job := dying.PID("pid")
 	partial := func(id string) string { return filepath.Join(address, id, "node-0.partial.json") }
 	clitest.WaitUntil(t, "both have a partial report", func() bool { return clitest.Exists(partial("dying")) && clitest.Exists(partial("ending")) })
@@ -28,6 +28,7 @@ func TestE2E_Store_NodeThatDiesLeavesPartialReport(t *testing.T) {
 	dying.Signal(syscall.SIGKILL)
 	check.Must(t, syscall.Kill(job, syscall.SIGKILL))
 	dying.End()
+	clitest.Write(t, filepath.Join(ending.Cmd.Dir, "go"), "", 0o600)
 	mustEnd(ending, 0)
 	if clitest.Exists(partial("ending")) || !clitest.Exists(filepath.Join(address, "ending", "node-0.json")) {
 		t.Error("the final report ending/node-0.json is not there, or the partial report is left; want only the final report")
@@ -52,7 +53,7 @@ func TestE2E_Store_MetricsHaveOperationsOfStore(t *testing.T) {
 		"perfagent_store_seconds_count{operation=put}": t.TempDir(), "perfagent_store_errors_total{operation=put}": "/dev/full",
 	} {
 		// The last node of 64 puts its partial report first.
-		args := []string{"--interval", "100ms", "--node", "63", "--store-every", "10s", "--push-timeout", "1s", "--store", address}
+		args := []string{"--interval", "100ms", "--node", "63", "--store-every", "10s", "--store", address}
 		l := listenRun(t, append(args, holdOpen...)...)
 		clitest.WaitUntil(t, name+" is 1 or more", func() bool { v, there := l.series(name); return there && v >= 1 })
 		_, _, text := l.get("/metrics")

@@ -15,7 +15,7 @@ import (
 )
 
 // awaitsTitle is a job that prints the command line of perfagent repeatedly, until the command line is final.
-const awaitsTitle = `for i in $(seq 1000); do
+const awaitsTitle = `for i in $(seq 30000); do
 	line=$(tr '\0' ' ' </proc/$PPID/cmdline); echo "$line"
 	case $line in *"process $$ ") exit 7;; esac
 	sleep 0.01

@@ -86,7 +86,7 @@ func comm(t *testing.T) string {
 // The verdict names the sender of a TERM.
 func TestVerdict_NamesSender(t *testing.T) {
 	t.Parallel()
-	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 600"))
 	l.Expect("ready")
 	l.Signal(syscall.SIGTERM)
 	want := map[string]any{"exit_code": 143, "signal": "SIGTERM", "sender": comm(t), "sender_pid": os.Getpid()}
@@ -96,7 +96,7 @@ func TestVerdict_NamesSender(t *testing.T) {
 
 func TestVerdict_NamesCtrlC(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60")
+	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 600")
 	m := clitest.OnTerminal(t, cmd)
 	m.Expect("ready")
 	m.Send("\x03")
@@ -107,7 +107,7 @@ func TestVerdict_NamesCtrlC(t *testing.T) {
 
 func TestVerdict_NamesKill(t *testing.T) {
 	t.Parallel()
-	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 600"))
 	check.Must(t, unix.Kill(l.PID("pid"), syscall.SIGKILL))
 	wantCause(t, mustEnd(l, 137), "signal", map[string]any{"signal": "SIGKILL", "exit_code": 137}, "killed by SIGKILL")
 }

@@ -100,14 +100,16 @@ func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 	for round := range 3 {
 		for _, watchers := range []bool{false, true} {
 			id := "r" + strconv.Itoa(round) + strconv.FormatBool(watchers)
-			cmd := clitest.Perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "i=0; while [ $i -lt 250000 ]; do i=$((i+1)); done; exit 6")
-			cmd.Dir = dir
+			cmd := clitest.Perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "read x; i=0; while [ $i -lt 250000 ]; do i=$((i+1)); done; exit 6")
+			stdin, goOn := clitest.Pipe(t)
+			cmd.Dir, cmd.Stdin = dir, stdin
 			stop := func() {}
-			begin := time.Now()
 			check.Must(t, cmd.Start())
 			if watchers {
 				stop = watchAndKill(t, dir, id)
 			}
+			begin := time.Now()
+			goOn.Close()
 			clitest.Wait(t, cmd)
 			took := time.Since(begin)
 			stop()

@@ -189,7 +189,7 @@ func TestWatch_LastPictureStaysWhenRunEnds(t *testing.T) {
 		run.ends(code)
 		left := w.leaves(0)
 		want := "\r\nperfagent: run r: " + words
-		if !strings.Contains(left, want) || !strings.HasSuffix(left, "s. perfagent show perfagent-out/r/node-0.json\r\n") ||
+		if !strings.Contains(left, want) || !strings.HasSuffix(left, ". perfagent show perfagent-out/r/node-0.json\r\n") ||
 			!strings.Contains(left, "\r\nCPU ") || strings.Contains(left, "q quits") || !strings.Contains(left, "mean") {
 			t.Errorf("exit code %d, left on the screen:\n%s\nwant the last picture, %q and the command", code, left, want)
 		}
@@ -199,9 +199,9 @@ func TestWatch_LastPictureStaysWhenRunEnds(t *testing.T) {
 // Without a terminal, or on a dumb terminal, watch prints plain lines.
 func TestWatch_PrintsPlainLinesWithoutTerminal(t *testing.T) {
 	t.Parallel()
-	line := regexp.MustCompile(`^(starting|running for [0-9.]+ m?s): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
+	line := regexp.MustCompile(`^(starting|running for \S.*?): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
 		`(memory \S+ [KMG]iB of \S+ [MG]iB, )?(.+, )?node )?CPU (<?[0-9]+ %|–) \(peak (<?[0-9]+ %|–)\), (node )?memory (<?[0-9]+ %|–)`)
-	end := regexp.MustCompile(`^perfagent: run r: Succeeded after [0-9.]+ m?s\. perfagent show perfagent-out/r/node-0\.json$`)
+	end := regexp.MustCompile(`^perfagent: run r: Succeeded after \S.*?\. perfagent show perfagent-out/r/node-0\.json$`)
 	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 		cmd := watchCommand(t, run.Cmd.Dir, env, "--refresh", "100ms")
@@ -369,12 +369,14 @@ func TestWatch_FooterNamesCtrlCIfStdinIsNoTerminal(t *testing.T) {
 	run.ends(0)
 }
 
-// watchAndKill starts three watchers of a run, and kills and restarts one of them continuously. The returned function
-// ends the watchers; it must be called after the run has ended.
+// watchAndKill starts three watchers of a run, and kills and restarts one of them continuously. It returns when the
+// others show the run. The returned function ends the watchers; it must be called after the run has ended.
 func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	t.Helper()
 	untilExists(t, filepath.Join(dir, "perfagent-out", id, "node-0.jsonl"))
 	first, second := watchOn(t, dir, nil, id), watchOn(t, dir, nil, id)
+	first.shows("q quits")
+	second.shows("q quits")
 	over, done := make(chan struct{}), make(chan struct{})
 	killed := 0
 	go func() {

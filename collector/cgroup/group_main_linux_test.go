@@ -132,7 +132,7 @@ func groupBurn() error {
 	}
 
 	used, least, begin := procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID), throttled()+8, time.Now()
-	for procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)-used < 300*time.Millisecond || throttled() < least && time.Since(begin) < time.Minute {
+	for procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)-used < 300*time.Millisecond || throttled() < least && time.Since(begin) < 5*time.Minute {
 	}
 	return nil
 }

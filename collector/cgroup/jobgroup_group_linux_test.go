@@ -223,7 +223,7 @@ func TestJobGroup_EnterEndsThreadThatCannotLeave(t *testing.T) {
 	delete(m.missing, "thread")
 	check.True(t, tid != os.Getpid(), "Enter used the main thread, which the Go runtime cannot end")
 
-	for deadline := time.Now().Add(5 * time.Second); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the thread that could not leave the group has not ended")
 		}
@@ -499,7 +499,8 @@ func TestJobGroup_RemoveDoesNotWaitForLivingProcess(t *testing.T) {
 			daemon, killed := groupReady(t, m, "hold"), groupReady(t, m, "hold")
 			must(t, killed.Process.Kill())
 			took := time.Hour
-			for range 5 { // use the fastest call: the machine may stall
+			// Repeat until one call is fast: the machine may stall.
+			for start := time.Now(); took > exitTimeout/2 && time.Since(start) < time.Minute; {
 				begin := time.Now()
 				err := m.Remove()
 				if took = min(took, time.Since(begin)); !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "killed") {
@@ -527,7 +528,7 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 	groupSet(t, freezer+"/freezer.state", "FROZEN")
 	thaw := func() { _ = os.WriteFile(freezer+"/freezer.state", []byte("THAWED"), 0) }
 	defer thaw()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Millisecond) {
 		if state, err := os.ReadFile(freezer + "/freezer.state"); string(state) == "FROZEN\n" {
 			break
 		} else if time.Now().After(deadline) {
@@ -539,7 +540,7 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 	must(t, cmd.Process.Kill())
 	begin := time.Now()
 	err := m.Remove()
-	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < exitTimeout || took > exitTimeout+time.Minute {
+	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < exitTimeout || took > exitTimeout+5*time.Minute {
 		t.Errorf("Remove = %v after %v, want ErrBusy that mentions rmdir after at least %v", err, took, exitTimeout)
 	}
 	time.AfterFunc(exitTimeout/10, thaw)
@@ -551,7 +552,7 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 func TestIsEnding_RecognizesEndedProcesses(t *testing.T) {
 	check.True(t, !isEnding(os.Getpid()) && !isEnding(1) && !isEnding(0),
 		"isEnding = true for this process, process 1 or a process of another namespace")
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
 		t.Skip("needs sleep: ", err)
 	}
@@ -575,7 +576,7 @@ func groupRemove(t *testing.T, m *JobGroup) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrBusy) || time.Since(start) < exitTimeout || time.Since(begin) > time.Minute {
+		if !errors.Is(err, ErrBusy) || time.Since(start) < exitTimeout || time.Since(begin) > 5*time.Minute {
 			t.Error(err)
 			return
 		}

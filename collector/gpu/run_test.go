@@ -28,14 +28,14 @@ import (
 // gpuWait waits until want returns true for a Reading, and returns that Reading. what describes it.
 func gpuWait(t *testing.T, m *Monitor, what string, want func(Reading) bool) Reading {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		r := m.Read()
 		if want(r) {
 			return r
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no %s within a minute; Reading = %+v", what, r)
+			t.Fatalf("no %s within 5 minutes; Reading = %+v", what, r)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -53,15 +53,21 @@ func gpuEnded(pid int) bool {
 // gpuWaitEnded waits until a process has ended.
 func gpuWaitEnded(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !gpuEnded(pid); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !gpuEnded(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("process %d has not ended within a minute", pid)
+			t.Fatalf("process %d has not ended within 5 minutes", pid)
 		}
 	}
 }
 
 func gpuErrHas(text string) func(Reading) bool {
 	return func(r Reading) bool { return r.Err != nil && strings.Contains(r.Err.Error(), text) }
+}
+
+// gpuToken returns a variable that makes a fake do its fault, or begin, only once for each call of give.
+func gpuToken(t *testing.T) (variable string, give func()) {
+	token := filepath.Join(t.TempDir(), "token")
+	return "GPU_TOKEN=" + token, func() { check.Must(t, os.WriteFile(token, nil, 0o600)) }
 }
 
 func gpuDevices(n int) func(Reading) bool {
@@ -123,15 +129,17 @@ func TestMonitor_RunReportsMessageWithoutRestart(t *testing.T) {
 }
 
 func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
-	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:2"))
+	token, give := gpuToken(t)
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:2", token))
 	gpuRun(t, m)
+	give()
 	gpuWait(t, m, "the restart", func(r Reading) bool {
 		return r.Err == nil && len(r.Devices) == 1 && slices.ContainsFunc(r.Missing, func(g series.Missing) bool {
 			return g.What == "gpu" && strings.HasPrefix(g.Why, "started again: ") && strings.HasSuffix(g.Why, "GPU is lost")
 		})
 	})
 
-	r := gpuWait(t, m, "the end", gpuErrHas("gave up after 3 restarts: "))
+	r := gpuWait(t, m, "the end", func(r Reading) bool { give(); return gpuErrHas("gave up after 3 restarts: ")(r) })
 	check.True(t, strings.HasSuffix(r.Err.Error(), "GPU is lost"), "error = %v, want one that ends with GPU is lost", r.Err)
 	check.True(t, len(r.Devices) == 1 && math.IsNaN(r.States[0].UtilizationPct) && m.PID() == 0,
 		"after the end: Reading = %+v, PID() = %d; want 1 device without values, and 0", r, m.PID())
@@ -140,20 +148,24 @@ func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
 func TestMonitor_RunKillsHungNvidiaSMI(t *testing.T) {
 	testenv.SkipIfShort(t, "several seconds")
 	for fake, first := range map[string]bool{"hang:2": true, "slow:100000": false} {
-		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
-		m.timing.stale, m.timing.hang = 250*time.Millisecond, 400*time.Millisecond
-		if first {
-			m.timing.hang = time.Second // at least one of its four starts must be faster
+		token, give := gpuToken(t)
+		gaveUp := gpuErrHas("gave up after 3 restarts")
+		var m *Monitor
+		pid, seen := 0, false
+		for hang := 400 * time.Millisecond; !seen && hang < time.Minute; hang *= 5 { // a start may take longer than hang
+			m = gpuOpen(t, gpuEnv(t, "h200.txt", fake, token))
+			m.timing.stale, m.timing.hang = hang/2, hang
+			gpuRun(t, m)
+			gpuWait(t, m, "process with a device", func(r Reading) bool {
+				pid = m.PID()
+				seen = pid != 0 && (!first || len(r.Devices) == 1 && r.States[0].UtilizationPct == 28)
+				return seen || gaveUp(r)
+			})
 		}
-		gpuRun(t, m)
-		if first {
-			gpuWait(t, m, "a device", func(r Reading) bool { return len(r.Devices) == 1 && r.States[0].UtilizationPct == 28 })
-		}
-		var pid int
-		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
-		r := gpuWait(t, m, "no response", gpuErrHas("printed nothing"))
+		check.True(t, seen, "%s: the Monitor gave up before the hang", fake)
+		r := gpuWait(t, m, "no response", func(r Reading) bool { give(); return gpuErrHas("printed nothing")(r) })
 		check.True(t, !first || math.IsNaN(r.States[0].UtilizationPct), "%s: states = %+v during the hang, want unknown values", fake, r.States)
-		gpuWait(t, m, "error after the last restart", gpuErrHas("gave up after 3 restarts"))
+		gpuWait(t, m, "error after the last restart", func(r Reading) bool { give(); return gaveUp(r) })
 		gpuWaitEnded(t, pid)
 	}
 }
@@ -167,27 +179,38 @@ func TestMonitor_RunIgnoresShellVariables(t *testing.T) {
 
 func TestMonitor_RunWaitsForSlowStart(t *testing.T) {
 	testenv.SkipIfShort(t, "several seconds")
-	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
+	token, give := gpuToken(t)
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow", token))
 	m.timing.stale = 100 * time.Millisecond
 	gpuRun(t, m)
 	gpuWait(t, m, "note that nothing was printed yet", gpuErrHas("has printed nothing yet"))
+	give()
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
 func TestMonitor_RunGivesUpOnFloodAndGarbage(t *testing.T) {
 	testenv.SkipIfShort(t, "several seconds")
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "flood"))
+	m.timing.grace = time.Second
 	m.Run(t.Context())
 	check.True(t, gpuErrHas("more than 1 MiB a second")(m.Read()), "flood: Reading = %+v, want more than 1 MiB a second", m.Read())
-	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
-	m.timing.hang = 2 * time.Second
-	gpuRun(t, m)
-	r := gpuWait(t, m, "error that quotes the output", func(r Reading) bool { // quotes the last of several lines
-		return gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
-	})
-	text := r.Err.Error()
-	check.True(t, len(text) <= 300 && !strings.ContainsAny(text, "\x00\x1b\n"), "garbage: error = %q, want one line of at most 300 bytes", text)
-	r = gpuWait(t, m, "error after the last restart", gpuErrHas("gave up"))
+
+	var r Reading
+	quoted, text := false, ""
+	for hang := 2 * time.Second; !quoted && hang < time.Minute; hang *= 5 { // a start may take longer than hang
+		m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
+		m.timing.hang = hang
+		gpuRun(t, m)
+		r = gpuWait(t, m, "error after the last restart", func(r Reading) bool {
+			if gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…") {
+				text = r.Err.Error() // quotes the last of several lines
+			}
+			return gpuErrHas("gave up")(r)
+		})
+		quoted = text != "" && gpuErrHas("printed something unexpected")(r)
+	}
+	check.True(t, text != "" && len(text) <= 300 && !strings.ContainsAny(text, "\x00\x1b\n"),
+		"garbage: error = %q, want one line of at most 300 bytes that quotes the output", text)
 	check.True(t, strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m"),
 		"garbage: error = %v, want that nvidia-smi was killed", r.Err)
 	check.True(t, len(r.Devices) == 0 && !strings.ContainsAny(r.Err.Error(), "\x00\x1b\n"),
@@ -303,9 +326,9 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	cancel()
 	m.Kill()
 	<-ended
-	for deadline := time.Now().Add(time.Minute); syscall.Kill(pid, 0) != syscall.ESRCH; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); syscall.Kill(pid, 0) != syscall.ESRCH; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("killed process %d was not reaped within a minute", pid)
+			t.Fatalf("killed process %d was not reaped within 5 minutes", pid)
 		}
 	}
 	_ = other.Wait()
@@ -362,7 +385,8 @@ func gpuFake() int {
 	n, _ := strconv.Atoi(count)
 	switch kind {
 	case "slow":
-		time.Sleep(time.Duration(n) * time.Millisecond)
+		for time.Sleep(time.Duration(n) * time.Millisecond); !gpuTakeToken(); time.Sleep(time.Millisecond) {
+		}
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 	case "flood":
@@ -398,10 +422,10 @@ func gpuFakeRounds(kind string, n int, fields []string, loop time.Duration) int 
 		switch {
 		case len(rows) > 0 && !strings.Contains(rows[0], ", "):
 			return 9 // the fixture is a message
-		case kind == "die" && round == n:
+		case kind == "die" && round >= n && gpuTakeToken():
 			fmt.Fprintln(os.Stderr, "Unable to determine the device handle for GPU0: GPU is lost")
 			return 15
-		case kind == "hang" && round == n:
+		case kind == "hang" && round >= n && gpuTakeToken():
 			gpuSleep()
 		case kind == "close" && round == n:
 			os.Stdout.Close()
@@ -410,6 +434,12 @@ func gpuFakeRounds(kind string, n int, fields []string, loop time.Duration) int 
 		}
 		time.Sleep(loop)
 	}
+}
+
+// gpuTakeToken reports whether the test has given a token, or gives none.
+func gpuTakeToken() bool {
+	token := os.Getenv("GPU_TOKEN")
+	return token == "" || os.Remove(token) == nil
 }
 
 // gpuSleep sleeps until a signal ends the process.
@@ -472,7 +502,7 @@ func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 func gpuOpen(t *testing.T, env []string) *Monitor {
 	t.Helper()
 	m := Open(Options{Sys: t.TempDir(), Env: env})
-	m.timing = timing{interval: time.Second, stale: 20 * time.Second, hang: time.Minute, backoff: 10 * time.Millisecond, grace: time.Second}
+	m.timing = timing{interval: time.Second, stale: 20 * time.Second, hang: time.Minute, backoff: 10 * time.Millisecond, grace: time.Minute}
 	return m
 }
 

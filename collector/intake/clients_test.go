@@ -146,7 +146,7 @@ sys.stdin.read()
 
 func TestClients_PrometheusIsScraped(t *testing.T) {
 	interpreter, port := python(t), fmt.Sprint(testenv.FreePort(t))
-	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
+	in := scraping(t, time.Hour, "http://127.0.0.1:"+port+"/metrics")
 	in.Start(time.Now())
 	wait(t, in, "first scrape", scrapes(1)) // the server does not run yet
 
@@ -160,7 +160,10 @@ func TestClients_PrometheusIsScraped(t *testing.T) {
 	if line, err := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the server printed %q (%v), want ready", line, err)
 	}
-	ops := wait(t, in, "metrics", func(ops aggregate.Operations) bool { return ops.Gauges["queue"].Count > 2 })
+	ops := wait(t, in, "metrics", func(ops aggregate.Operations) bool {
+		in.ScrapeNow()
+		return ops.Gauges["queue"].Count > 2
+	})
 
 	n := in.CopyAggregator().Transfers()["nixl"]
 	if n.Summary.Transfers != 5 || n.Summary.AvgXfer != 8 || n.Summary.AvgMB != 1 || n.Summary.Throughput != 125 || n.Summary.AvgDescriptors != 16 ||

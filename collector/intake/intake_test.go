@@ -123,7 +123,7 @@ func TestIntake_CloseWithoutStartReadsSockets(t *testing.T) {
 }
 
 func TestOpen_ReturnsErrorIfPortIsInUse(t *testing.T) {
-	port := testenv.FreePort(t) // FreePort holds the UDP port
+	port := testenv.FreePort(t)                   // FreePort holds the UDP port
 	for _, first := range []int{port, port - 1} { // the port in use may be the first or the second one
 		a := check.Value(ParseAddress(fmt.Sprint(first)))(t)
 		in, err := Open(Options{Address: a})

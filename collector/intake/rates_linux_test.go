@@ -81,13 +81,12 @@ func TestIntake_ReceivesAllAtHighRates(t *testing.T) {
 	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
 	for _, tt := range []struct{ rate, lines int }{{20000, 1}, {3334, 30}} {
 		t.Run(fmt.Sprintf("%d datagrams of %d lines", tt.rate, tt.lines), func(t *testing.T) {
-			const tries = 4 // the machine may be busy for a while
-			for range tries {
+			for began := time.Now(); time.Since(began) < time.Minute; { // the machine may be busy for a while
 				if receivesAll(t, tt.rate, tt.lines) {
 					return
 				}
 			}
-			t.Errorf("datagrams were lost in each of %d tries, want one try without losses", tries)
+			t.Error("datagrams were lost in each try for a minute, want one try without losses")
 		})
 	}
 }
@@ -199,8 +198,9 @@ func TestIntake_FloodCostsAtMostQuarterOfCore(t *testing.T) {
 	}
 
 	var sent int64
+	dropped := func() bool { return kernelDrops(in.sockets[0].fd, 0) > 0 }
 	began := time.Now()
-	for time.Since(began) < 2*time.Second {
+	for time.Since(began) < 2*time.Second || time.Since(began) < time.Minute && !dropped() {
 		if _, err := conn.Write(datagrams[sent%64]); err == nil {
 			sent++
 		}
@@ -227,7 +227,7 @@ func TestIntake_FloodCostsAtMostQuarterOfCore(t *testing.T) {
 func TestIntake_DiscardsUnixDatagramsOverBudget(t *testing.T) {
 	in := started(t, "unix:"+t.TempDir()+"/s")
 	in.mu.Lock()
-	in.budget.spend(time.Since(in.began), time.Second) // use up the budget
+	in.budget.most = 0 // it is used up
 	in.mu.Unlock()
 	conn := sender(t, in, 0)
 	const n = 2000

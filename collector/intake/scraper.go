@@ -17,10 +17,9 @@ import (
 )
 
 // The limits of a scrape.
-const (
-	maxBody   = 8 << 20 // bytes
-	maxScrape = 5 * time.Second
-)
+const maxBody = 8 << 20 // bytes
+
+var maxScrape = 5 * time.Second
 
 // A scraper periodically scrapes one endpoint.
 type scraper struct {

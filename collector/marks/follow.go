@@ -24,7 +24,7 @@ const (
 // pollTimeout is the timeout of Poll. finishTimeout, the timeout of Finish, is longer because Finish is the last
 // attempt. A file system blocks forever if its server is lost, so Poll does not wait for an operation that was already
 // pending.
-const (
+var (
 	pollTimeout   = 200 * time.Millisecond
 	finishTimeout = 2 * time.Second
 )

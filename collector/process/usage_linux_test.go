@@ -29,7 +29,7 @@ func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())); err != nil {
 		t.Skip("needs a kernel that lists children (CONFIG_PROC_CHILDREN)")
 	}
-	cmd := exec.Command("sh", "-c", "sleep 60 & sleep 60 & wait")
+	cmd := exec.Command("sh", "-c", "sleep 600 & sleep 600 & wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -39,7 +39,7 @@ func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 
 	var r UsageReader
 	var u Usage
-	for begin := time.Now(); u.Processes != 3 && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); u.Processes != 3 && time.Since(begin) < 5*time.Minute; time.Sleep(time.Millisecond) {
 		u = r.Subtree(cmd.Process.Pid)
 	}
 	check.True(t, u.Processes == 3 && u.Threads == 3 && u.Private > 0,

@@ -18,7 +18,7 @@ import (
 
 const (
 	// beside is the maximum CPU time that a job uses before its first line and after its last line.
-	beside = 60 * time.Millisecond
+	beside = 150 * time.Millisecond
 	// lastLine is the maximum number of blocks that the last line of a job takes.
 	lastLine = 64
 	// rounding is the tolerance between different accounts of the kernel.

@@ -102,7 +102,7 @@ type process struct {
 var adopt = sync.OnceValue(func() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 
 // patience is the time limit of a trial. The job takes less than a second.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // launch starts a prepared command.
 func launch(t testing.TB, cmd *exec.Cmd) *process {

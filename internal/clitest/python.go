@@ -66,16 +66,27 @@ t.start()
 t.join()
 `
 
-// Sharing runs four processes that share 300 MiB, for 1.5 to 2.1 seconds.
-const Sharing = `
-import os, time
+// Sampled defines the Python function sampled(n), which waits for n more samples in the journal of the run.
+const Sampled = `
+import glob, os, time
+def samples():
+    return sum(open(path).read().count('{"sample"') for path in glob.glob("perfagent-out/*/*.jsonl"))
+def sampled(n):
+    n += samples()
+    while samples() < n: time.sleep(0.05)
+`
+
+// Sharing runs four processes that share 300 MiB, until perfagent has taken several samples of them, or for 2 s.
+const Sharing = Sampled + `
 memory = bytearray(300 << 20)
-pids = []
+r, w = os.pipe()
 for i in range(3):
-    pid = os.fork()
-    if pid == 0:
-        time.sleep(1.5 + 0.3 * i)
+    if os.fork() == 0:
+        os.close(w)
+        os.read(r, 1)
         os._exit(0)
-    pids.append(pid)
-for pid in pids: os.waitpid(pid, 0)
+if "PERFAGENT_MARKS" in os.environ: sampled(8)
+else: time.sleep(2)
+os.close(w)
+for i in range(3): os.wait()
 `

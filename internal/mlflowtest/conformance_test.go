@@ -63,7 +63,7 @@ type client struct {
 }
 
 func newClient(t *testing.T, url string) *client {
-	return &client{t, url, &http.Client{Timeout: time.Minute}, map[string]string{}}
+	return &client{t, url, &http.Client{Timeout: 5 * time.Minute}, map[string]string{}}
 }
 
 // perform sends the requests of a row.

@@ -143,7 +143,7 @@ func (l *Listener) Reopen() {
 	}
 
 	listener, err := net.Listen("tcp", l.address)
-	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; {
+	for begin := time.Now(); err != nil && time.Since(begin) < 2*time.Minute; {
 		// A process that is just starting may still hold a copy of the closed socket.
 		time.Sleep(time.Millisecond)
 		listener, err = net.Listen("tcp", l.address)

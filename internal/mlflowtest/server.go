@@ -211,7 +211,7 @@ func (s *Server) authConfig() string {
 
 // healthy waits until the server responds. It returns an error if that takes too long or the process ends.
 func (s *Server) healthy() error {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	for begin := time.Now(); time.Since(begin) < maxWait; {
 		if response, err := client.Get(s.URL + "/health"); err == nil {
 			response.Body.Close()

@@ -64,7 +64,7 @@ func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 		t.Error("SIGTERM is pending before it is sent, want it not pending")
 	}
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
-	for begin := time.Now(); !stopped() && time.Since(begin) < time.Minute; {
+	for begin := time.Now(); !stopped() && time.Since(begin) < 5*time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)

@@ -68,7 +68,7 @@ func (s *S3Server) wait(t testing.TB, address string) {
 			conn.Close()
 			return
 		}
-		if time.Since(begun) > time.Minute {
+		if time.Since(begun) > 5*time.Minute {
 			t.Fatal(err)
 		}
 	}

@@ -323,7 +323,7 @@ func TestJournal_RestoresSamplesAfterFullDisk(t *testing.T) {
 	if w.firstErr == nil || !w.failing {
 		t.Fatalf("a write to a full disk: error %v, failing %v, want an error and true", w.firstErr, w.failing)
 	}
-	w.file = good
+	w.file, w.retry = good, w.retry.Add(time.Hour)
 	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if j.wantSnapshot.Load() {
 		t.Error("a snapshot was requested right after a failure, want a pause first")

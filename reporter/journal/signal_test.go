@@ -42,7 +42,7 @@ func TestJournal_ReportsEachSignalOnce(t *testing.T) {
 	j := createFor(t, head(s, 40))
 	told := func(want ...string) {
 		t.Helper()
-		end := time.Now().Add(time.Minute)
+		end := time.Now().Add(5 * time.Minute)
 		got := signalNames(t, j.Path())
 		for ; !slices.Equal(got, want) && time.Now().Before(end); got = signalNames(t, j.Path()) {
 			time.Sleep(time.Millisecond)

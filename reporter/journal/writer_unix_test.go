@@ -30,13 +30,13 @@ func TestReadWriterState_FollowsLockOfJournal(t *testing.T) {
 	if got := ReadWriterState(j.Path()); got != WriterAlive || !IsLocked(j.Path()) {
 		t.Errorf("a journal that is being written: state %v, locked %v, want alive, true", got, IsLocked(j.Path()))
 	}
-	check.Must(t, j.Stop(time.Minute))
+	check.Must(t, j.Stop(5*time.Minute))
 	if got := ReadWriterState(j.Path()); got != WriterAlive { // its report is not written yet
 		t.Errorf("a stopped journal without a report: state %v, want %v", got, WriterAlive)
 	}
 	j.w.file.Close()
 	// A child that another test is starting may hold a copy of the descriptor, and thus the lock, until its exec.
-	for begin := time.Now(); ReadWriterState(j.Path()) == WriterAlive && time.Since(begin) < time.Minute; {
+	for begin := time.Now(); ReadWriterState(j.Path()) == WriterAlive && time.Since(begin) < 5*time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
 	if got := ReadWriterState(j.Path()); got != WriterGone || IsLocked(j.Path()) {

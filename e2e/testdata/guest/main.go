@@ -47,8 +47,8 @@ func play(part string, args []string) error {
 		}
 	case "children": // N SECONDS: runs N processes that use CPU time, two at a time
 		return children(int(number(args[0])), args[1])
-	case "hog": // MiB SECONDS: allocates memory and keeps it for a time
-		return hog(int(number(args[0])), number(args[1]))
+	case "hog": // MiB SECONDS [DIR N]: allocates memory, and keeps it for a time, while N such processes keep theirs
+		return hog(int(number(args[0])), number(args[1]), args[2:])
 	case "write": // FILE MiB: writes to the device, not only to a cache
 		return writeSync(args[0], int(number(args[1])))
 	case "parent": // CODE PART...: runs a part as a child, and exits with CODE if the child fails
@@ -151,9 +151,10 @@ func children(n int, budget string) error {
 	return all
 }
 
-// hog allocates memory and keeps it for a number of seconds. It maps all memory in one call: while the victim of an
-// out-of-memory kill is in mmap, the kernel cannot reclaim its memory, and may kill another process as well.
-func hog(mib int, keep float64) error {
+// hog allocates memory, and keeps it for a number of seconds and until perfagent has measured it. It maps all memory in
+// one call: while the victim of an out-of-memory kill is in mmap, the kernel cannot reclaim its memory, and may kill
+// another process as well.
+func hog(mib int, keep float64, others []string) error {
 	if err := settled(); err != nil {
 		return err
 	}
@@ -164,8 +165,19 @@ func hog(mib int, keep float64) error {
 	for i := 0; i < len(mem); i += 4096 {
 		mem[i] = 1
 	}
+	if len(others) > 0 {
+		if err := meet(others[0], "keeps", int(number(others[1]))); err != nil {
+			return err
+		}
+	}
 	time.Sleep(seconds(keep))
-	return nil
+	if keep > 0 {
+		err = resampled()
+	}
+	if len(others) > 0 {
+		err = errors.Join(err, meet(others[0], "kept", int(number(others[1]))))
+	}
+	return err
 }
 
 func writeSync(path string, mib int) error {

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// patience is the maximum time of a wait.
+const patience = 4 * time.Minute
+
 // settled waits until the perfagents of this job have taken their first sample: the ancestor of this process, and the
 // perfagents of other tasks in the same Slurm step. Then it waits for a moment at which none of them is sampling, at 1
 // Hz. A process that is killed for its memory takes some milliseconds to free it. Until then, the kernel may also kill
@@ -26,8 +29,8 @@ func settled() error {
 
 	var journals []string
 	for begin := time.Now(); len(journals) < tasks; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
-			return fmt.Errorf("guest: no first sample in %s within a minute", filepath.Dir(journal))
+		if time.Since(begin) > patience {
+			return fmt.Errorf("guest: no first sample in %s within %v", filepath.Dir(journal), patience)
 		}
 		journals = sampled(filepath.Dir(journal))
 	}
@@ -36,6 +39,37 @@ func settled() error {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
+}
+
+// resampled waits until the perfagent above this process has taken a sample that began after the call.
+func resampled() error {
+	journal := journalAbove(os.Getppid())
+	var last time.Time
+	begin := time.Now()
+	for lines := 0; journal != "" && lines < 3; time.Sleep(time.Millisecond) { // the first change may be seen late
+		if time.Since(begin) > patience {
+			return fmt.Errorf("guest: no samples in %s within %v", journal, patience)
+		}
+		if info, err := os.Stat(journal); err == nil && info.ModTime() != last {
+			last, lines = info.ModTime(), lines+1
+		}
+	}
+	return nil
+}
+
+// meet waits until n processes have called it with the same folder and name.
+func meet(dir, name string, n int) error {
+	if err := os.WriteFile(fmt.Sprintf("%s/%s.%d", dir, name, os.Getpid()), nil, 0o600); err != nil {
+		return err
+	}
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if met, _ := filepath.Glob(dir + "/" + name + ".*"); len(met) >= n {
+			return nil
+		}
+		if time.Since(begin) > patience {
+			return fmt.Errorf("guest: fewer than %d processes in %s within %v", n, dir, patience)
+		}
+	}
 }
 
 // journalAbove returns the path of the journal that process pid or its nearest ancestor has open, or "".

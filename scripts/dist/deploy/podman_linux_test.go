@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -191,7 +192,7 @@ type report struct {
 // report waits for a complete report.
 func (p *podman) report(path string) report {
 	p.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			continue
@@ -224,15 +225,21 @@ func TestKubernetes_PodmanRunsJob(t *testing.T) {
 // 137.
 func TestKubernetes_PodmanRunsJobOutOfMemory(t *testing.T) {
 	p := newPodman(t)
-	spec := pods(t)["job.yaml"]
-	job := &spec.Containers[0]
-	job.Args = []string{"busybox", "dd", "if=/dev/zero", "of=/dev/null", "bs=300M", "count=1"}
-	reports := p.play(jobPod("hungry", "-q9wzt"), spec)
-
-	if out, err := p.run("wait", "hungry-q9wzt-job"); err != nil || strings.TrimSpace(out) != "137" {
-		t.Errorf("exit code of the container = %s (error %v), want 137", out, err)
+	var run string
+	for try := 1; ; try++ {
+		spec := pods(t)["job.yaml"]
+		spec.Containers[0].Args = []string{"busybox", "dd", "if=/dev/zero", "of=/dev/null", "bs=300M", "count=1"}
+		name := "hungry-" + strconv.Itoa(try)
+		run = filepath.Join(p.play(jobPod(name, "-q9wzt"), spec), name)
+		if out, err := p.run("wait", name+"-q9wzt-job"); err != nil || strings.TrimSpace(out) != "137" {
+			t.Errorf("exit code of the container = %s (error %v), want 137", out, err)
+		}
+		// On a busy machine, the kernel may kill perfagent, too, which then leaves a journal.
+		if journals, _ := filepath.Glob(run + "/*.jsonl"); journals == nil || try == 5 {
+			break
+		}
 	}
-	r := p.report(filepath.Join(reports, "hungry", "node-0.json"))
+	r := p.report(filepath.Join(run, "node-0.json"))
 	if v := r.Nodes["0"].Verdict; r.Run.ExitCode != 137 || v.Cause != "oom_cgroup" {
 		t.Errorf("report = %+v, want exit code 137 and the cause oom_cgroup", r)
 	}
@@ -273,7 +280,7 @@ func TestKubernetes_PodmanRunsSidecar(t *testing.T) {
 	if out, err := p.run("wait", "beside-job"); err != nil {
 		t.Fatal(out)
 	}
-	if out, err := p.run("stop", "-t", "10", "beside-perfagent"); err != nil {
+	if out, err := p.run("stop", "-t", "120", "beside-perfagent"); err != nil {
 		t.Fatal(out)
 	}
 	p.report(filepath.Join(reports, "beside", "node-0.json"))
@@ -288,7 +295,7 @@ func TestKubernetes_PodmanRunsDaemonSet(t *testing.T) {
 	p.play(meta.ObjectMeta{Name: "daemon"}, pods(t)["daemonset.yaml"])
 
 	var out string
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		out, _ = p.run("exec", "daemon-perfagent", "/bin/busybox", "wget", "-qO-", "http://127.0.0.1:9123/metrics")
 		if strings.Contains(out, "\nperfagent_cpu_busy_ratio{") && strings.Contains(out, "\nperfagent_network_receive_bytes_total{") {
 			return
