@@ -24,6 +24,7 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -37,6 +38,7 @@ const (
 
 	DefaultScrapeInterval = 5 * time.Second
 	DefaultStopGrace      = 10 * time.Second
+	DefaultLogLines       = 20
 )
 
 // Values for the fields of Options that select one of several choices. The empty string means the default.
@@ -57,6 +59,7 @@ const (
 	MinStoreEvery     = 10 * time.Second
 	MaxMaxLength      = 1_000_000
 	MaxNode           = math.MaxInt32 // readers of reports accept no larger index
+	MaxLogLines       = reporter.MaxLogLines
 
 	maxEndpoints = 8 // maximum length of Scrape
 )
@@ -164,6 +167,12 @@ type Options struct {
 	StopIf    []string
 	StopGrace time.Duration
 
+	// LogLines is the number of lines from the end of the job's log that the report of a failed Run contains, at most
+	// MaxLogLines. The log is the regular file that the job has as its standard error or output. 0 means
+	// DefaultLogLines, and that copies of the report for MLflow and for Store do not contain the lines. A negative value
+	// means none.
+	LogLines int
+
 	// Stdin, Stdout and Stderr are the command's streams. nil means os.Stdin, os.Stdout and os.Stderr. The job gets the
 	// descriptor of an *os.File; any other stream is copied, as in os/exec. Run returns when everything has been
 	// copied: it waits for descendants of the job that have Stdout or Stderr open, and for a Stdin that blocks, whether
@@ -195,6 +204,7 @@ type Options struct {
 	isDefaultOut bool               // Out is DefaultOut
 	nodeGiven    bool               // Node was given
 	ownRunID     bool               // RunID was made from the time and random digits
+	logsMayLeave bool               // LogLines was given
 }
 
 // An OptionError is the error for an invalid option.
@@ -237,6 +247,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Ops, Off)
 	setDefault(&o.ScrapeInterval, DefaultScrapeInterval)
 	setDefault(&o.StopGrace, DefaultStopGrace)
+	o.logsMayLeave = o.LogLines > 0
+	setDefault(&o.LogLines, DefaultLogLines)
 	setDefault(&o.Log, zap.NewNop())
 
 	if len(o.DiskPaths) == 0 {
@@ -320,6 +332,7 @@ func (o Options) Check() error {
 		{"ScrapeInterval", atLeast(o.ScrapeInterval, MinScrapeInterval)},
 		{"OpsChart", refuse(slices.ContainsFunc(o.OpsChart, badPattern), "a pattern is empty, or has a [ without a ]")},
 		{"StopIf", badStopIf},
+		{"LogLines", refuse(o.LogLines > MaxLogLines, "%d is above %d", o.LogLines, MaxLogLines)},
 		{"Redact", badRules},
 	} {
 		if check.err != nil {

@@ -31,7 +31,7 @@ type delivery struct {
 	node   string
 	path   string // of the file, or of the journal if the file could not be written; "" if there is neither
 	data   []byte // contents of the file; nil if there is no file, or it is not sent
-	// toStore is the report's encoding for the store; nil if there is no store.
+	// toStore is the report's encoding for the store, without private lines of logs; nil if there is no store.
 	toStore []byte
 	perfpy  bool // the file is in perf.py's layout, which has no field for the state of the push
 }
@@ -249,9 +249,13 @@ func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 		if d.perfpy {
 			return d.data, nil
 		}
+		data, err := reporter.Shareable(d.data)
+		if err != nil {
+			return nil, err
+		}
 		state := t.state
 		state.RunID = runID
-		return reporter.WithPush(d.data, map[string]reporter.PushState{d.node: pusher.DoneState(state, nil)})
+		return reporter.WithPush(data, map[string]reporter.PushState{d.node: pusher.DoneState(state, nil)})
 	}
 
 	return []pusher.Artifact{{Name: filepath.Base(d.path), ContentType: "application/json", Data: data}}

@@ -81,6 +81,8 @@ type commandRun struct {
 	source  *jobSource
 	stopper *stopper // nil without rules in Options.StopIf
 
+	logs []*jobLog
+
 	// freeSpaceBefore receives the free space measured before the job started.
 	freeSpaceBefore chan []host.FreeSpace
 }
@@ -131,6 +133,7 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 
 	w.output = <-opened
 	w.addJobInputs(sampler)
+	defer w.closeLogs()
 	j, err := w.start()
 	if err != nil {
 		reader.Close()
@@ -165,6 +168,7 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 // searches for the job's arguments, such as pgrep -f, find only the job, and ps does not show the job's secrets twice.
 func (w *commandRun) start() (*job.Job, error) {
 	command := w.withIntakeEnv(w.withMarksEnv(w.command))
+	w.findLogs()
 	if !w.o.TakeOver {
 		return job.Start(command, nil)
 	}
@@ -178,8 +182,8 @@ func (w *commandRun) start() (*job.Job, error) {
 	return j, err
 }
 
-// wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops when the job ends, even if its
-// descendants still write to streams that are copied.
+// wait waits for the job, and notes where its logs end if it failed. It sends TERM to the job when ctx is done.
+// Sampling stops when the job ends, even if its descendants still write to streams that are copied.
 func (w *commandRun) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
 	release := context.AfterFunc(ctx, func() {
 		w.scrapeNow()
@@ -191,7 +195,11 @@ func (w *commandRun) wait(ctx context.Context, j *job.Job, stopSampling func()) 
 		stopSampling()
 	}()
 
-	return j.Wait()
+	status := j.Wait()
+	if status.ExitCode != 0 {
+		w.markLogs()
+	}
+	return status
 }
 
 // cannotStart removes the files and the control group claimed for the job. If this process was taken over and cannot
@@ -242,6 +250,9 @@ func (w *commandRun) finish(ctx context.Context, status job.Status, rec *collect
 	in.Run.Start, in.Run.End = account.Start, account.End
 	in.Run.WallSeconds, in.Run.ExitCode, in.Run.Signal = wall.Seconds(), &status.ExitCode, status.Signal
 	in.Job, in.Exit = account, w.exitContext(status)
+	if status.ExitCode != 0 {
+		in.Missing = append(in.Missing, w.addLog(&in.Exit)...)
+	}
 
 	cut, release := cutBy(ctx, w.signals.Late())
 	defer release()

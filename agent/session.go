@@ -219,7 +219,10 @@ func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file fun
 	if err := encoding(&out); err != nil {
 		return nil, fmt.Errorf("encode report: %w", err)
 	}
-	d.toStore, d.data = out.Bytes(), s.pendingIn(out.Bytes(), d.node)
+	d.data = s.pendingIn(out.Bytes(), d.node)
+	if d.toStore, err = reporter.Shareable(out.Bytes()); err != nil {
+		s.log.Warn(err.Error())
+	}
 	return bytesWriter(d.data), nil
 }
 

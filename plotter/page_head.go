@@ -24,8 +24,9 @@ type headView struct {
 	Other      []string // all other findings
 	Bars       []barView
 	Deltas     []summary.Delta
+	Log        []string // last lines of the log of the job that failed first
 
-	Version, Paste, How, Incomplete, DeltaNote string
+	LogTitle, Version, Paste, How, Incomplete, DeltaNote string
 }
 
 // Outside reports whether any number is outside the range of earlier runs.
@@ -78,6 +79,7 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 		return cmp.Compare(subjectRank(a.Key, c.Subject), subjectRank(b.Key, c.Subject))
 	})
 	h.Deltas, h.DeltaNote = summary.Deltas(r)
+	h.LogTitle, h.Log = summary.LogLines(r, reporter.MaxLogLines)
 	return h
 }
 
@@ -222,7 +224,7 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{
 		Command: n.Command, Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics,
 		Verdict: n.Verdict, Findings: n.Findings[:min(len(n.Findings), maxPageLines)], Origin: n.Origin,
-		Identity: n.Identity,
+		Identity: n.Identity, LogTail: n.LogTail,
 	}
 	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
 		out.Summaries = map[string]reporter.Summary{collector.JobCPU.Key(): q}
@@ -233,7 +235,7 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	for name, r := range n.Ranks { // keep only how each rank ended
 		if r != nil {
 			out.Ranks[name] = &reporter.Rank{Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal,
-				Incomplete: r.Incomplete, Metrics: r.Metrics}
+				Incomplete: r.Incomplete, Metrics: r.Metrics, LogTail: r.LogTail}
 		}
 	}
 	for i, phase := range n.Phases[:min(len(n.Phases), maxPageLines)] {

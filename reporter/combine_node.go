@@ -75,6 +75,11 @@ func (c *combiner) combineParts() *Node {
 		Missing: []Missing{}, Push: c.push(),
 	}
 	c.addMarksAndOperations(n)
+	for _, p := range c.parts {
+		if p.LogTail != nil {
+			p.ranks[0].LogTail = p.LogTail // it is the only rank of its part
+		}
+	}
 	c.series(n)
 	n.Sampling = c.sampling(n)
 	c.hostMetrics(n)

@@ -117,7 +117,11 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
 	bare.Push, bare.Findings, bare.Command = nil, nil, nil // findings depend on other nodes of the report
-	return text.JSON(&bare)
+	data, err := text.JSON(&bare)
+	if err != nil {
+		return nil, err
+	}
+	return withoutLogs(data, true)
 }
 
 // pushProgress ranks the states of a push, so that merging keeps the most advanced one.

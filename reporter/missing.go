@@ -66,6 +66,8 @@ const (
 	CgroupNotMade     Code = "cgroup_not_made"
 	CgroupStays       Code = "cgroup_stays"
 	LimitUnknown      Code = "cpu_limit_unknown"
+	LogNotFile        Code = "not_a_file"
+	LogUnreadable     Code = "not_readable"
 
 	// Reasons that apply to the files and the live page.
 	ReportElsewhere Code = "report_elsewhere"
@@ -107,6 +109,8 @@ var codeTable = []Reason{
 	{NoCgroupCounter, "the control group has no such counter", true},
 	{NoEnergyCounter, "the device has no readable energy counter", true},
 	{ParentOnly, "perfagent was attached to the job, and the kernel reports this only to a process's parent", true},
+
+	{LogNotFile, "neither the job's standard error nor its standard output is a regular file", true},
 
 	{HostByAnother, "the perfagent of another rank measures the host", true},
 	{host.RootOnly, "only root may read it", true},
@@ -150,6 +154,7 @@ var codeTable = []Reason{
 	{CgroupNotMade, "no control group could be made for the job", false},
 	{CgroupStays, "the job's control group could not be removed", false},
 	{LimitUnknown, "the number of CPUs that the job may use is not known", false},
+	{LogUnreadable, "the job's log could not be read", false},
 
 	{gpu.Silent, "the device or its driver does not respond", false},
 	{gpu.NoValue, "the driver does not report this for the device", false},

@@ -3,6 +3,7 @@ package reporter
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -109,12 +110,12 @@ func appendPush(out, push []byte, sink string, state any) ([]byte, error) {
 	return append(out, part...), err
 }
 
-// appendEdited appends an edited copy of a JSON object. edit appends the new value of each member; every other byte is
-// copied.
+// appendEdited appends an edited copy of a JSON object. edit appends the new value of each member, or returns errOmit;
+// every other byte is copied.
 func appendEdited(
 	out, object []byte, edit func(out []byte, key string, value []byte) ([]byte, error),
 ) ([]byte, error) {
-	at := 0 // the end of the input that was copied
+	at, members := 0, 0 // the end of the input that was copied, and the number of copied members
 	r := newReader(bytes.NewReader(object))
 	err := r.object("not an object", func(quoted []byte) error {
 		key := unquote(quoted)
@@ -122,10 +123,21 @@ func appendEdited(
 			return err
 		}
 		from, to := int(r.at), int(r.InputOffset())
-		var err error
-		out, err = edit(append(out, object[at:from]...), key, object[from:to])
+		name := object[at:from]
+		if at > 0 && members == 0 { // the first member was left out
+			name = bytes.TrimLeft(name, ", \t\r\n")
+		}
+		edited, err := edit(append(out, name...), key, object[from:to])
+		switch {
+		case err == nil:
+			out, members = edited, members+1
+		case !errors.Is(err, errOmit):
+			return err
+		case at == 0:
+			out = append(out, object[:bytes.IndexByte(object, '{')+1]...)
+		}
 		at = to
-		return err
+		return nil
 	})
 	return append(out, object[at:]...), err
 }

@@ -29,6 +29,7 @@ type Rank struct {
 	// Incomplete is the reason for a missing end: the rank is still running, or its perfagent was killed.
 	Incomplete string   `json:"incomplete,omitempty"`
 	Verdict    *Verdict `json:"verdict,omitempty"`
+	LogTail    *LogTail `json:"log_tail,omitempty"` // the report of a single rank has it in the node
 
 	Job     *Job   `json:"job,omitempty"`
 	Cgroup  string `json:"cgroup,omitempty"` // the control group of a job without an account
@@ -124,7 +125,7 @@ func ofJob(what string) bool {
 	}
 	switch what {
 	case host.SourceJob, host.SourceCgroup, collector.ProcessTable, "gpus.of_job", "exit_code",
-		"orphans", "marks", "operations":
+		"orphans", "marks", "operations", "log_tail":
 		return true
 	}
 	return false

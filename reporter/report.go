@@ -80,9 +80,10 @@ type Node struct {
 	Ranks     Ranks              `json:"ranks,omitempty"`
 	Limits    *Limits            `json:"limits,omitempty"`
 	GPUs      []GPU              `json:"gpus,omitempty"`
-	Mounts    []Mount            `json:"mounts,omitempty"`  // used network file systems
-	Verdict   *Verdict           `json:"verdict,omitempty"` // absent for a sidecar
-	Findings  []Finding          `json:"findings,omitzero"` // nil if the rules were not applied
+	Mounts    []Mount            `json:"mounts,omitempty"`   // used network file systems
+	Verdict   *Verdict           `json:"verdict,omitempty"`  // absent for a sidecar
+	LogTail   *LogTail           `json:"log_tail,omitempty"` // nil unless the job failed and its log is a file
+	Findings  []Finding          `json:"findings,omitzero"`  // nil if the rules were not applied
 	Metrics   Values             `json:"metrics"`
 	Summaries map[string]Summary `json:"summaries,omitempty"`
 	Earlier   *Earlier           `json:"earlier,omitempty"` // nil without earlier runs of the same command
@@ -279,6 +280,8 @@ type Verdict struct {
 	// Evidence holds the numbers behind the verdict: exit_code; signal; limit_mb, peak_mb, oom_kills, process, time…
 	Evidence   map[string]any `json:"evidence"`
 	Conditions []string       `json:"conditions"` // problems of the job other than the cause of its end
+	// LogError is an error in the last lines of the job's log, which proves no cause; nil if none is known.
+	LogError *LogError `json:"said,omitempty"`
 }
 
 // Finding is a piece of advice with the numbers behind it.

@@ -100,8 +100,8 @@ func rewrite(file *reportfile.File, what string, edit func(data []byte) ([]byte,
 	return nil
 }
 
-// artifact returns f as an Artifact. If f is a report, the data includes the states that done returns for the nodes
-// after a push to run runID.
+// artifact returns f as an Artifact, without private lines of logs. If f is a report, the data includes the states that
+// done returns for the nodes after a push to run runID.
 func (f *File) artifact(done func(runID string) map[string]reporter.PushState) Artifact {
 	a := Artifact{Name: filepath.Base(f.Path), ContentType: "application/json"}
 	if f.Kind == reportfile.KindJournal {
@@ -111,13 +111,18 @@ func (f *File) artifact(done func(runID string) map[string]reporter.PushState) A
 		if f.Kind != reportfile.KindReport {
 			return f.Data, nil
 		}
-		return reporter.WithPush(f.Data, done(runID))
+		data, err := reporter.Shareable(f.Data)
+		if err != nil {
+			return nil, err
+		}
+		return reporter.WithPush(data, done(runID))
 	}
 	return a
 }
 
-// EncodeNode encodes the report of the node with the given key for a store, and omits the state of the store. It also
-// returns the base name of the object: the file's name if the file has no other node, otherwise a name with key.
+// EncodeNode encodes the report of the node with the given key for a store, and omits the state of the store and
+// private lines of logs. It also returns the base name of the object: the file's name if the file has no other node,
+// otherwise a name with key.
 func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	base = strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
 	if of, ok := catalog.ParseFileName(base + ".json"); ok && len(f.Report.Nodes) == 1 {
@@ -129,7 +134,8 @@ func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	n := *f.Report.Nodes[key].WithoutReference()
 	if f.Kind == reportfile.KindReport && len(f.Report.Nodes) == 1 && n.Push != nil && n.Push.Store == nil &&
 		f.Report.Nodes[key].Reference == "" {
-		return f.Data, base, nil
+		data, err = reporter.Shareable(f.Data)
+		return data, base, err
 	}
 
 	if n.Push != nil {
@@ -137,7 +143,9 @@ func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	}
 	alone := &reporter.Report{Schema: f.Report.Schema, Run: f.Report.Run, Nodes: map[string]*reporter.Node{key: &n}}
 	alone.Run.Gather = nil // Gather is about the other nodes
-	data, err = reporter.Encode(alone)
+	if data, err = reporter.Encode(alone); err == nil {
+		data, err = reporter.Shareable(data)
+	}
 	return data, base, err
 }
 

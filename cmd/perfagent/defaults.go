@@ -279,6 +279,10 @@ func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 	o.PushTimeout = cmp.Or(o.pushTimeout, -1) // 0: no push
 	o.StoreEvery = cmp.Or(o.storeEvery, -1)   // 0: never
 	o.StopGrace = cmp.Or(o.stopGrace, -1)     // 0: SIGKILL immediately
+	o.LogLines = 0
+	if cmd.Flags().Changed("log-lines") {
+		o.LogLines = cmp.Or(o.logLines, -1) // 0: none
+	}
 	if flag, err := o.check(); err != nil {
 		return flag, err
 	}

@@ -23,6 +23,7 @@ type recordOptions struct {
 	pushTimeout time.Duration
 	storeEvery  time.Duration
 	stopGrace   time.Duration
+	logLines    int
 	tags        []string
 	summary     string
 	quiet       bool
@@ -74,6 +75,7 @@ var environment = []struct{ flag, variable string }{
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
 	{"stop-if", "PERFAGENT_STOP_IF"},       // run only
 	{"stop-grace", "PERFAGENT_STOP_GRACE"}, // run only
+	{"log-lines", "PERFAGENT_LOG_LINES"},   // run only
 	{"redact", "PERFAGENT_REDACT"},
 	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // holds the token; the flag names a file
 	{"on-end", "PERFAGENT_ON_END"},
@@ -85,7 +87,7 @@ var flagOf = map[string]string{
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every",
 	"Listen": "listen", "RunID": "run-id", "Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape",
 	"ScrapeInterval": "scrape-interval", "OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact",
-	"ListenToken": listenToken,
+	"ListenToken": listenToken, "LogLines": "log-lines",
 }
 
 // addRecordFlags declares the flags of the commands that record, with their defaults. In a description, text after a
@@ -182,6 +184,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "for", fmt.Errorf("%v is negative", o.length)
 	case o.stopGrace < 0:
 		return "stop-grace", fmt.Errorf("%v is negative", o.stopGrace)
+	case o.logLines < 0:
+		return "log-lines", fmt.Errorf("%d is negative", o.logLines)
 	case o.ScrapeInterval == 0:
 		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
 	}

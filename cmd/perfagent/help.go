@@ -31,7 +31,7 @@ var briefFlags = []string{
 var flagGroups = []flagGroup{
 	{"What is measured", true, []string{"disk-path", "scrape", "scrape-interval", "ops-chart"}},
 	{"While the job runs", true, []string{"listen-token-file", "ready", "stop-grace"}},
-	{"Reports", true, []string{"no-page", "node", "store-every", "push-timeout"}},
+	{"Reports", true, []string{"no-page", "node", "log-lines", "store-every", "push-timeout"}},
 	{"For administrators", true, []string{"on-end", "redact"}},
 	{"For experts", false, []string{"max-length", "reader", "compat", "cpus", "log-level", "log-format"}},
 }

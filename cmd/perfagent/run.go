@@ -36,6 +36,8 @@ could not be started.`,
 	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "`how` to measure the job: create (in its own control group), "+
 		"off (by its processes) or auto\n (use perfagent's control group if nothing else is in it, otherwise add up the "+
 		"processes); create needs permission to make a control group")
+	f.IntVar(&o.logLines, "log-lines", agent.DefaultLogLines, "after a failure, keep the last `N` lines of stderr or "+
+		"stdout, if it is a file; 0 means none\n; if given, the reports in MLflow and stores have them, too")
 	addStopFlags(f, o)
 	addRecordFlags(f, o)
 

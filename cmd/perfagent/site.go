@@ -23,7 +23,7 @@ func addSiteFlags(f *pflag.FlagSet, o *recordOptions) {
 		"with --listen, answer only requests that have the token in `FILE`, as a bearer token or as a password; "+
 			"the variable holds the token itself")
 	f.StringArrayVar(&o.Redact, "redact", nil,
-		"also hide what `REGEX`, or its first group, matches in the recorded command line; repeatable, separated by "+
+		"also hide what `REGEX`, or its first group, matches in the recorded command line and log; repeatable, separated by "+
 			"spaces in the variable; off hides nothing, not even passwords and tokens")
 	f.StringVar(&o.onEnd, "on-end", "",
 		"at the end, run \"sh -c `COMMAND`\" with the summary as JSON on its standard input, for at most 10s")

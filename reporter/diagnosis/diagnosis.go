@@ -19,6 +19,7 @@ func New(in Input) *reporter.Report {
 	r := reporter.New(in.Input)
 	for _, n := range r.Nodes { // there is only one
 		n.Verdict = newVerdict(n, r.Run, in.Recording, in.Exit)
+		n.LogTail = in.Exit.LogTail
 		for _, rank := range n.Ranks { // there is only one
 			rank.Verdict = n.Verdict
 		}

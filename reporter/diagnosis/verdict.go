@@ -104,6 +104,12 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 	v := &reporter.Verdict{Evidence: q.evidence, Conditions: []string{}}
 	v.Cause, v.Text = q.cause()
 	v.Text = text.Printable(v.Text)
+	if log := e.LogTail; log != nil {
+		if v.LogError = findLogError(e.LastLines); v.LogError != nil {
+			v.LogError.MayLeave = log.MayLeave
+			v.Text += "; its log ends with " + LogErrorWords(v.LogError.Kind)
+		}
+	}
 	for _, c := range Conditions() {
 		if c.holds(q) {
 			v.Conditions = append(v.Conditions, c.Name)
@@ -261,6 +267,10 @@ type ExitContext struct {
 	// unknown.
 	Scheduler string
 	TimeLimit time.Time
+	// LogTail is the end of the job's log; nil if there is none. LastLines are its last LogErrorLines lines, redacted and
+	// printable, even if LogTail has fewer.
+	LogTail   *reporter.LogTail
+	LastLines []string
 	// Timeout is when the timeout(1) that runs perfagent ends the job; zero if there is none, or if it is unknown.
 	Timeout time.Time
 }

@@ -292,7 +292,7 @@ func (e *end) failed() Conclusion {
 		c.Action = "Find out who ran kill: a shell exits with 137 when SIGKILL ended its command, and " +
 			e.notForMemory("the sender is not known")
 	case e.words("sent_signal") == "":
-		c.Action = "Read its own output: " + e.notForMemory("it exited by itself")
+		c.Action = "Read its own output" + e.logEnd() + ": " + e.notForMemory("it exited by itself")
 	}
 	return c
 }

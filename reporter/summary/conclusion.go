@@ -47,7 +47,7 @@ func Conclude(r *reporter.Report) Conclusion {
 	c := e.conclusion()
 	e.addFindings(&c)
 	c.Paste = requestLine(r)
-	c.How = text.Clip(strings.TrimSpace(strings.Join(append([]string{c.How}, e.remarks()...), " ")), maxHow)
+	c.How = text.Clip(strings.TrimSpace(strings.Join(append([]string{c.How}, e.remarks(c.Action)...), " ")), maxHow)
 	return c
 }
 
@@ -59,6 +59,7 @@ type end struct {
 	*reporter.Report
 	verdict *reporter.Verdict // never nil
 	node    *reporter.Node    // never nil
+	log     *reporter.LogTail // nil if there is none
 	who     string            // "rank 3 on node1", if it is one of several jobs
 	others  string            // how many other jobs succeeded; "" = irrelevant
 	code    *int
@@ -79,6 +80,7 @@ func endOf(r *reporter.Report) *end {
 	if !e.findRank() {
 		e.findNode()
 	}
+	e.log = cmp.Or(e.log, e.node.LogTail)
 
 	if e.verdict == nil {
 		e.verdict = &reporter.Verdict{}
@@ -106,7 +108,7 @@ func (e *end) findRank() bool {
 				good++
 			}
 			if rank.Rank == number && rank.ExitCode != nil && *rank.ExitCode != 0 {
-				found, e.node, e.who = true, n, fmt.Sprintf("rank %d", number)
+				found, e.node, e.log, e.who = true, n, rank.LogTail, fmt.Sprintf("rank %d", number)
 				e.code, e.signal = rank.ExitCode, rank.Signal
 				e.length = max(0, rank.End.Sub(rank.Start.Time).Seconds())
 				if len(e.Nodes) > 1 {
@@ -220,11 +222,13 @@ var saidElsewhere = []string{
 	"peak ", "the heaviest is ", "it was a limit of its control group", "the kernel does not say",
 }
 
-// remarks returns the remarks after the first clause of the verdict's text, and a sentence on the other jobs.
-func (e *end) remarks() (out []string) {
+// remarks returns the remarks after the first clause of the verdict's text, unless action contains them, and a sentence
+// on the other jobs.
+func (e *end) remarks(action string) (out []string) {
 	for _, words := range strings.Split(text.Printable(e.verdict.Text), "; ")[1:] {
 		said := func(start string) bool { return strings.HasPrefix(words, start) }
-		if !slices.ContainsFunc(saidElsewhere, said) {
+		inAction := strings.HasPrefix(words, "its log ends") && strings.Contains(action, "which ends")
+		if !slices.ContainsFunc(saidElsewhere, said) && !inAction {
 			out = append(out, sentence(words))
 		}
 	}
@@ -235,6 +239,14 @@ func (e *end) remarks() (out []string) {
 		out = append(out, fmt.Sprintf("%d of %d nodes are here.", len(e.Nodes), g.NodesExpected))
 	}
 	return out
+}
+
+// logEnd returns what the job's log ends with, as a clause: ", which ends with a bus error"; "" if that is not known.
+func (e *end) logEnd() string {
+	if err := e.verdict.LogError; err != nil && diagnosis.LogErrorWords(err.Kind) != "" {
+		return ", which ends with " + diagnosis.LogErrorWords(err.Kind)
+	}
+	return ""
 }
 
 // sentence returns words as a sentence; "" stays "".

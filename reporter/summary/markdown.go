@@ -95,6 +95,7 @@ func (m *markdownWriter) head(r *reporter.Report) {
 	p.jobRows(barRows(r, &c), Options{})
 	m.fence(slices.DeleteFunc(p.lines(), func(line string) bool { return line == "" }), markdownWidth)
 	m.further(&c)
+	m.log(r)
 }
 
 // prose returns any text as Markdown in which nothing begins a list or other markup. Words with an address, which

@@ -110,6 +110,7 @@ type nodeRow struct {
 // nodes writes the summary of several nodes: a line for each node and, if o.Whole is set, all numbers of each node.
 func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
+	p.log(r)
 	p.jobRows(jobRowsOf(r, c), o)
 	p.table("nodes", endTable(r), 2)
 	p.deltas(Deltas(r))

@@ -62,6 +62,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 // long writes all that is known about a run of one node.
 func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
 	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
+	p.log(r)
 	p.jobRows(barRows(r, c), Options{ASCII: o.ASCII})
 	p.deltas(Deltas(r))
 	p.gap()
