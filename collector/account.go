@@ -134,6 +134,9 @@ type Stop struct {
 // A Signal is a signal that perfagent received, with its sender.
 type Signal = process.Signal
 
+// DeathUnknown is process.Death.How of a process that vanished.
+const DeathUnknown = process.DeathUnknown
+
 // Stalls are the seconds in which some or all tasks waited for a resource (PSI).
 type Stalls struct {
 	CPUSome    series.Optional `json:"cpu_some"`

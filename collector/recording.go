@@ -46,6 +46,8 @@ type Recording struct {
 	// Processes is the newest table of the job's processes; nil before the first table. The slice is replaced, never
 	// modified.
 	Processes []process.Process
+	// Deaths are the deaths of the job's processes so far; nil = unknown. It is immutable.
+	Deaths *process.Deaths
 	// Mounts are the network file systems that were used.
 	Mounts []Mount
 	// GPUs are the GPUs of the node, in the order of their columns.

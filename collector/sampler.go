@@ -117,7 +117,7 @@ func (s *Sampler) FollowMarks(path string, begun bool) {
 // caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
 	defer s.reader.Close()
-	s.reader.WatchOOMKills()
+	s.reader.WatchDeaths()
 	s.tracker.leastMemory = s.reader.Memory()
 	s.completeBaseline()
 	if s.opts.Begin != nil {
@@ -268,13 +268,16 @@ func (s *Sampler) account(r *host.Reading, closing bool) {
 	s.noteProcesses(r)
 }
 
-// noteProcesses keeps the newest table of the job's processes.
+// noteProcesses keeps the newest table of the job's processes, and their deaths.
 func (s *Sampler) noteProcesses(r *host.Reading) {
 	if r.Job == nil {
 		return
 	}
 	if r.Job.Table != nil {
 		s.rec.Processes = r.Job.Table
+	}
+	if r.Job.Deaths != nil {
+		s.rec.Deaths = r.Job.Deaths
 	}
 	if why := r.Job.TableErr; why != nil {
 		s.rec.addMissing(series.Missing{What: ProcessTable, Code: ProcessesUnread, Why: why.Error()})

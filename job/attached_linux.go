@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -208,10 +209,5 @@ func exitOf(ws syscall.WaitStatus) (code int, signal string) {
 	return ws.ExitStatus(), ""
 }
 
-// signalName returns the name of sig. Real-time signals have names such as SIGRTMIN+1.
-func signalName(sig syscall.Signal) string {
-	if name := unix.SignalName(sig); name != "" {
-		return name
-	}
-	return "SIGRTMIN+" + strconv.Itoa(int(sig)-34)
-}
+// signalName returns the name of sig.
+func signalName(sig syscall.Signal) string { return process.SignalName(sig) }

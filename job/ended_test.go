@@ -17,7 +17,7 @@ import (
 func TestJob_TakeEndedIsBoundedWithoutLosingCPUTime(t *testing.T) {
 	j := &Job{pid: 7, last: lastStat{known: true, alone: true, start: time.Hour, children: 0}}
 	end := func(pid int, ms int64) {
-		j.keepEnded(pid, syscall.Rusage{Utime: syscall.NsecToTimeval(ms * 1e6), Maxrss: 5})
+		j.keepEnded(pid, 0, syscall.Rusage{Utime: syscall.NsecToTimeval(ms * 1e6), Maxrss: 5})
 	}
 	const n = 10 * maxEnded
 	end(7, 1)

@@ -45,9 +45,9 @@ type Job struct {
 	allEnded    bool       // the job and all its processes have ended
 	reapedUsage Usage      // of its processes reaped so far
 
-	last            lastStat                // of the main process; used only by Wait
-	endings         []process.ReapedProcess // for TakeEnded; guarded by mu
-	otherCPUSeconds float64                 // CPU time of reaped processes beyond maxEnded; guarded by mu
+	last         lastStat                // of the main process; used only by Wait
+	endings      []process.ReapedProcess // for TakeEnded; guarded by mu
+	otherEndings process.ReapedProcess   // stands for the reaped processes beyond maxEnded; guarded by mu
 }
 
 // Start runs the command and returns once the kernel has executed its program. Earlier failures wrap ErrNotFound,

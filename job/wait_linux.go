@@ -66,12 +66,12 @@ func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 			return 0, err
 		case pid == 0:
 		case pid != j.pid && !ws.Stopped():
-			j.countOrphan(st, pid, ru)
+			j.countOrphan(st, pid, ws, ru)
 		case pid == j.pid && ws.Stopped():
 			j.mirrorStop(ws.StopSignal())
 		case pid == j.pid:
 			st.End = time.Now()
-			j.count(st, pid, ru)
+			j.count(st, pid, ws, ru)
 			return ws, nil
 		}
 	}
@@ -180,33 +180,33 @@ func (j *Job) reapOrphans(st *Status) {
 			return
 		}
 		if !ws.Stopped() {
-			j.countOrphan(st, pid, ru)
+			j.countOrphan(st, pid, ws, ru)
 		}
 	}
 }
 
 // countOrphan adds pid, a dead child other than the job's main process, to st. It skips helpers and children from
 // before the job, such as a daemon that a shell started before it executed us.
-func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
+func (j *Job) countOrphan(st *Status, pid int, ws syscall.WaitStatus, ru syscall.Rusage) {
 	if j.family.forget(pid) {
 		return
 	}
-	j.count(st, pid, ru)
+	j.count(st, pid, ws, ru)
 	st.Orphans++
 }
 
 // count adds ru, the usage of the dead process pid of the job, to st.
-func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
+func (j *Job) count(st *Status, pid int, ws syscall.WaitStatus, ru syscall.Rusage) {
 	st.Usage = st.Usage.Plus(usage(ru))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.reapedUsage = st.Usage
-	j.keepEnded(pid, ru)
+	j.keepEnded(pid, ws, ru)
 }
 
-// maxEnded bounds how many reaped processes are kept individually between calls of TakeEnded. The processes with the
-// most CPU time are kept, because a job may leave thousands of orphans.
-const maxEnded = 64
+// maxEnded bounds how many reaped processes are kept individually between calls of TakeEnded. Those that a signal ended
+// and those with the most CPU time are kept, because a job may leave thousands of orphans.
+const maxEnded = 256
 
 // lastStat holds values from /proc/PID/stat of the main process, read after its end and before it is reaped. rusage
 // does not separate a process's own usage from its children's.
@@ -245,10 +245,10 @@ func (j *Job) readLastStat() {
 }
 
 // keepEnded adds a reaped process to the result of TakeEnded. The caller holds j.mu.
-func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
+func (j *Job) keepEnded(pid int, ws syscall.WaitStatus, ru syscall.Rusage) {
 	u := usage(ru)
 	now, _ := procfile.ClockGettime(unix.CLOCK_BOOTTIME)
-	e := process.ReapedProcess{PID: pid, CPUSeconds: u.UserSeconds + u.SystemSeconds, At: now}
+	e := process.ReapedProcess{PID: pid, CPUSeconds: u.UserSeconds + u.SystemSeconds, At: now, Status: int(ws)}
 	if pid == j.pid {
 		e.Main, e.Start, e.ChildrenSeconds = true, j.last.start, j.last.children
 		if j.last.alone && u.MaxRSS > j.floor {
@@ -262,24 +262,39 @@ func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 	}
 	least := &e
 	for i := range j.endings {
-		if other := &j.endings[i]; least.Main || !other.Main && other.CPUSeconds < least.CPUSeconds {
+		if other := &j.endings[i]; importance(other) < importance(least) {
 			least = other
 		}
 	}
 	e, *least = *least, e
-	j.otherCPUSeconds += e.CPUSeconds
+	rest := &j.otherEndings
+	rest.CPUSeconds += e.CPUSeconds
+	if syscall.WaitStatus(e.Status).Signaled() {
+		rest.Killed++
+	} else if e.Status != 0 {
+		rest.Failed++
+	}
+}
+
+// importance ranks reaped processes.
+func importance(e *process.ReapedProcess) float64 {
+	rank := e.CPUSeconds
+	if e.Main || syscall.WaitStatus(e.Status).Signaled() {
+		rank += 1e9
+	}
+	return rank
 }
 
 // TakeEnded returns the processes of the job that were reaped since the last call. If there were more than maxEnded,
-// the last element has no PID and holds the CPU time of all processes that are not in the list.
+// the last element has no PID and stands for all processes that are not in the list.
 func (j *Job) TakeEnded() []process.ReapedProcess {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	out := j.endings
-	if j.otherCPUSeconds > 0 {
-		out = append(out, process.ReapedProcess{CPUSeconds: j.otherCPUSeconds})
+	if j.otherEndings != (process.ReapedProcess{}) {
+		out = append(out, j.otherEndings)
 	}
-	j.endings, j.otherCPUSeconds = nil, 0
+	j.endings, j.otherEndings = nil, process.ReapedProcess{}
 	return out
 }
 

@@ -99,6 +99,8 @@ type pageView struct {
 	Node                nodeFold
 	Operations          *operationsView
 	Processes           []processRow
+	Deaths              []deathRow
+	MoreDeaths          string // on those that are not listed; "" for several nodes
 	Ranks               *ranksView
 	Metrics             metricsView
 	Table               *chartsTable // nil without charts
@@ -154,7 +156,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 	v := &pageView{
 		Title: "perfagent", Style: template.CSS(pageCSS), Script: pageScript(),
 		Head: p.head(r, conclusion), Siblings: p.options.Siblings,
-		Operations: p.operationsView(), Processes: p.processes(run), Metrics: p.metricsView(),
+		Operations: p.operationsView(), Processes: p.processes(run), Deaths: p.deaths(run), Metrics: p.metricsView(),
 		Cards: summary.JobCards(r), Footer: p.footer(),
 	}
 	v.Data = pageData{
@@ -185,7 +187,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		v.Table = n.table()
 		v.Marks = n.time.Marks[:min(len(n.time.Marks), maxMarks)]
 		v.MoreMarks = len(n.time.Marks) - len(v.Marks)
-		v.Node = n.fold(run)
+		v.Node, v.MoreDeaths = n.fold(run), n.moreDeaths
 	}
 	v.Key = p.key(v)
 	v.Ranks = p.ranksView()

@@ -22,6 +22,8 @@ type pageNode struct {
 	unseen                    int            // number of operation lines that are not drawn
 	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
 	processes                 []reporter.Process
+	deaths                    []reporter.Death
+	moreDeaths                string         // on those that are not listed
 	whole                     *reporter.Node // nil if there are several nodes
 	cpus, memory              float64        // amounts that the job may use; 0 if unknown
 	cost                      float64        // perfagent's CPU time in seconds
@@ -42,6 +44,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		metrics: printableMetrics(n.Metrics), details: summary.Details(n), slim: slimNode(n),
 		ranks:      newRankTable(run, name, n),
 		operations: operationsOf(n), processes: n.Processes[:min(len(n.Processes), maxPageLines)],
+		deaths: n.Deaths[:min(len(n.Deaths), maxPageLines)], moreDeaths: summary.MoreDeaths(n),
 	}
 	_, p.unseen = chosenLines(n)
 	p.time, p.charts = withSuspendGaps(run, n, Charts(n))

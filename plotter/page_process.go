@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // pageProcesses limits the processes on a page of several nodes, to so many with the most CPU time and so many with the
@@ -54,6 +55,32 @@ func (p *Page) processes(run *reporter.Run) (rows []processRow) {
 			known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)),
 			known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
 			seconds("began", max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
+		}
+	}
+	return rows
+}
+
+// deathRow is a row of the table of deaths. All texts are printable.
+type deathRow struct {
+	PID                             int
+	Node, Command, Died, After, CPU string
+}
+
+// deaths returns the table of the deaths on all nodes, by node and time. Of several nodes, each has at most
+// pageProcesses.
+func (p *Page) deaths(run *reporter.Run) (rows []deathRow) {
+	for _, n := range p.nodes {
+		list := n.deaths
+		if len(p.nodes) > 1 {
+			list = list[:min(len(list), pageProcesses)]
+		}
+		for _, d := range list {
+			row := deathRow{d.PID, text.Printable(n.name), text.Printable(cmp.Or(d.Command, text.Absent)), summary.DiedOf(&d),
+				text.Seconds(max(0, d.End.Sub(run.Start.Time).Seconds())), text.Absent}
+			if d.CPUSeconds > 0 {
+				row.CPU = text.Seconds(d.CPUSeconds)
+			}
+			rows = append(rows, row)
 		}
 	}
 	return rows

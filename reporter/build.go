@@ -74,6 +74,11 @@ func New(in Input) *Report {
 		node.Push.MLflow.State = PushOff
 	}
 
+	deaths, quiet := NewDeaths(rec, job, run.End)
+	node.QuietExits = quiet
+	if node.setDeaths(deaths, 0); rec.Deaths != nil {
+		node.MoreDeaths += rec.Deaths.Dropped
+	}
 	if rec.Operations != nil {
 		aggregator := rec.Operations.CopyAggregator()
 		node.Operations, node.Transfers = new(aggregator.Operations(run.End.Time)), aggregator.Transfers()
@@ -192,7 +197,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
 		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
-	return slices.Concat(out, processesMissing(rec, job), marksMissing(rec))
+	return slices.Concat(out, processesMissing(rec, job), deathsMissing(rec), marksMissing(rec))
 }
 
 // readingsOf returns the number of Readings in which the source was read. The first Reading, the baseline, contains

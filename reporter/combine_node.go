@@ -74,6 +74,7 @@ func (c *combiner) combineParts() *Node {
 		Metrics: make(Values), Summaries: make(map[string]Summary), Processes: c.processes(),
 		Missing: []Missing{}, Push: c.push(),
 	}
+	c.addDeaths(n)
 	c.addMarksAndOperations(n)
 	for _, p := range c.parts {
 		if p.LogTail != nil {
@@ -252,6 +253,18 @@ func (c *combiner) processes() []Process {
 	}
 	slices.SortStableFunc(out, compareProcesses)
 	return out
+}
+
+// addDeaths joins the deaths of the ranks, in the order of time.
+func (c *combiner) addDeaths(n *Node) {
+	var all []Death
+	more := int64(0)
+	for _, p := range c.parts {
+		all, more = append(all, p.Deaths...), more+p.MoreDeaths
+		n.QuietExits += p.QuietExits
+	}
+	slices.SortStableFunc(all, func(a, b Death) int { return a.End.Compare(b.End.Time) })
+	n.setDeaths(all, more)
 }
 
 // compareProcesses orders processes by CPU time, highest first.

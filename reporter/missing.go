@@ -68,6 +68,7 @@ const (
 	LimitUnknown      Code = "cpu_limit_unknown"
 	LogNotFile        Code = "not_a_file"
 	LogUnreadable     Code = "not_readable"
+	NoExitStatus      Code = "no_exit_status"
 
 	// Reasons that apply to the files and the live page.
 	ReportElsewhere Code = "report_elsewhere"
@@ -155,6 +156,7 @@ var codeTable = []Reason{
 	{CgroupStays, "the job's control group could not be removed", false},
 	{LimitUnknown, "the number of CPUs that the job may use is not known", false},
 	{LogUnreadable, "the job's log could not be read", false},
+	{NoExitStatus, "how some of the job's processes ended is not known", true},
 
 	{gpu.Silent, "the device or its driver does not respond", false},
 	{gpu.NoValue, "the driver does not report this for the device", false},

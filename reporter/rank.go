@@ -210,6 +210,9 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 		r.Cgroup = rec.Account.Group
 	}
 	n.Ranks = map[string]*Rank{strconv.Itoa(number): r}
+	for i := range n.Deaths {
+		n.Deaths[i].Rank = &r.Rank
+	}
 }
 
 // hostSpanOf returns the time in which a rank's perfagent measured the host. It starts with the run or, if the first

@@ -92,6 +92,12 @@ type Node struct {
 	// Processes are the job's twenty processes with the most CPU time and the twenty with the highest peak memory,
 	// sorted by CPU time; nil if no process was sampled.
 	Processes []Process `json:"processes,omitempty"`
+	// Deaths are the ends of other processes of the job than the main process, in order: by a signal, or, with another
+	// exit code than 0, of a process that ran for a second or more, or just before a failure. QuietExits counts the other
+	// processes that did not exit with 0, and MoreDeaths those that are not listed because there were too many.
+	Deaths     []Death `json:"deaths,omitempty"`
+	QuietExits int64   `json:"quiet_exits,omitzero"`
+	MoreDeaths int64   `json:"more_deaths,omitzero"`
 	// Operations and Transfers are the job's own measurements; nil if they were not recorded.
 	Operations *aggregate.Operations         `json:"operations,omitempty"`
 	Transfers  map[string]aggregate.Transfer `json:"transfers,omitzero"` // by name
@@ -282,6 +288,8 @@ type Verdict struct {
 	Conditions []string       `json:"conditions"` // problems of the job other than the cause of its end
 	// LogError is an error in the last lines of the job's log, which proves no cause; nil if none is known.
 	LogError *LogError `json:"said,omitempty"`
+	// Beside are sentences on what happened before the end without being known to be its cause.
+	Beside []string `json:"beside,omitempty"`
 }
 
 // Finding is a piece of advice with the numbers behind it.

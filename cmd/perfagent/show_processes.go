@@ -30,7 +30,7 @@ func (o *showOptions) printProcesses(report *reporter.Report) error {
 	for _, name := range report.NodeNames() {
 		n := report.Nodes[name]
 		nodes[name] = append([]reporter.Process{}, n.Processes...)
-		found = found || len(n.Processes) > 0
+		found = found || len(n.Processes)+len(n.Deaths) > 0
 		if missing := n.ProcessesMissing(); missing != "" {
 			why = ": " + missing
 			fmt.Fprintf(o.streams.err, "perfagent: node %s: processes: %s\n", text.Printable(name), text.Printable(missing))

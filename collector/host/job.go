@@ -109,4 +109,7 @@ type JobUsage struct {
 	// reason why some or all processes could not be read, if the processes were read only for the Table.
 	Table    []process.Process
 	TableErr error
+	// Deaths are the deaths of the job's processes so far, as of the newest scan; nil if they were not read. It is
+	// immutable.
+	Deaths *process.Deaths
 }

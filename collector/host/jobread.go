@@ -206,10 +206,8 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 		return nil
 	case reaped.JobEnded: // no process is left
 		j.takeReaped(use, reaped)
-		if tree := j.tree.idle(); tree != nil {
-			tree.FinishTable()
-			use.Table = tree.Table()
-		}
+		a := j.tree.finish()
+		use.Table, use.Deaths = a.table, a.deaths
 		if j.Source == JobFromTree && j.Tree != nil {
 			use.Unowned = j.Tree.LeftoverShared()
 		}
@@ -227,7 +225,7 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
 	a, err := j.tree.read(q)
 	if err == nil {
-		use.Table, use.Environs = a.table, a.selfLimits.environs
+		use.Table, use.Deaths, use.Environs = a.table, a.deaths, a.selfLimits.environs
 		j.setSelfLimits(a.selfLimits)
 		err = fileErrors(a.use.Failed)
 		j.takeTree(use, a, reaped, out.At.Mono)

@@ -44,6 +44,7 @@ type treeRequest struct {
 type treeResult struct {
 	use        process.TreeUsage
 	table      []process.Process // nil if it was not built
+	deaths     *process.Deaths   // nil if they are not known
 	selfLimits selfLimits        // unknown if the table was not built
 	took       time.Duration     // since the request
 	err        error
@@ -98,6 +99,7 @@ func (t *jobTree) scanTree() (a treeResult) {
 	a.err = guard(func() (err error) {
 		t.tree.Next = q.Request
 		a.use, err = t.tree.Read()
+		a.deaths = t.tree.Deaths()
 		if err == nil && q.table {
 			a.table = t.tree.Table()
 			a.selfLimits = t.readSelfLimits(t.tree.Workers(), q)
@@ -105,6 +107,18 @@ func (t *jobTree) scanTree() (a treeResult) {
 		return err
 	})
 	a.took = time.Since(q.at)
+	return a
+}
+
+// finish completes the table and the deaths after the job's last process has ended.
+func (t *jobTree) finish() (a treeResult) {
+	if t.tree == nil {
+		return a
+	}
+	a, _ = t.caller.Call(treeTimeout, func() treeResult {
+		t.tree.FinishTable()
+		return treeResult{table: t.tree.Table(), deaths: t.tree.Deaths()}
+	})
 	return a
 }
 

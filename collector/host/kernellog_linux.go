@@ -27,7 +27,7 @@ const maxVictims = 20
 type kernelLog struct {
 	file     *os.File
 	conn     syscall.RawConn
-	exits    *process.ExitListener // nil = the kernel does not report exits
+	exits    bool // the kernel reports exits: see addExit
 	watching atomic.Bool
 
 	mu      sync.Mutex
@@ -82,9 +82,6 @@ func (l *kernelLog) close() {
 		return
 	}
 	l.file.Close()
-	if l.exits != nil {
-		l.exits.Close()
-	}
 }
 
 // watchPart is the longest time per second that is spent on the log if it is flooded. One read takes about 10 µs.
@@ -94,13 +91,9 @@ const watchPart = 20 * time.Millisecond
 // that time, the kernel kills any process of the same group that needs a page, including perfagent.
 const memoryFreeDelay = 50 * time.Millisecond
 
-// watch starts goroutines that follow the log and the exits by SIGKILL until close is called.
+// watch starts a goroutine that follows the log until close is called.
 func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	l.watching.Store(true)
-	if exits, err := process.OpenExitListener(); err == nil {
-		l.exits = exits
-		go l.followExits(exits, tree.RelationByParent)
-	}
 	go l.follow(start, tree.CurrentRelation)
 }
 
@@ -130,30 +123,20 @@ func (l *kernelLog) follow(start Instant, relationOf func(pid int) process.Relat
 		switch {
 		case overBudget:
 			time.Sleep(time.Second)
-		case l.exits != nil:
+		case l.exits:
 			time.Sleep(memoryFreeDelay)
 		}
 	}
 }
 
-// followExits looks up the relation to the job of each process that ended by SIGKILL.
-func (l *kernelLog) followExits(exits *process.ExitListener, relationOf func(pid, parent int) process.Relation) {
-	for {
-		pid, parent, err := exits.Next()
-		if err != nil {
-			return
-		}
-		if parent == 0 {
-			continue
-		}
-		e := exit{pid, parent, relationOf(pid, parent)}
-		l.mu.Lock()
-		if len(l.ended) == maxEnded {
-			l.ended = slices.Delete(l.ended, 0, maxEnded/2)
-		}
-		l.ended = append(l.ended, e)
-		l.mu.Unlock()
+// addExit adds a process that ended by SIGKILL, with its relation to the job.
+func (l *kernelLog) addExit(pid, parent int, relation process.Relation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.ended) == maxEnded {
+		l.ended = slices.Delete(l.ended, 0, maxEnded/2)
 	}
+	l.ended = append(l.ended, exit{pid, parent, relation})
 }
 
 // checkRelations looks up the relations of the victims that were added since the last call.
@@ -197,7 +180,7 @@ func (l *kernelLog) awaitRelations() {
 
 // isResolved reports whether another look-up would not add to the knowledge of the victim's relation.
 func (l *kernelLog) isResolved(f trackedVictim) bool {
-	return f.InJob || f.Foreign || f.relationChecked && l.exits == nil ||
+	return f.InJob || f.Foreign || f.relationChecked && !l.exits ||
 		slices.ContainsFunc(l.ended, func(e exit) bool { return e.pid == f.PID })
 }
 
@@ -291,10 +274,23 @@ func (l *kernelLog) samePIDs() bool {
 	return l.pids
 }
 
-// WatchOOMKills starts to follow the kernel's OOM kills, so that a victim's relation to the job is looked up before its
-// parent waits for it. Call it as soon as the job runs.
-func (r *Reader) WatchOOMKills() {
-	if log := r.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
+// WatchDeaths starts to follow the ends of the job's processes and the kernel's OOM kills, so that the relation of an
+// ended process to the job is looked up before its parent waits for it. Call it as soon as the job runs.
+func (r *Reader) WatchDeaths() {
+	log := r.log
+	if log != nil && (r.job.tree.tree == nil || !r.realTime || !log.samePIDs()) {
+		log = nil
+	}
+	if r.deaths != nil {
+		var onKill func(pid, parent int, relation process.Relation)
+		if log != nil {
+			onKill = log.addExit
+		}
+		if exits := r.deaths.Start(onKill); log != nil {
+			log.exits = exits
+		}
+	}
+	if log != nil {
 		log.watch(r.start, r.job.tree.tree)
 	}
 }

@@ -170,7 +170,7 @@ func TestKernelLog_KeepsNewestVictims(t *testing.T) {
 
 func TestReader_UnreadableLogHasNoVictims(t *testing.T) {
 	r := NewReader(Options{})
-	r.WatchOOMKills()
+	r.WatchDeaths()
 	r.resolveVictims()
 	v, whole := r.Victims(Now())
 	check.True(t, v == nil && !whole, "victims = %+v, whole = %v; want nil, false", v, whole)

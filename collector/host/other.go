@@ -101,7 +101,7 @@ type kernelLog struct{}
 func openKernelLog() *kernelLog { return nil }
 func (*kernelLog) close()       {}
 
-// WatchOOMKills, Victims and resolveVictims do nothing, because this system does not report OOM kills.
-func (r *Reader) WatchOOMKills()                   {}
+// WatchDeaths, Victims and resolveVictims do nothing, because this system does not report OOM kills.
+func (r *Reader) WatchDeaths()                     {}
 func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
 func (r *Reader) resolveVictims()                  {}

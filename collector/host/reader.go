@@ -20,12 +20,13 @@ type Reader struct {
 	now       func() Instant
 	realTime  bool // now reads the machine's clocks
 	job       jobReader
-	start     Instant       // time of the baseline
-	log       *kernelLog    // nil = the log cannot be read
-	lastVM    VMStat        // values of the last read of /proc/vmstat
-	vmKnown   bool          // lastVM is set
-	vmAt      time.Duration // when /proc/vmstat was last read
-	vmBegun   time.Duration // when it was first read
+	start     Instant             // time of the baseline
+	log       *kernelLog          // nil = the log cannot be read
+	deaths    *process.DeathWatch // nil without a job
+	lastVM    VMStat              // values of the last read of /proc/vmstat
+	vmKnown   bool                // lastVM is set
+	vmAt      time.Duration       // when /proc/vmstat was last read
+	vmBegun   time.Duration       // when it was first read
 	optional  optionalSources
 	gopsutil  *gopsutil  // nil = the kernel's files are read
 	name      string     // Auto or Gopsutil
@@ -111,6 +112,10 @@ func (r *Reader) Name() string { return r.name }
 func (r *Reader) Close() {
 	r.log.close()
 	r.log = nil
+	if w := r.deaths; w != nil {
+		r.deaths = nil
+		timeout.Call(treeTimeout, func() (none struct{}) { w.Close(); return none })
+	}
 	r.scratch.close()
 	r.job.close()
 }
@@ -151,6 +156,9 @@ func (r *Reader) Baseline() *Reading {
 	if r.job.Source != "" { // the job is not running yet, so its OOM kills will be logged later
 		r.log.close()
 		r.start, r.log = out.At, openKernelLog()
+		if r.job.Tree != nil && r.realTime {
+			r.deaths = process.OpenDeathWatch(r.job.Tree)
+		}
 	}
 	r.readCounters(out)
 	out.Job = r.job.baseline(out)

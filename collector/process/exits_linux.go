@@ -3,23 +3,30 @@ package process
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// An ExitListener receives the IDs of processes of the host that SIGKILL ends, and of their parents, from the kernel's
-// process connector. No other source has the parent of a short-lived process.
-type ExitListener struct {
+// An exitListener receives messages about the ends of the host's processes from the kernel's process connector. No
+// other source has the status and the parent of a short-lived process.
+type exitListener struct {
 	file *os.File
 	conn syscall.RawConn
+}
 
-	// The newest message. It is stored here to avoid allocations, because many processes may end each second.
-	receive func(fd uintptr) bool
-	message [256]byte
-	length  int
-	failed  error
+// A notice is a message about a process that does not exit with 0.
+type notice struct {
+	pid    int
+	parent int // 0 if the parent had already waited for the process
+	// core reports whether a signal that dumps core is about to end the process. Otherwise the process has ended, with
+	// status as from wait(2).
+	core   bool
+	status int
+	at     time.Duration // on the monotonic clock
 }
 
 // Constants of linux/connector.h and linux/cn_proc.h.
@@ -28,50 +35,73 @@ const (
 	listenOp        = 1          // PROC_CN_MCAST_LISTEN
 	ignoreOp        = 2          // PROC_CN_MCAST_IGNORE
 	eventExit       = 0x80000000 // PROC_EVENT_EXIT
+	eventCore       = 0x40000000 // PROC_EVENT_COREDUMP, also a filter
 	eventFailedExit = 0x20000000 // PROC_EVENT_NONZERO_EXIT, a filter
 
 	connectorHead = unix.SizeofNlMsghdr + 20 // with struct cn_msg
-	exitMessage   = connectorHead + 16 + 24  // with struct proc_event
+	coreMessage   = connectorHead + 16 + 16  // with struct proc_event
+	exitMessage   = connectorHead + 16 + 24
 )
 
 // exitsBuffer is the size requested for the socket's buffer, in bytes. The kernel's default holds 256 messages, which
 // is too few: each thread of a killed program causes one.
 const exitsBuffer = 4 << 20
 
-var errNamespace = errors.New("the kernel reports it only in the first namespaces")
+// The reasons for which the connector reports nothing. In other pid and user namespaces the kernel accepts the request,
+// but does not apply the filter.
+var (
+	errOldKernel    = errors.New("the kernel reports them since Linux 6.6, and this is Linux before 6.6")
+	errPIDNamespace = errors.New("perfagent is in another pid or user namespace than the first")
+	errNetNamespace = errors.New("perfagent is in another network namespace than the first")
+)
 
-// OpenExitListener opens a listener. It needs the initial pid, user and network namespaces, and Linux 6.6 or newer; an
-// older kernel sends nothing.
-func OpenExitListener() (*ExitListener, error) {
+// openExitListener opens a listener. It needs the initial pid, user and network namespaces, and Linux 6.6 or newer. The
+// error is the reason for which nothing is reported.
+func openExitListener() (*exitListener, error) {
 	for _, first := range []string{"pid:[4026531836]", "user:[4026531837]"} {
 		name, err := os.Readlink("/proc/self/ns/" + first[:len(first)-len(":[4026531836]")])
 		if err != nil || name != first {
-			return nil, errNamespace
+			return nil, errPIDNamespace
 		}
+	}
+	if !isLinux(6, 6) {
+		return nil, errOldKernel
 	}
 
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_CONNECTOR)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open the process connector: %w", err)
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, exitsBuffer) // root only
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, exitsBuffer) != nil { // root only
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, exitsBuffer)
+	}
 	if err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: idxProc}); err == nil {
 		err = sendOp(fd, listenOp)
 	}
 	if err != nil {
 		unix.Close(fd)
-		return nil, err
+		if err == unix.ECONNREFUSED {
+			return nil, errNetNamespace
+		}
+		return nil, fmt.Errorf("open the process connector: %w", err)
 	}
 
-	e := &ExitListener{file: os.NewFile(uintptr(fd), "connector")}
-	e.receive = func(fd uintptr) bool {
-		e.length, e.failed = unix.Read(int(fd), e.message[:])
-		return e.failed != unix.EAGAIN
-	}
+	e := &exitListener{file: os.NewFile(uintptr(fd), "connector")}
 	if e.conn, err = e.file.SyscallConn(); err != nil {
 		return nil, errors.Join(err, e.file.Close())
 	}
 	return e, nil
+}
+
+// isLinux reports whether the kernel's version is at least major.minor.
+func isLinux(major, minor int) bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	var a, b int
+	n, _ := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &a, &b)
+	return n == 2 && (a > major || a == major && b >= minor)
 }
 
 // sendOp asks the kernel to start or stop sending messages to the socket fd.
@@ -83,36 +113,33 @@ func sendOp(fd int, op uint32) error {
 	order.PutUint32(m[20:], idxProc)
 	order.PutUint16(m[32:], 8)
 	order.PutUint32(m[connectorHead:], op)
-	order.PutUint32(m[connectorHead+4:], eventFailedExit)
+	order.PutUint32(m[connectorHead+4:], eventFailedExit|eventCore)
 	return unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// Next waits until SIGKILL has ended a process, and returns the IDs of the process and of its parent. parent is 0 if
-// the process had already been waited for.
-func (e *ExitListener) Next() (pid, parent int, err error) {
-	for err == nil {
-		err = e.conn.Read(e.receive)
-		if e.failed != nil && e.failed != unix.EINTR && e.failed != unix.ENOBUFS { // ENOBUFS: messages were lost
-			return 0, 0, e.failed
-		}
-		if pid, parent = parseExit(e.message[:max(0, e.length)]); e.failed == nil && pid > 0 {
-			return pid, parent, err
-		}
-	}
-	return 0, 0, err
-}
-
-// parseExit parses the message m; pid is 0 if m is not about a process that SIGKILL ended.
-func parseExit(m []byte) (pid, parent int) {
+// parseNotice parses the message m. ok is false if m is about anything else, such as the end of a thread.
+func parseNotice(m []byte) (n notice, ok bool) {
 	word := func(i int) uint32 { return binary.NativeEndian.Uint32(m[connectorHead+4*i:]) }
-	if len(m) < exitMessage || word(0) != eventExit || word(4) != word(5) || word(6)&0x7f != uint32(unix.SIGKILL) {
-		return 0, 0 // word 4 is the thread, word 5 its process
+	if len(m) < coreMessage {
+		return notice{}, false
 	}
-	return int(word(5)), int(word(9))
+	what, thread, pid := word(0), word(4), word(5)
+	n = notice{pid: int(int32(pid)), at: time.Duration(binary.NativeEndian.Uint64(m[connectorHead+8:]))}
+	parent := uint32(0)
+	switch {
+	case what == eventCore: // any thread may get the signal
+		n.core, parent = true, word(7)
+	case what == eventExit && len(m) >= exitMessage && thread == pid:
+		n.status, parent = int(word(6)&0xffff), word(9)
+	default:
+		return notice{}, false
+	}
+	n.parent = int(int32(parent))
+	return n, n.pid > 0 && n.parent >= 0 && n.at >= 0 && (n.core || n.status != 0)
 }
 
-// Close stops listening. A blocked Next returns.
-func (e *ExitListener) Close() {
+// close stops listening.
+func (e *exitListener) close() {
 	_ = e.conn.Control(func(fd uintptr) { _ = sendOp(int(fd), ignoreOp) })
 	e.file.Close()
 }

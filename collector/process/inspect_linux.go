@@ -33,10 +33,21 @@ type inspection struct {
 // commName is the kernel's name of a process (comm), which changes with exec.
 type commName [16]byte
 
-// bracketed returns "[NAME]", which is how ps(1) shows a process without a command line.
-func (n commName) bracketed() string {
+// String returns the name as text.
+func (n commName) String() string {
 	text, _, _ := bytes.Cut(n[:], []byte{0})
-	return "[" + strings.ToValidUTF8(string(text), "�") + "]"
+	return strings.ToValidUTF8(string(text), "�")
+}
+
+// bracketed returns "[NAME]", which is how ps(1) shows a process without a command line.
+func (n commName) bracketed() string { return "[" + n.String() + "]" }
+
+// command returns the command line of the process or, if it is not known, the name.
+func (e *entry) command() string {
+	if bracketed := e.name.bracketed(); e.row.Command == bracketed {
+		return e.name.String()
+	}
+	return e.row.Command
 }
 
 // inspect reads the command line of p in its first scan and after an exec, and its peak memory if that may have risen.

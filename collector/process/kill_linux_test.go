@@ -1,7 +1,6 @@
 package process
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/check"
 )
@@ -66,87 +63,6 @@ func TestTree_CloneEmptyFindsProcessesBelowRoot(t *testing.T) {
 	check.True(t, n == 1 && err == nil, "CountLiving of an empty clone = %d, %v; want 1, nil", n, err)
 	_, err = NewTree(Options{Root: 1 << 30}).CloneEmpty().Kill()
 	check.True(t, err != nil, "Kill with a missing root returned no error")
-}
-
-// The kernel reports the parent of a process that SIGKILL ended, even if the parent waits for it immediately. In about
-// one of 200 cases, the report is missing.
-func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
-	e, err := OpenExitListener()
-	if err != nil {
-		t.Skipf("the kernel's process connector is missing (%v): run the tests outside of containers", err)
-	}
-	defer e.Close()
-	kills := make(chan [2]int, 1000)
-	go func() {
-		defer close(kills)
-		for {
-			pid, parent, err := e.Next()
-			if err != nil {
-				return
-			}
-			kills <- [2]int{pid, parent}
-		}
-	}()
-
-	cmd := exec.Command("sh", "-c", "sh -c 'exit 3'; for i in 1 2 3 4 5; do sh -c 'kill -9 $$'; done; echo $$; read -r x")
-	out := check.Value(cmd.StdoutPipe())(t)
-	in := check.Value(cmd.StdinPipe())(t)
-	must(t, cmd.Start())
-	var shell int
-	check.Value(fmt.Fscan(out, &shell))(t)
-	var name unix.Utsname
-	check.Must(t, unix.Uname(&name))
-	release, isOld, patience := unix.ByteSliceToString(name.Release[:]), false, 5*time.Minute
-	var major, minor int
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 6 {
-		isOld, patience = true, 30*time.Second
-	}
-	for deadline := time.After(patience); ; {
-		var kill [2]int
-		select {
-		case kill = <-kills:
-		case <-deadline:
-			if !isOld {
-				t.Fatalf("Linux %s reported no killed process within %v", release, patience)
-			}
-			t.Skipf("Linux %s does not report failed processes: run the tests on 6.6 or newer", release)
-		}
-		if kill[1] == shell {
-			check.True(t, kill[0] != shell && kill[0] != os.Getpid() && NewTree(Options{Root: os.Getpid()}).RelationByParent(kill[0], kill[1]) == InJob,
-				"killed process %d with parent %d is not recognized as a child of the shell", kill[0], kill[1])
-			break
-		}
-	}
-	in.Close()
-	_ = cmd.Wait()
-}
-
-// Messages about anything except the end of a process by SIGKILL are ignored, and so are truncated messages.
-func TestParseExit_AcceptsOnlyProcessesEndedBySIGKILL(t *testing.T) {
-	message := func(what, pid, tgid, status uint32) []byte {
-		m := make([]byte, exitMessage)
-		for i, v := range map[int]uint32{0: what, 4: pid, 5: tgid, 6: status, 9: 77} {
-			binary.NativeEndian.PutUint32(m[connectorHead+4*i:], v)
-		}
-		return m
-	}
-	for name, c := range map[string]struct {
-		message     []byte
-		pid, parent int
-	}{
-		"killed":             {message(eventExit, 42, 42, 9), 42, 77},
-		"core dump flag set": {message(eventExit, 42, 42, 0x80|9), 42, 77},
-		"thread":             {message(eventExit, 43, 42, 9), 0, 0},
-		"exit code 9":        {message(eventExit, 42, 42, 9<<8), 0, 0},
-		"SIGSEGV":            {message(eventExit, 42, 42, 11), 0, 0},
-		"fork":               {message(1, 42, 42, 9), 0, 0},
-		"truncated":          {message(eventExit, 42, 42, 9)[:exitMessage-1], 0, 0},
-		"empty":              {nil, 0, 0},
-	} {
-		if pid, parent := parseExit(c.message); pid != c.pid || parent != c.parent {
-			t.Errorf("%s: parsed process %d with parent %d, want %d with parent %d", name, pid, parent, c.pid, c.parent)
-		}
-	}
 }
 
 // The relation of a process is known if one of the two newest scans found the process.

@@ -24,6 +24,21 @@ func (t *Tree) Read() (TreeUsage, error) {
 // Table returns nothing.
 func (t *Tree) Table() []Process { return nil }
 
+// Deaths returns nil.
+func (t *Tree) Deaths() *Deaths { return nil }
+
+// A DeathWatch learns how processes end, on Linux only.
+type DeathWatch struct{}
+
+// OpenDeathWatch returns a DeathWatch that learns nothing.
+func OpenDeathWatch(*Tree) *DeathWatch { return &DeathWatch{} }
+
+// Start reports false.
+func (w *DeathWatch) Start(func(pid, parent int, relation Relation)) bool { return false }
+
+// Close does nothing.
+func (w *DeathWatch) Close() {}
+
 // FinishTable does nothing.
 func (t *Tree) FinishTable() {}
 

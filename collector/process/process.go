@@ -40,6 +40,10 @@ type ReapedProcess struct {
 	// CPUSeconds is the user and system time of the process and of its reaped children.
 	CPUSeconds float64
 	At         time.Duration // when it was waited for, on the boot clock
+	Status     int           // as wait(2) returns it
+	// Failed and Killed are set only if PID is 0: how many of these processes exited with another code than 0, and how
+	// many were ended by a signal.
+	Failed, Killed int64
 	// Main reports whether the process was the job's main process. The fields below are set only if it was. Start is
 	// when it started, on the boot clock (0 = unknown), ChildrenSeconds is the part of CPUSeconds that its children
 	// used, and MaxRSS is its highest resident memory in bytes (0 = unknown).

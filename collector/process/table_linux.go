@@ -33,6 +33,9 @@ type entry struct {
 	owed     float64        // CPU time of ended children with rows that is not yet in children
 	waiter   *entry         // if the process has ended: the process that waited for it, as far as known
 	reaped   *ReapedProcess // set if Root waited for the process
+	scans    int            // number of scans that found it
+	followed bool           // a pidfd waits, or could not wait, for its end
+	endKnown bool           // it is known how it ended
 	inspection
 }
 
@@ -77,6 +80,14 @@ func (t *Tree) Table() []Process {
 	return out
 }
 
+// Deaths returns the deaths of the job's processes as of the newest Read, or nil if no DeathWatch was opened.
+func (t *Tree) Deaths() *Deaths {
+	if t.deaths == nil {
+		return nil
+	}
+	return t.deaths.result
+}
+
 // FinishTable completes the Table after the job's last process has ended.
 func (t *Tree) FinishTable() {
 	t.jobProcs = t.jobProcs[:0]
@@ -91,13 +102,16 @@ func (t *Tree) updateTable() {
 	b.findMain()
 
 	reaped := b.root.children
+	var ends []ReapedProcess
 	if t.o.Reaped != nil { // called after the scan, to get every process that Root reaped before the scan
-		for _, end := range t.o.Reaped() {
-			if !t.recordReaped(end) {
-				reaped += end.CPUSeconds
-			}
+		ends = t.o.Reaped()
+	}
+	for _, end := range ends {
+		if !t.recordReaped(end) {
+			reaped += end.CPUSeconds
 		}
 	}
+	t.deaths.scanned(t, ends)
 
 	t.retireEnded()
 	for _, e := range b.living {
@@ -146,6 +160,7 @@ func (t *Tree) newEntry(p *proc) *entry {
 // observe updates e from p, the scan's entry for the same process.
 func (t *Tree) observe(e *entry, p *proc) {
 	e.row.PPID = int(p.ppid)
+	e.scans++
 	e.cpu, e.counted = max(e.cpu, p.ownSeconds()), max(e.children, p.childSeconds())
 	e.row.CPUSeconds = e.cpu - e.before
 	if p.dead() { // its parent has not waited for it yet

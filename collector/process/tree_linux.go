@@ -77,6 +77,7 @@ type Tree struct {
 	ioKnown bool // the I/O of some process has been read
 
 	table      table
+	deaths     *DeathWatch         // nil = none
 	cpuSamples map[int32]cpuSample // at the last call of Workers, by process ID
 }
 

@@ -111,6 +111,9 @@ const (
 	StatStartBrk  = 44
 	StatEnvStart  = 47
 	StatEnvEnd    = 48
+
+	// StatExitCode is the wait status of a process that has ended; 0 for a process that this one may not trace.
+	StatExitCode = 49
 )
 
 // SplitStat stores the fields of data, a /proc/PID/stat, in f, beginning with the state, and returns how many it

@@ -69,6 +69,7 @@ func TestRules_MatchDocs(t *testing.T) {
 		ruleOddNode:       {"only one"},
 		ruleGPUMemoryFull: {findGPUMemoryPct},
 		ruleSamplingGaps:  {n(findMissedTicks) + " samples", findMissedPct, findMissedPct},
+		ruleChildrenDied:  {"SIGTERM", "SIGINT", "SIGHUP"},
 	}
 	var want, got [][]string
 	for _, r := range Rules() {
@@ -99,7 +100,7 @@ func documentedCauses(t *testing.T) (names []string) {
 // docs/verdict.md lists all causes, and all conditions with their thresholds.
 func TestCausesAndConditions_MatchDocs(t *testing.T) {
 	want := []string{CauseUnknown, CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM, CauseStopped, CauseTimeLimit,
-		CauseDiskFull, CauseSignal, CauseExited}
+		CauseDiskFull, CauseSignal, CauseChildDied, CauseExited}
 	if got := documentedCauses(t); !slices.Equal(got, want) {
 		t.Errorf("causes %q, want %q", got, want)
 	}
@@ -107,6 +108,7 @@ func TestCausesAndConditions_MatchDocs(t *testing.T) {
 		CauseOOMCgroup: {collector.LimitUnreclaimablePct, collector.HostAvailablePct},
 		CauseOOMHost:   {hostShortPct},
 		CauseTimeLimit: {fmt.Sprint(killGrace.Minutes()) + " min"},
+		CauseChildDied: {fmt.Sprint(crashBeforeEnd.Seconds()) + " s", fmt.Sprint(mercy.Seconds()) + " s"},
 		CauseDiskFull:  {fmt.Sprint(fullMB) + " MiB", fmt.Sprint(lastSamples) + " samples"},
 
 		ConditionThrottled: {reporter.MetricThrottled, throttledShare, 100 * quotaPart},

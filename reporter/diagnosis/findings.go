@@ -52,11 +52,12 @@ const (
 	ruleOddNode       = "odd_node"
 	ruleGPUMemoryFull = "gpu_memory_full"
 	ruleSamplingGaps  = "sampling_gaps"
+	ruleChildrenDied  = "children_died"
 )
 
 // The thresholds of the rules.
 const (
-	minRunSeconds       = 5    // shorter runs have no findings, and shorter ranks are not compared
+	minRunSeconds       = 5    // shorter runs have only children_died, and shorter ranks are not compared
 	findTightPct        = 90   // of the memory limit
 	findSmallLimit      = 1024 // MiB of memory: less is not worth a warning
 	findThrottledLoss   = 0.05 // of the job's CPU time: less is not worth a warning
@@ -124,6 +125,7 @@ func Rules() []Rule {
 			"expect larger inputs to fail; some frameworks reserve all memory at the start"},
 		{ruleSamplingGaps, SeverityInfo, "", false, judgeSampling,
 			"leave a little CPU time for perfagent, or choose a longer --interval"},
+		{ruleChildrenDied, SeverityInfo, "", true, judgeChildrenDied, "check that the job's results are complete"},
 	}
 }
 
@@ -144,11 +146,15 @@ func ruleOf(id string) Rule {
 func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 	out := []reporter.Finding{}
 	e := newRuleInput(n, run)
-	if e == nil {
+	short := e == nil
+	if short && n == nil {
 		return out
 	}
+	if short {
+		e = &ruleInput{Node: n, run: run}
+	}
 	for _, rule := range Rules() {
-		if rule.judge == nil {
+		if rule.judge == nil || short && rule.ID != ruleChildrenDied {
 			continue
 		}
 		if f := rule.judge(e); f != nil {

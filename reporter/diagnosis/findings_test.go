@@ -279,6 +279,9 @@ var findingCases = []findingCase{
 	{ruleSamplingGaps, "one gap", sampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 6}), sampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 5.99})},
 	{ruleSamplingGaps, "suspended", sampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 7200, Suspends: []reporter.ClockEvent{{Seconds: 7198}}}),
 		sampling(reporter.Sampling{Samples: 600, MissedTicks: 3, LongestGapSeconds: 7200, Suspends: []reporter.ClockEvent{{Seconds: 7198}}})},
+	{ruleChildrenDied, "crash", deathsOf("SIGSEGV"), all(deathsOf("SIGSEGV"), func(n *reporter.Node) { n.Job.ExitCode = new(1) })},
+	{ruleChildrenDied, "several, in a short run", all(metrics("wall=0.1"), deathsOf("SIGTERM", "SIGKILL", "SIGBUS")),
+		deathsOf("SIGTERM", "SIGINT", "SIGHUP", "")},
 }
 
 func findingIDs(list []reporter.Finding) string {
@@ -316,7 +319,7 @@ func TestFindings_EachRuleFiresAloneAtItsThreshold(t *testing.T) {
 
 // The table contains every ID once, with advice.
 func TestRules_ContainEveryIDOnceWithAdvice(t *testing.T) {
-	want := []string{"clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
+	want := []string{"children_died", "clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
 		"network_file_system", "odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
 	var got []string
 	for _, r := range Rules() {
@@ -357,10 +360,13 @@ func TestFindings_TextsMatchGoldenFile(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "findings.txt"), out.Bytes(), *update)
 }
 
-// Runs shorter than 5 s have no findings, whatever their numbers.
+// Runs shorter than 5 s have no findings but children_died, whatever their numbers.
 func TestFindings_NoneForRunsShorterThan5s(t *testing.T) {
 	for _, wall := range []float64{5, 4.999, 0, -1, math.NaN(), math.Inf(1)} {
 		for _, c := range findingCases {
+			if c.id == ruleChildrenDied {
+				continue
+			}
 			n := findingNode()
 			c.fires(n)
 			n.Metrics[reporter.MetricSwapIn] = 0 // a rate, which depends on the time
@@ -580,7 +586,8 @@ func TestFindings_HostileNumbersNeverPanic(t *testing.T) {
 				n.GPUs[g].Idle = &reporter.GPUIdle{Seconds: pick(), Gaps: whole(), LongestGapSeconds: pick(),
 					JobCPUs: series.Optional(pick()), WaitingForStorePct: series.Optional(pick()), DiskMBPerSecond: series.Optional(pick())}
 			}
-			n.Job = &reporter.Job{End: reporter.Time{Time: time.Unix(int64(random.IntN(100)), whole())}}
+			n.Job = &reporter.Job{End: reporter.Time{Time: time.Unix(int64(random.IntN(100)), whole())}, ExitCode: new(random.IntN(2))}
+			n.Deaths = []reporter.Death{{PID: int(whole()), Signal: reportertest.Hostile, Command: reportertest.Hostile, CPUSeconds: pick()}, {}}
 			for rank := range random.IntN(3) {
 				job := &reporter.Rank{Rank: int(whole()), Start: reporter.Time{Time: time.Unix(0, 0)}, End: n.Job.End,
 					Metrics: reporter.Values{reporter.MetricJobCores: pick(), reporter.MetricJobMemoryPeak: pick()}}

@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // lastSamples is how many of the newest kept samples count as shortly before the job's end.
@@ -207,6 +208,7 @@ func (q *verdictInput) signal() (cause, words string) {
 		return CauseSignal, words + means + q.coreText()
 	case name == "SIGKILL":
 		words += "; the kernel does not say who sent it" + q.otherKillsText()
+		q.noteHeadroom()
 		if s, sent := q.lastEndSignal(); sent {
 			words += "; " + q.noteSignal(s) + " had come before"
 		}
@@ -230,7 +232,11 @@ func SignalMeaning(name string) string {
 
 // diskFull looks for a full file system.
 func (q *verdictInput) diskFull() (cause, words string) {
-	if !slices.Contains([]string{"", "SIGBUS", "SIGXFSZ", "SIGABRT"}, q.job.Signal) || q.endedOtherwise() || q.coreLost() {
+	ended := q.job.Signal
+	if q.fatal != nil {
+		ended = q.fatal.Signal
+	}
+	if !slices.Contains([]string{"", "SIGBUS", "SIGXFSZ", "SIGABRT"}, ended) || q.endedOtherwise() || q.coreLost() {
 		return "", ""
 	}
 	i := slices.IndexFunc(q.exit.Space, func(r host.FreeSpace) bool {
@@ -306,10 +312,11 @@ func (q *verdictInput) filledByCore(r host.FreeSpace) bool {
 	})
 }
 
-// coreLost reports whether the kernel wrote a core of the main process to an unknown place. The core may have filled
-// any file system.
+// coreLost reports whether the kernel wrote a core of the job to an unknown place. The core may have filled any file
+// system.
 func (q *verdictInput) coreLost() bool {
-	return q.exit.CoreDumped && q.exit.CoresWritten && len(q.exit.Cores) == 0
+	dumped := q.exit.CoreDumped || slices.ContainsFunc(q.deaths, func(d reporter.Death) bool { return d.CoreDumped })
+	return dumped && q.exit.CoresWritten && len(q.exit.Cores) == 0
 }
 
 // noteCore adds to the evidence whether the main process dumped core, and the size of the job's largest core file.

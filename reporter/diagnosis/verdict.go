@@ -25,6 +25,7 @@ const (
 	CauseOOM       = "oom"
 	CauseTimeLimit = "time_limit"
 	CauseDiskFull  = "disk_full"
+	CauseChildDied = "child_died"
 	CauseStopped   = "stopped_by_rule"
 	CauseUnknown   = "unknown"
 )
@@ -58,8 +59,10 @@ func verdictPriority(v *reporter.Verdict) int {
 		return len(order)
 	case cause == CauseExited && v.Number("exit_code") == 0:
 		return -2
-	case cause == CauseSignal && isCrash(signal):
+	case (cause == CauseSignal || cause == CauseChildDied) && isCrash(signal):
 		cause = crashed
+	case cause == CauseChildDied: // by a signal that others send
+		cause = CauseSignal
 	}
 	return slices.Index(order, cause) // -1 for a cause from a later version
 }
@@ -79,7 +82,9 @@ type verdictInput struct {
 	job      *reporter.Job
 	code     int // the job's exit code
 	exit     ExitContext
-	evidence map[string]any // numbers as float64, as JSON decodes them
+	deaths   []reporter.Death // of other processes, in order
+	fatal    *reporter.Death  // the one that explains the exit code; nil = none
+	evidence map[string]any   // numbers as float64, as JSON decodes them
 }
 
 // newVerdict returns the verdict on the job of n, or nil if there was no job or it is still running. It is a pure
@@ -99,6 +104,8 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 	}
 	if n.Job != nil && n.Job.ExitCode != nil {
 		q.code = *n.Job.ExitCode
+		q.deaths, _ = reporter.NewDeaths(rec, n.Job, run.End)
+		q.fatal = q.fatalDeath()
 	}
 
 	v := &reporter.Verdict{Evidence: q.evidence, Conditions: []string{}}
@@ -110,6 +117,7 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 			v.Text += "; its log ends with " + LogErrorWords(v.LogError.Kind)
 		}
 	}
+	v.Beside = q.beside(v.Cause)
 	for _, c := range Conditions() {
 		if c.holds(q) {
 			v.Conditions = append(v.Conditions, c.Name)
@@ -142,7 +150,7 @@ func (q *verdictInput) cause() (cause, words string) {
 		return CauseExited, "exited with code 0" + q.survivedKillsText()
 	}
 
-	causes := []func() (cause, words string){q.outOfMemory, q.stopped, q.timeLimit, q.diskFull, q.signal}
+	causes := []func() (cause, words string){q.outOfMemory, q.stopped, q.timeLimit, q.diskFull, q.signal, q.childDied}
 	for _, look := range causes {
 		if cause, words := look(); cause != "" {
 			return cause, words
@@ -201,8 +209,13 @@ func (q *verdictInput) exitText() string {
 	switch s, sent := q.lastEndSignal(); {
 	case sent:
 		words += " after " + q.noteSignal(s)
-	case q.code == 128+9:
-		words += ", as a shell does when SIGKILL ended its command; the sender is not known"
+	case ShellSignal(q.code) != "":
+		name := ShellSignal(q.code)
+		words += ", as a shell does when " + name + " ended its command"
+		if name == "SIGKILL" {
+			words += "; the sender is not known"
+			q.noteHeadroom()
+		}
 	}
 	return words + q.coreText() + q.otherKillsText() + q.alreadyFullText()
 }

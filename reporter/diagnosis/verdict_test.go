@@ -383,7 +383,7 @@ func TestNewVerdict_FindsCause(t *testing.T) {
 			"killed by SIGABRT: it aborted itself, or the signal was sent to it; a core file of 24 MiB filled the file system of /scratch"},
 		{"disk filled by a core, segmentation fault", 139, "SIGSEGV", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal, "; a core file of 24 MiB filled the file system of /scratch"},
 		{"disk filled by a child's core", 134, "", all(roomLeft(full), func(c *verdictCase) { c.in.Exit.Cores = []host.CoreFile{core(24, "/scratch")} }), CauseExited,
-			"exited with code 134; a core file of 24 MiB filled the file system of /scratch"},
+			"exited with code 134, as a shell does when SIGABRT ended its command; a core file of 24 MiB filled the file system of /scratch"},
 		{"full disk, no room for a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(0, "/scratch"))), CauseDiskFull, "died of SIGABRT, and no room"},
 		{"full disk, core on another disk", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/tmp"))), CauseDiskFull, "died of SIGABRT, and no room"},
 		{"disk filled by a core, another disk full", 134, "SIGABRT", all(roomLeft(full, room("/tmp", 0, 9)), dumped(core(24, "/scratch"))), CauseDiskFull, "of /tmp when it ended"},

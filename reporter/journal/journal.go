@@ -13,6 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -80,9 +81,10 @@ type Journal struct {
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
-	lastStateKey stateKey     // of the last line; used only by the sampling goroutine
-	lastMarks    marksLine    // in the last line with marks; used only by the sampling goroutine
-	table        writtenTable // used only by the sampling goroutine
+	lastStateKey stateKey        // of the last line; used only by the sampling goroutine
+	lastMarks    marksLine       // in the last line with marks; used only by the sampling goroutine
+	table        writtenTable    // used only by the sampling goroutine
+	deaths       *process.Deaths // in the last line; used only by the sampling goroutine
 	w            writer
 
 	copyAggregator func(changes uint64) *aggregate.Aggregator // of operations; nil if they are not recorded
@@ -192,6 +194,7 @@ func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	if j.wantSnapshot.CompareAndSwap(true, false) {
 		values := reporter.Numbers(pick(s.Values[:], columnsOf(rec)))
 		e.snapshot, e.newest = rec.Clone(), newestSample{values, j.ownCPU()}
+		j.deaths = rec.Deaths
 	} else {
 		e.line = j.line(s, rec)
 	}

@@ -35,6 +35,8 @@ type sampleLine struct {
 	State      *state          `json:"state,omitempty"`
 	// Processes is the table of processes, in lines in which it was due: see appendTable.
 	Processes []process.Process `json:"processes,omitempty"`
+	// Deaths are the deaths so far. List has only those since the previous line.
+	Deaths *process.Deaths `json:"deaths,omitempty"`
 }
 
 // line returns the line of a sample: the values and, rarely, the state. It is written by hand because it
@@ -71,6 +73,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out = j.appendMarks(out, s, rec)
 	out = j.appendTimelines(out, rec.Operations)
 	out = j.appendTable(out, rec)
+	out = j.appendDeaths(out, rec)
 	if key := stateKeyOf(rec); key != j.lastStateKey {
 		j.lastStateKey = key
 		state := stateOf(rec)
@@ -123,7 +126,7 @@ func (l *sampleLine) applyTo(rec *collector.Recording, columns layout) error {
 			return err
 		}
 	}
-	if err := errors.Join(l.Timelines.applyTo(rec), checkTable(l.Processes)); err != nil {
+	if err := errors.Join(l.Timelines.applyTo(rec), checkTable(l.Processes), addDeaths(rec, l.Deaths)); err != nil {
 		return err
 	}
 	rec.Add(&s)

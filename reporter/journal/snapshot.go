@@ -36,6 +36,7 @@ type snapshot struct {
 	Stride   int64            `json:"stride"`
 
 	Processes []process.Process `json:"processes,omitempty"`
+	Deaths    *process.Deaths   `json:"deaths,omitempty"`
 	// Packed holds the summaries and the buckets of the ring as JSON values, with gzip and base64: without compression,
 	// fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
@@ -77,7 +78,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	}
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
-		newestSample: newest, Marks: marks, Timelines: timelines, Processes: rec.Processes}
+		newestSample: newest, Marks: marks, Timelines: timelines, Processes: rec.Processes, Deaths: rec.Deaths}
 	line, err := text.JSON(map[string]*snapshot{"snapshot": &snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
@@ -127,6 +128,6 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 	if rec.Operations, err = unpackTimelines(snap.Timelines, rec.Ring); err != nil {
 		return nil, err
 	}
-	rec.Processes = snap.Processes
-	return rec, checkTable(rec.Processes)
+	rec.Processes, rec.Deaths = snap.Processes, snap.Deaths
+	return rec, errors.Join(checkTable(rec.Processes), checkDeaths(rec.Deaths))
 }

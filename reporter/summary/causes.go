@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strings"
 
@@ -201,6 +202,27 @@ func (e *end) killedBySignal() Conclusion {
 	return c
 }
 
+// childDied returns the conclusion on a job that failed because a signal ended one of its processes.
+func (e *end) childDied() Conclusion {
+	signal, command, name := e.words("signal"), strings.Fields(e.words("command")), ""
+	if len(command) > 0 {
+		name = text.Clip(path.Base(command[0]), 40)
+	}
+	c := Conclusion{Outcome: Failed, Action: afterSignal[signal],
+		Cause: capital(strings.TrimPrefix(e.clause(" ", e.failure()), "was ")) + e.after() + ": " +
+			process(name, e.verdict.Number("pid")) + " was killed by " + signal}
+	switch means := diagnosis.SignalMeaning(signal); {
+	case means != "":
+		c.Cause += ", because " + means
+	case signal == "SIGKILL":
+		c.Action = "Find out who ran kill, or look in the scheduler's log: " + e.notForMemory("the sender is not known")
+	case c.Action == "":
+		c.Action = "Find out who sent it: the sender is not known."
+	}
+	c.Cause += "."
+	return c
+}
+
 // Stops reports whether the named signal stops a job rather than kills it.
 func Stops(signal string) bool {
 	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal)
@@ -291,6 +313,10 @@ func (e *end) failed() Conclusion {
 	case e.code != nil && *e.code == 128+9:
 		c.Action = "Find out who ran kill: a shell exits with 137 when SIGKILL ended its command, and " +
 			e.notForMemory("the sender is not known")
+	case e.code != nil && e.signal == "" && diagnosis.ShellSignal(*e.code) != "" && e.words("sent_signal") == "":
+		signal := diagnosis.ShellSignal(*e.code)
+		c.Cause = strings.TrimSuffix(c.Cause, ".") + ", as a shell does when " + signal + " ended its command."
+		c.Action = cmp.Or(afterSignal[signal], "Read its own output.")
 	case e.words("sent_signal") == "":
 		c.Action = "Read its own output" + e.logEnd() + ": " + e.notForMemory("it exited by itself")
 	}

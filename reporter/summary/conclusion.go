@@ -155,6 +155,8 @@ func (e *end) conclusion() Conclusion {
 		return e.diskFull()
 	case cause == diagnosis.CauseSignal:
 		return e.killedBySignal()
+	case cause == diagnosis.CauseChildDied:
+		return e.childDied()
 	case e.code == nil, cause == diagnosis.CauseUnknown && e.who == "": // then the exit code is perfagent's own, 255
 		return e.unknown(sentence(first))
 	case *e.code == 0:
@@ -222,8 +224,8 @@ var saidElsewhere = []string{
 	"peak ", "the heaviest is ", "it was a limit of its control group", "the kernel does not say",
 }
 
-// remarks returns the remarks after the first clause of the verdict's text, unless action contains them, and a sentence
-// on the other jobs.
+// remarks returns the remarks after the first clause of the verdict's text, unless action contains them, what happened
+// before the end, and a sentence on the other jobs.
 func (e *end) remarks(action string) (out []string) {
 	for _, words := range strings.Split(text.Printable(e.verdict.Text), "; ")[1:] {
 		said := func(start string) bool { return strings.HasPrefix(words, start) }
@@ -231,6 +233,9 @@ func (e *end) remarks(action string) (out []string) {
 		if !slices.ContainsFunc(saidElsewhere, said) && !inAction {
 			out = append(out, sentence(words))
 		}
+	}
+	for _, words := range e.verdict.Beside[:min(len(e.verdict.Beside), maxBeside)] {
+		out = append(out, sentence(words))
 	}
 	if e.others != "" {
 		out = append(out, e.others)
@@ -248,6 +253,9 @@ func (e *end) logEnd() string {
 	}
 	return ""
 }
+
+// maxBeside is greater than the number of sentences of Verdict.Beside. It bounds the cost of a hostile report.
+const maxBeside = 10
 
 // sentence returns words as a sentence; "" stays "".
 func sentence(words string) string {

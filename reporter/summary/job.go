@@ -3,6 +3,8 @@ package summary
 import (
 	"fmt"
 	"math"
+	"path"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
@@ -26,6 +28,14 @@ func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	note.Add(!math.IsNaN(threads), "with %s", text.Count(threads, "thread", "threads"))
 	rows.add(!math.IsNaN(processes), numberRow{label: "processes", value: text.Quantity{Number: text.Fixed(processes, 0)},
 		note: note.String()})
+	if len(n.Deaths) > 0 {
+		d := &n.Deaths[0]
+		name, _, _ := strings.Cut(d.Command, " ")
+		name = strings.TrimPrefix(path.Base(name), ".") // "." if it is unknown
+		all := float64(len(n.Deaths)) + float64(n.MoreDeaths)
+		rows.add(true, numberRow{label: "deaths", value: text.Quantity{Number: text.Fixed(all, 0)},
+			note: "the first " + process(text.Clip(text.Printable(name), 20), float64(d.PID)) + ": " + DiedOf(d)})
+	}
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	rows.add(read > 0 || written > 0, numberRow{label: "disk", value: text.Size(read),
 		note: "read, " + text.SizeText(written) + " written"})

@@ -2,20 +2,22 @@ package summary
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// WriteProcesses writes the processes of each node as a table, by CPU time, in lines of at most width cells; 0 =
-// unlimited. No command can make it write control characters.
+// WriteProcesses writes the processes of each node as a table, by CPU time, and the deaths as another one, in lines of
+// at most width cells; 0 = unlimited. No command can make it write control characters.
 func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 	out := new(bytes.Buffer)
 	for name, n := range r.EachNode() {
-		if len(n.Processes) == 0 {
+		if len(n.Processes)+len(n.Deaths) == 0 {
 			continue
 		}
 
@@ -25,10 +27,62 @@ func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 		if len(r.Nodes) > 1 {
 			out.WriteString("node " + text.Printable(name) + "\n")
 		}
-		_ = processTable(n.Processes).WriteText(out, width, false) // a buffer accepts everything
+		if len(n.Processes) > 0 {
+			_ = processTable(n.Processes).WriteText(out, width, false) // a buffer accepts everything
+		}
+		if len(n.Deaths) > 0 {
+			out.WriteByte('\n')
+			_ = deathTable(n, r.Run.Start).WriteText(out, width, false)
+		}
+		if words := MoreDeaths(n); words != "" {
+			out.WriteString(words + "\n")
+		}
 	}
 
 	return write(w, out.Bytes(), "processes")
+}
+
+// deathTable returns the table of the deaths on n, with times since start.
+func deathTable(n *reporter.Node, start reporter.Time) *table.Table {
+	t := &table.Table{Columns: []table.Column{
+		{Head: "DIED"}, {Head: "OF"}, {Head: "AFTER", Right: true}, {Head: "CPU", Right: true},
+		{Head: "MEMORY", Right: true}, {Head: "COMMAND"},
+	}}
+	for _, d := range n.Deaths {
+		cpu, memory := table.Absent(), table.Absent()
+		if d.CPUSeconds > 0 {
+			cpu = table.Bare(text.ShortSeconds(d.CPUSeconds))
+		}
+		if d.PeakMemoryMB > 0 {
+			memory = table.Number(text.Size(d.PeakMemoryMB))
+		}
+		t.Add(table.Bare(strconv.Itoa(d.PID)), table.Untrusted(DiedOf(&d)),
+			table.Bare(text.ShortSeconds(max(0, d.End.Sub(start.Time).Seconds()))), cpu, memory,
+			table.Untrusted(cmp.Or(d.Command, text.Absent)))
+	}
+	return t
+}
+
+// DiedOf returns how a process ended, in a few words: "SIGSEGV, core dumped", "exit 3".
+func DiedOf(d *reporter.Death) string {
+	switch {
+	case d.CoreDumped:
+		return text.Printable(d.Signal) + ", core dumped"
+	case d.Signal != "":
+		return text.Printable(d.Signal)
+	case d.ExitCode != nil:
+		return "exit " + strconv.Itoa(*d.ExitCode)
+	}
+	return "unknown"
+}
+
+// MoreDeaths returns a sentence on the deaths of n that are not listed; "" if there are none.
+func MoreDeaths(n *reporter.Node) string {
+	var words text.Parts
+	words.Add(n.MoreDeaths > 0, "%s not listed", text.Count(float64(n.MoreDeaths), "more death is", "more deaths are"))
+	words.Add(n.QuietExits > 0, "%s, as grep does without a match",
+		text.Count(float64(n.QuietExits), "more process did not exit with 0", "more processes did not exit with 0"))
+	return sentence(strings.Join(words, "; "))
 }
 
 func processTable(list []reporter.Process) *table.Table {
