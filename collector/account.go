@@ -82,11 +82,17 @@ type Account struct {
 	LimitOOMKills series.Optional `json:"limit_oom_kills"`
 	// LastOOMKill is the newest kill in the group or, if no group counts kills, on the host; nil if there was none.
 	LastOOMKill *OOMKill `json:"kill,omitempty"`
+	// MemoryAtPeak belongs to the sample with the most memory of the job, which is PartsPeakMB. Both are zero if no sample
+	// had the parts.
+	MemoryAtPeak MemoryParts `json:"memory_at_peak,omitzero"`
+	PartsPeakMB  float64     `json:"parts_peak_mb,omitzero"`
 	// Neighbours is 0 if, whenever a kill was counted, the group held only the job, perfagent and perfagent's
 	// ancestors. It is 1 if the group also held other processes, and unknown if the group was not checked.
 	Neighbours series.Optional `json:"neighbours"`
 	OOMAt      time.Time       `json:"oom_at,omitzero"`
 	Victims    []host.Victim   `json:"victims,omitempty"`
+	// Largest are the largest processes of the job at the newest kill, from the kernel's log, largest first.
+	Largest []host.Task `json:"largest,omitempty"`
 	// SamePIDNamespace reports whether Victims is complete and the process IDs in the kernel's log are valid in
 	// perfagent's PID namespace.
 	SamePIDNamespace bool `json:"log_pids,omitempty"`
@@ -116,6 +122,9 @@ type OOMKill struct {
 	// share of the host's memory.
 	AvailableMB  series.Optional `json:"available_mb"`
 	AvailablePct series.Optional `json:"available_pct"`
+	// Memory belongs to the last sample before the kill with the parts of the job's memory or, if that had less memory,
+	// to the sample before it.
+	Memory MemoryParts `json:"memory,omitzero"`
 }
 
 // A Stop describes how perfagent stopped a job because a Rule held. It is immutable.

@@ -40,6 +40,8 @@ type accountTracker struct {
 	// leastMemory is the host's memory at the Reading with the least available memory since the last Reading that
 	// counted all kills. Total is 0 if it is unknown.
 	leastMemory host.Memory
+	// memory holds the parts of the job's memory in the two newest samples that had them, newest first.
+	memory [2]MemoryParts
 
 	// searchLog reports whether to search the kernel's log for the victims of new OOM kills.
 	searchLog bool
@@ -59,6 +61,8 @@ func newAccountTracker(base *host.Reading, job host.JobOptions) accountTracker {
 type trackerInput struct {
 	cpuSeconds float64 // CPU time of the job since the baseline
 	closing    bool    // the Reading is the last one
+	// memory holds the parts of the job's memory in the sample of the Reading.
+	memory MemoryParts
 }
 
 // next returns the accountTracker and the Account after the Reading r.
@@ -81,6 +85,9 @@ func (t accountTracker) next(a Account, r *host.Reading, in trackerInput) (accou
 	t.noteKill(&a, r.At)
 	t.noteOOM(&a, r.At, in.closing)
 	t.noteMemory(r, a.OOMKills.Known())
+	if in.memory.Timestamp > 0 {
+		t.memory = [2]MemoryParts{in.memory, t.memory[0]}
+	}
 	t.last = r.At.Mono
 	return t, a
 }
@@ -266,6 +273,10 @@ func (t *accountTracker) noteKill(a *Account, at host.Instant) {
 	}
 
 	k := &OOMKill{At: onAxis(t.start, at), AvailableMB: series.Unknown(), AvailablePct: series.Unknown()}
+	// A Reading may miss a kill, and then measure the memory of what is left of the job.
+	if k.Memory = t.memory[0]; t.memory[1].SumMB() > k.Memory.SumMB() {
+		k.Memory = t.memory[1]
+	}
 	if m := t.leastMemory; m.Total > 0 {
 		k.AvailableMB, k.AvailablePct = series.Optional(float64(m.Available)/MiB), availablePct(m)
 	}

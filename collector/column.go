@@ -77,6 +77,10 @@ const (
 	JobPSIIOSome
 	JobPSIIOFull
 	JobMemorySwap
+	JobMemoryAnon
+	JobMemoryFile
+	JobMemoryShmem
+	JobMemoryKernel
 	NetIBRecv
 	NetIBSent
 	NetIBRecvRate
@@ -639,6 +643,26 @@ var columnLiterals = [NumColumns]ColumnInfo{
 		Label:      "part of the job's memory that was swapped out",
 		Prometheus: "job_swap_bytes",
 		job:        func(j *host.JobUsage) float64 { return j.Swap },
+	},
+	JobMemoryAnon: {
+		Key: "job_memory_anon_mb", Unit: Mebibytes, Origin: ofJobMemory,
+		Label: "anonymous part of the job's memory",
+		job:   func(j *host.JobUsage) float64 { return j.Parts.Anon },
+	},
+	JobMemoryFile: {
+		Key: "job_memory_file_mb", Unit: Mebibytes, Origin: ofJobMemory,
+		Label: "mapped files or, in a control group, page cache",
+		job:   func(j *host.JobUsage) float64 { return j.Parts.File },
+	},
+	JobMemoryShmem: {
+		Key: "job_memory_shmem_mb", Unit: Mebibytes, Origin: ofJobMemory,
+		Label: "job's memory in /dev/shm, other tmpfs and shared memory",
+		job:   func(j *host.JobUsage) float64 { return j.Parts.Shmem },
+	},
+	JobMemoryKernel: {
+		Key: "job_memory_kernel_mb", Unit: Mebibytes, Origin: ofPageCache,
+		Label: "the kernel's memory in the job's control group",
+		job:   func(j *host.JobUsage) float64 { return j.Parts.Kernel },
 	},
 	NetIBRecv: {
 		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofInfiniBand,

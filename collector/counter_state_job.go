@@ -24,6 +24,7 @@ func (p *CounterState) measureJob(st measurement) {
 		return
 	}
 	st.sample.MemoryStale, st.sample.MemoryLowerBound = j.MemoryStale, round3(j.MemoryLowerBound/MiB)
+	st.sample.Sock, st.sample.HugeTLB = round3(j.Parts.Sock/MiB), round3(j.Parts.HugeTLB/MiB)
 	p.measureJobCounters(st)
 	p.measureGroup(st)
 }

@@ -193,6 +193,9 @@ func (rec *Recording) Add(s *Sample) {
 		rec.Marks.addToPhases(s, rec)
 	}
 	rec.Samples++
+	if parts, mb := NewMemoryParts(s, rec.Account.Source); mb > rec.Account.PartsPeakMB {
+		rec.Account.MemoryAtPeak, rec.Account.PartsPeakMB = parts, mb
+	}
 	for c, sum := range rec.Summaries {
 		sum.Add(s.Values[c], s.Weights[c])
 	}

@@ -23,6 +23,8 @@ type Sample struct {
 	// MemoryLowerBound is the memory that the job certainly had, in MiB; NaN if unknown. JobMemory is larger if it is a
 	// sum of resident sizes, which counts shared pages several times.
 	MemoryLowerBound float64
+	// Sock and HugeTLB are parts of the job's memory that have no column, in MiB; NaN if unknown.
+	Sock, HugeTLB float64
 }
 
 // valueForRule returns the value of the rule's column. For the job's memory, it returns the lower bound for > and the

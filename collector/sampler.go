@@ -254,10 +254,12 @@ func (s *Sampler) account(r *host.Reading, closing bool) {
 	rec := s.rec
 	rec.CPUSeconds = s.counters.CPUSeconds()
 	in := trackerInput{cpuSeconds: s.counters.jobCPUSeconds(), closing: closing}
+	in.memory, _ = NewMemoryParts(&s.sample, rec.Account.Source)
 	s.tracker, rec.Account = s.tracker.next(rec.Account, r, in)
 
 	if s.tracker.searchLog {
 		rec.Account.Victims, rec.Account.SamePIDNamespace = s.reader.Victims(r.At)
+		rec.Account.Largest = s.reader.LargestTasks()
 		if n, known := s.reader.Neighbours(); known {
 			raiseTo(&rec.Account.Neighbours, series.Optional(n))
 		}

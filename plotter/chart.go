@@ -349,6 +349,9 @@ const (
 
 // top returns the largest value of all series except the usage of others, or 0 if no value is positive.
 func (c *Chart) top() float64 {
+	if c.Stacked {
+		return c.stack().top()
+	}
 	greatest := max(c.Peak, c.reached)
 	for i := range c.Series {
 		if s := &c.Series[i]; !s.Others {
@@ -356,6 +359,30 @@ func (c *Chart) top() float64 {
 		}
 	}
 	return greatest
+}
+
+// stack returns c as it is drawn: if c is Stacked, each series begins where the one before it ends. A part that was not
+// measured together with the first one counts as 0.
+func (c *Chart) stack() *Chart {
+	if !c.Stacked {
+		return c
+	}
+	out, below := *c, reporter.Numbers(nil)
+	out.Stacked, out.Series = false, slices.Clone(c.Series)
+	for k := range out.Series {
+		top := slices.Clone(out.Series[k].Band.Mean)
+		if k == 0 {
+			below = make(reporter.Numbers, len(top))
+		}
+		for i, under := range below {
+			if top[i] += under; k > 0 && math.IsNaN(top[i]) {
+				top[i] = under
+			}
+		}
+		out.Series[k].Band = reporter.Band{Min: below, Mean: top, Max: top}
+		below = top
+	}
+	return &out
 }
 
 // top returns the largest value of the series, or 0 if no value is positive.

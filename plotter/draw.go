@@ -85,7 +85,8 @@ func newFigure(chart *Chart, t *Timeline, columns, rows int) *figure {
 
 // draw draws the chart.
 func (f *figure) draw(c canvas) {
-	if f.chart.Rows {
+	drawn := *f
+	if drawn.chart, f = f.chart.stack(), &drawn; f.chart.Rows {
 		f.rows(c)
 	} else {
 		f.grid(c)
@@ -218,7 +219,8 @@ func measuredSpans(list reporter.Numbers) func(yield func(from, to int) bool) {
 // single level, is a horizontal segment over its bucket.
 func (f *figure) outline(out []point, list reporter.Numbers, from, to int) []point {
 	first, level := len(out), f.chart.Level && to-from > 1
-	if level && from == 0 && f.time.fresh && f.chart.ID == "memory" && f.chart.Series[0].Key == f.chart.column.Key() {
+	memory := strings.HasPrefix(f.chart.ID, "memory") && f.chart.Series[0].Key == f.chart.column.Key()
+	if level && from == 0 && f.time.fresh && memory {
 		out = append(out, f.at(0, 0))
 	}
 	for i := from; i < min(to, len(list), len(f.time.Ends)); i++ {

@@ -338,12 +338,13 @@ type chartsTable struct {
 // tableRows is the maximum number of rows of a table of values.
 const tableRows = 60
 
-// table returns a table of the first series of each chart.
+// table returns a table of the first series of each chart. It omits stacked charts, because their first series is only
+// a part.
 func (p *pageNode) table() *chartsTable {
 	if len(p.charts) == 0 || len(p.time.Ends) == 0 {
 		return nil
 	}
-	charts, t := slices.Clone(p.charts), p.time
+	t, charts := p.time, slices.DeleteFunc(slices.Clone(p.charts), func(c Chart) bool { return c.Stacked })
 	for i := range charts {
 		charts[i].Series = slices.Clone(charts[i].Series[:1])
 	}

@@ -17,6 +17,8 @@ type chartPlan struct {
 	Series []Series // the job's, if they can be measured; otherwise the node's
 	// Level reports whether values are levels, which are drawn as lines between samples. Rates are drawn as steps.
 	Level bool
+	// Stacked reports whether the series are parts of a whole, which are drawn on top of each other.
+	Stacked bool
 
 	node     []Series                   // replaces Series on a node that measured none of them
 	column   collector.Column           // determines the unit and the bound
@@ -84,7 +86,7 @@ func line(label string, c collector.Column, color, dash int) Series {
 	return Series{Label: label, column: c, Color: color, Dash: dash}
 }
 
-// usagePlans returns the CPU chart and the memory chart.
+// usagePlans returns the CPU chart and the memory charts.
 func usagePlans() []chartPlan {
 	return []chartPlan{
 		{ID: "cpu", Title: "CPU", column: collector.JobCPU, whole: []collector.Column{collector.CPUAvg},
@@ -93,6 +95,10 @@ func usagePlans() []chartPlan {
 			whole: []collector.Column{collector.MemUsed, collector.MemPercent},
 			Series: []Series{line("this job", collector.JobMemory, 0, 0), line("its page cache", collector.JobPageCache, 0, 1),
 				line("counted against the limit", collector.LimitMemory, 0, 2)}},
+		{ID: "memory_parts", Title: "Memory by kind", column: collector.JobMemoryAnon, Level: true, Stacked: true,
+			optional: true, Series: []Series{line("anonymous", collector.JobMemoryAnon, 0, 0),
+				line("/dev/shm, tmpfs, shared memory", collector.JobMemoryShmem, 1, 0),
+				line("kernel", collector.JobMemoryKernel, 3, 0), line("files and page cache", collector.JobMemoryFile, 2, 0)}},
 	}
 }
 

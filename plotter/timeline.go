@@ -129,10 +129,10 @@ func (t *Timeline) samplesBefore(d *Death) int {
 // job. It also makes room for the limit at which the job was killed.
 func (t *Timeline) unmeasured(c *Chart) {
 	d := t.Death
-	if d == nil || c.column != collector.JobMemory {
+	if d == nil || c.column != collector.JobMemory && !c.Stacked {
 		return
 	}
-	if d.Limit > 0 {
+	if d.Limit > 0 && !c.Stacked {
 		c.Peak, c.reached = 0, d.Limit
 		if c.Bound < d.Limit {
 			c.Bound, c.BoundText = d.Limit, text.SizeText(d.Limit)

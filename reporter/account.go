@@ -20,7 +20,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	a, j := &rec.Account, *job
 	j.Source, j.MemoryKind, j.Cgroup = a.Source, a.MemoryKind, a.Group
 	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUIncomplete || j.Attached && !a.CPUSeconds.Known()
-	j.PeakMemoryMB = peakMemory(&j, rec)
+	j.PeakMemoryMB, j.MemoryAtPeak = peakMemory(&j, rec), KnownParts(a.MemoryAtPeak, a.Source)
 	if a.Source == host.JobFromTree && a.UnownedMB >= leastUnowned {
 		j.UnownedMB = float64(a.UnownedMB)
 	}

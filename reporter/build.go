@@ -70,6 +70,9 @@ func New(in Input) *Report {
 		Missing:   append([]Missing{}, slices.Concat(in.Missing, sourceMissing(rec, job), absent)...), // never nil
 		Push:      &Push{MLflow: in.Push},
 	}
+	if job == nil {
+		node.MemoryAtPeak = KnownParts(rec.Account.MemoryAtPeak, rec.Account.Source)
+	}
 	if in.Push.State == "" {
 		node.Push.MLflow.State = PushOff
 	}
@@ -197,7 +200,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
 		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
-	return slices.Concat(out, processesMissing(rec, job), deathsMissing(rec), marksMissing(rec))
+	return slices.Concat(out, memoryMissing(rec), processesMissing(rec, job), deathsMissing(rec), marksMissing(rec))
 }
 
 // readingsOf returns the number of Readings in which the source was read. The first Reading, the baseline, contains

@@ -106,6 +106,11 @@ func (c *combiner) jobMetrics(n *Node) {
 	if peak, ok := n.Metrics[MetricJobMemoryPeak]; ok && n.Job != nil {
 		n.Job.PeakMemoryMB, n.Job.PeakMemoryFrom = peak, PeakFromRanks
 	}
+	if parts := n.memoryOfRanks(); n.Job != nil {
+		n.Job.MemoryAtPeak, n.Job.MemoryAtKill = parts, nil
+	} else {
+		n.MemoryAtPeak = parts
+	}
 }
 
 func (c *combiner) jobMetric(n *Node, m *Metric) (float64, error) {

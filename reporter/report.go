@@ -75,6 +75,8 @@ type Node struct {
 	Sampling *Sampling `json:"sampling,omitempty"`
 	Agent    *Agent    `json:"agent,omitempty"`
 	Job      *Job      `json:"job,omitempty"` // absent for a sidecar
+	// MemoryAtPeak is Job.MemoryAtPeak if there is no Job because its end is not known.
+	MemoryAtPeak *MemoryParts `json:"memory_at_peak,omitempty"`
 	// Ranks are the ranks on the node, by rank as decimal text, if the launch had several processes on it; otherwise
 	// nil. Job and the job metrics cover all ranks together.
 	Ranks     Ranks              `json:"ranks,omitempty"`
@@ -204,6 +206,10 @@ type Job struct {
 	// counted: pss, rss or cgroup.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
 	MemoryKind   string  `json:"memory_kind,omitempty"`
+	// MemoryAtPeak belongs to the sample in which the job had the most memory, and MemoryAtKill to the last sample before
+	// the newest out-of-memory kill, if that explains the end of the job. nil means that no sample had the parts.
+	MemoryAtPeak *MemoryParts `json:"memory_at_peak,omitempty"`
+	MemoryAtKill *MemoryParts `json:"memory_at_kill,omitempty"`
 	// UnownedMB is the largest growth of the node's shared memory (/dev/shm, other tmpfs) while the job ran, less the
 	// part known to be the job's, in MiB. PeakMemoryMB does not include it: it may belong to other processes.
 	UnownedMB float64 `json:"shared_memory_of_unknown_owner_mb,omitzero"`

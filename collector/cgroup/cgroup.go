@@ -77,6 +77,12 @@ type Counters struct {
 	// 5.19, memory.max_usage_in_bytes).
 	Memory, WorkingSet, PageCache, PeakMemory float64
 
+	// Anon, Shmem, Kernel, Sock and HugeTLB are the parts of Memory other than PageCache: anonymous memory, tmpfs and
+	// shared memory, memory of the kernel, socket buffers, and huge pages. In v1, and in v2 before Linux 5.18, Kernel is
+	// the rest of Memory. Sock and HugeTLB are NaN if they are not part of Memory: Sock in v1, and HugeTLB unless the
+	// mount option memory_hugetlb_accounting is set.
+	Anon, Shmem, Kernel, Sock, HugeTLB float64
+
 	// Swap is the group's swapped-out memory, which is not part of Memory. (v2 memory.swap.current, v1 total_swap of
 	// memory.stat.)
 	Swap float64
@@ -151,6 +157,7 @@ func unknownCounters() Counters {
 	return Counters{
 		CPUSeconds: n, Periods: n, ThrottledPeriods: n, ThrottledSeconds: n,
 		Memory: n, WorkingSet: n, PageCache: n, PeakMemory: n, Swap: n,
+		Anon: n, Shmem: n, Kernel: n, Sock: n, HugeTLB: n,
 		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, LimitUnreclaimable: n,
 		OOMKills: n, OOMs: n, LimitOOMs: n,
 		ReadBytes: n, WriteBytes: n, Processes: n, Threads: n,

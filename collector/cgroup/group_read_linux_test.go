@@ -21,6 +21,7 @@ func wantV2() Counters {
 	return Counters{
 		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
 		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8, Swap: 7e7,
+		Anon: 3e8, Shmem: 3e7, Kernel: 5e6, Sock: 6e6, HugeTLB: math.NaN(),
 		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, LimitUnreclaimable: 6e8, OOMKills: 1, OOMs: 1, LimitOOMs: 2,
 		ReadBytes: 1005, WriteBytes: 2006, Processes: 5, Threads: 5,
 		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}}}
@@ -30,6 +31,7 @@ func wantV1() Counters {
 	return Counters{
 		CPUSeconds: 2.5, Periods: 40, ThrottledPeriods: 30, ThrottledSeconds: 1.5,
 		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8, Swap: 5e6,
+		Anon: 4e7, Shmem: 1e7, Kernel: 1e7, Sock: math.NaN(), HugeTLB: math.NaN(),
 		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, LimitUnreclaimable: 1e8, OOMKills: 3, OOMs: math.NaN(), LimitOOMs: math.NaN(),
 		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 3, // 3 of the 6 tasks have ended
 		Pressure: UnknownPressure()}
@@ -57,6 +59,9 @@ func TestGroup_ReadReturnsCountersOfTree(t *testing.T) {
 		"v2, no pids controller, no peak, no io, no swap": {
 			groupV2().with(map[string]string{"kube/pod/app/pids.current": "-", "kube/pod/app/memory.peak": "-", "kube/pod/app/io.stat": "-", "kube/pod/app/memory.swap.current": "-"}),
 			with(wantV2(), func(c *Counters) { c.Threads, c.PeakMemory, c.ReadBytes, c.WriteBytes, c.Swap = 7, n, n, n, n })},
+		"v2 before Linux 5.18, and with huge pages in its usage": {
+			groupV2().with(map[string]string{"kube/pod/app/memory.stat": "anon 300000000\nfile 150000000\nsock 10000000\nhugetlb 4194304\nshmem 30000000\ninactive_file 90000000\n"}),
+			with(wantV2(), func(c *Counters) { c.Kernel, c.Sock, c.HugeTLB = 4e7-4194304, 1e7, 4194304 })},
 		"v2, no storage I/O yet": {
 			groupV2().with(map[string]string{"kube/pod/app/io.stat": ""}),
 			with(wantV2(), func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 })},
@@ -87,10 +92,12 @@ func TestGroup_ReadReturnsCountersOfTree(t *testing.T) {
 
 // groupFields maps each file of the app in groupV2 to a function that makes the fields from this file unknown.
 var groupFields = map[string]func(*Counters){
-	"cpu.stat":            func(c *Counters) { c.CPUSeconds = nan },
-	"memory.current":      func(c *Counters) { c.Memory, c.WorkingSet = nan, nan },
-	"memory.peak":         func(c *Counters) { c.PeakMemory = nan },
-	"memory.stat":         func(c *Counters) { c.WorkingSet, c.PageCache = nan, nan },
+	"cpu.stat":       func(c *Counters) { c.CPUSeconds = nan },
+	"memory.current": func(c *Counters) { c.Memory, c.WorkingSet = nan, nan },
+	"memory.peak":    func(c *Counters) { c.PeakMemory = nan },
+	"memory.stat": func(c *Counters) {
+		c.WorkingSet, c.PageCache, c.Anon, c.Shmem, c.Kernel, c.Sock = nan, nan, nan, nan, nan, nan
+	},
 	"memory.swap.current": func(c *Counters) { c.Swap = nan },
 	"memory.events":       func(c *Counters) { c.OOMKills, c.OOMs = nan, nan },
 	"io.stat":             func(c *Counters) { c.ReadBytes, c.WriteBytes = nan, nan },

@@ -107,7 +107,9 @@ func (g *Group) readMemory(c *Counters) {
 	if g.own != (memoryFiles{}) {
 		c.Memory = c.number(&g.r, g.own.usage)
 		c.PeakMemory = c.number(&g.r, g.own.peak)
-		c.WorkingSet, c.PageCache, c.Swap = g.workingSet(c, g.own.stat, c.Memory)
+		s := g.readMemoryStat(c, g.own.stat, c.Memory)
+		c.WorkingSet, c.PageCache, c.Swap = s.workingSet, s.pageCache, s.swap
+		c.Anon, c.Shmem, c.Kernel, c.Sock, c.HugeTLB = s.anon, s.shmem, s.kernel, s.sock, s.hugeTLB
 		if g.memory.v2 {
 			c.Swap = c.number(&g.r, g.own.swap)
 		}
@@ -123,7 +125,8 @@ func (g *Group) readMemory(c *Counters) {
 		c.LimitPeak, c.LimitUnreclaimable = c.PeakMemory, max(c.Memory-c.PageCache, 0)
 	default:
 		usage := c.number(&g.r, g.limit.usage)
-		c.LimitWorkingSet, c.LimitPageCache, _ = g.workingSet(c, g.limit.stat, usage)
+		s := g.readMemoryStat(c, g.limit.stat, usage)
+		c.LimitWorkingSet, c.LimitPageCache = s.workingSet, s.pageCache
 		c.LimitPeak, c.LimitUnreclaimable = c.number(&g.r, g.limit.peak), max(usage-c.LimitPageCache, 0)
 	}
 }
@@ -149,22 +152,40 @@ func (g *Group) readOOM(c *Counters) {
 	c.LimitOOMs = limit.ooms
 }
 
-// workingSet returns set, which is usage without the pages that can be dropped immediately, the page cache of files
-// and, in v1, the swapped-out bytes. stat is the path of the group's memory.stat.
-func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache, swap float64) {
-	if stat == "" {
-		return nan, nan, nan
-	}
-	var v [4]float64
-	keys := []string{"total_inactive_file", "total_cache", "total_shmem", "total_swap"}
+// A memoryStat holds what a memory.stat says about the memory of a group, in bytes. The names are those of Counters.
+type memoryStat struct{ workingSet, pageCache, shmem, anon, kernel, sock, hugeTLB, swap float64 }
+
+// The keys of memory.stat, which counts shmem as file or cache.
+var (
+	memoryStatV1 = []string{"total_inactive_file", "total_cache", "total_shmem", "total_rss", "", "", "", "total_swap"}
+	memoryStatV2 = []string{"inactive_file", "file", "shmem", "anon", "kernel", "sock", "hugetlb"}
+)
+
+// readMemoryStat reads the memory.stat at path, of a group that uses usage bytes. "" means that there is no such file.
+// Differences are at least 0, because the numbers are not read at one instant.
+func (g *Group) readMemoryStat(c *Counters, path string, usage float64) memoryStat {
+	v, keys := [8]float64{nan, nan, nan, nan, nan, nan, nan, nan}, memoryStatV1
 	if g.memory.v2 {
-		keys = []string{"inactive_file", "file", "shmem"}
+		keys = memoryStatV2
 	}
-	if err := g.r.keys(stat, keys, v[:]); err != nil {
-		c.fail("memory.stat", err)
+	if path != "" {
+		if err := g.r.keys(path, keys, v[:]); err != nil {
+			c.fail("memory.stat", err)
+		}
 	}
-	// The differences may be negative, because the numbers are not read at one instant.
-	return max(usage-v[0], 0), max(v[1]-v[2], 0), v[3]
+	s := memoryStat{max(usage-v[0], 0), max(v[1]-v[2], 0), v[2], v[3], v[4], v[5], v[6], v[7]}
+	if math.IsNaN(s.kernel) {
+		s.kernel = max(usage-v[1]-s.anon-orZero(s.sock)-orZero(s.hugeTLB), 0)
+	}
+	return s
+}
+
+// orZero returns v, or 0 if v is NaN.
+func orZero(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
 }
 
 // readTraffic reads the storage bytes from the file at path, and reports whether the file counts. A v1 file without

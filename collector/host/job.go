@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
@@ -62,6 +63,16 @@ type ReapedUsage struct {
 	MainPID  int
 }
 
+// MemoryParts are parts of the job's memory, in bytes. NaN means unknown. Without swap, the parts of a control group
+// add up to its usage, including page cache and perfagent's own memory. The parts of processes have no Kernel and Sock.
+type MemoryParts struct{ Anon, File, Shmem, Kernel, Sock, HugeTLB float64 }
+
+// unknownParts returns MemoryParts with all numbers unknown.
+func unknownParts() MemoryParts {
+	nan := math.NaN()
+	return MemoryParts{Anon: nan, File: nan, Shmem: nan, Kernel: nan, Sock: nan, HugeTLB: nan}
+}
+
 // JobUsage is the job's usage at one instant. NaN means unknown.
 type JobUsage struct {
 	// CPUSeconds and IO are counters. The counters of a control group start when it is created.
@@ -81,6 +92,8 @@ type JobUsage struct {
 	Memory, PageCache float64
 	// Swap is the part of Memory that was swapped out, in bytes.
 	Swap float64
+	// Parts are the other parts of Memory.
+	Parts MemoryParts
 	// Unowned is the growth of the host's shared memory since the baseline, in bytes, minus the shared memory in Memory:
 	// see process.TreeUsage. It is known only if Memory comes from the job's processes.
 	Unowned float64

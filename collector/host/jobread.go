@@ -169,6 +169,7 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	// Own is an estimate. If no memory remains, the job is too small for the estimate, and its processes are read instead.
 	if memory := c.Memory + orElse(c.Swap, 0) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
+		use.Parts = MemoryParts{c.Anon, c.PageCache, c.Shmem, c.Kernel, c.Sock, c.HugeTLB}
 	}
 	use.IO = ioOf(c)
 	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
@@ -179,7 +180,7 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().JobEnded) {
 		// Without processes, the job's current values are unknown.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
-		use.MemoryLowerBound, use.Swap = math.NaN(), math.NaN()
+		use.MemoryLowerBound, use.Swap, use.Parts = math.NaN(), math.NaN(), unknownParts()
 	}
 }
 
@@ -256,6 +257,7 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind, use.MemoryStale = tree.Memory, tree.MemoryKind, !tree.MemoryUpToDate
 		use.MemoryLowerBound, use.Swap, use.Unowned = tree.MemoryLowerBound, tree.Swap, tree.Unowned
+		use.Parts = MemoryParts{tree.Anon, tree.File, tree.Shmem, math.NaN(), math.NaN(), tree.HugeTLB}
 	}
 	if tree.Processes > 0 { // without processes, the numbers are unknown
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)

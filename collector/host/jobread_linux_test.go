@@ -307,6 +307,22 @@ func TestReader_MemoryOfGroupIncludesSwap(t *testing.T) {
 	same(t, "MemoryKind", use.MemoryKind, MemoryGroup)
 }
 
+// The parts of a group's memory are those of its memory.stat.
+func TestReader_DividesMemoryOfGroup(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"memory.current": "104857600\n",
+		"memory.stat":    "anon 52428800\nfile 47185920\nshmem 31457280\nkernel 4194304\nsock 1048576\ninactive_file 10485760\n",
+	} {
+		write(t, root, "sys/fs/cgroup/job/"+name, []byte(text))
+	}
+	r := NewReader(Options{Job: JobOptions{Source: JobFromCreated, Group: emptyGroupIn(t, root), Running: true}, JobOnly: true, Now: eachSecond()})
+	t.Cleanup(r.Close)
+	write(t, root, "sys/fs/cgroup/job/cgroup.procs", []byte("42\n"))
+	want := MemoryParts{Anon: 50 * mib, File: 15 * mib, Shmem: 30 * mib, Kernel: 4 * mib, Sock: mib, HugeTLB: math.NaN()}
+	same(t, "parts", fmt.Sprint(r.Read().Job.Parts), fmt.Sprint(want))
+}
+
 // memoryHolder is a program that uses memory in one of several ways, prints a line, and runs until its input ends.
 const memoryHolder = `
 import mmap, os, sys
@@ -315,6 +331,17 @@ size = mib << 20
 if how == "anonymous":
     held = bytearray(size)
     for i in range(0, size, 4096): held[i] = 1
+elif how == "mixed":
+    held = bytearray(120 << 20)
+    for i in range(0, 120 << 20, 4096): held[i] = 1
+    maps = []
+    for where, size in (("/dev/shm", 100), (sys.argv[3], 80)):
+        with open(f"{where}/perfagent-test-{os.getpid()}", "w+b") as f:
+            os.unlink(f.name)
+            for _ in range(size): f.write(b"x" * (1 << 20))
+            f.flush()
+            maps.append(mmap.mmap(f.fileno(), size << 20))
+            sum(maps[-1][i] for i in range(0, size << 20, 4096))
 elif how == "open":
     held = os.memfd_create("held")
     for _ in range(mib): os.write(held, b"x" * (1 << 20))
@@ -338,7 +365,7 @@ func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 	if python == "" {
 		python = testenv.NeedsTool(t, "python3", "apt-get install python3, or make test")
 	}
-	for how, lines := range map[string]int{"anonymous": 1, "open": 1, "mapped": 3} {
+	for how, lines := range map[string]int{"anonymous": 1, "open": 1, "mapped": 3, "mixed": 1} {
 		t.Run(how, func(t *testing.T) {
 			made, err := cgroup.NewJobGroup(fmt.Sprintf("perfagent-test-%d-memory-%s", os.Getpid(), how))
 			if err != nil {
@@ -348,7 +375,7 @@ func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 
 			tree := process.NewTree(process.Options{Root: os.Getpid()}) // before the job
 			defer tree.Close()
-			cmd := exec.Command(python, "-c", memoryHolder, how, "256")
+			cmd := exec.Command(python, "-c", memoryHolder, how, "256", t.TempDir())
 			end := startInGroup(t, made, cmd, lines)
 			defer end()
 			c := made.Group().Read()
@@ -364,6 +391,20 @@ func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 				t.Fatalf("usage = %+v, error = %v; want memory as PSS", u, err)
 			}
 			t.Logf("group %.1f MiB, tree %.1f MiB", group/mib, u.Memory/mib)
+			sum := c.Anon + c.PageCache + c.Shmem + c.Kernel + orElse(c.Sock, 0) + orElse(c.HugeTLB, 0)
+			check.True(t, math.Abs(sum-c.Memory) <= 0.05*c.Memory,
+				"sum of the group's parts = %.1f MiB, want its usage of %.1f MiB within 5 %%; %+v", sum/mib, c.Memory/mib, c)
+			for what, v := range map[string][2]float64{"anonymous": {u.Anon, c.Anon}, "shared": {u.Shmem, c.Shmem}} {
+				check.True(t, math.Abs(v[0]-v[1]) <= 0.05*group,
+					"%s memory of the tree = %.1f MiB, want the group's %.1f MiB within 5 %%", what, v[0]/mib, v[1]/mib)
+			}
+			if how == "mixed" {
+				group += 80 * mib // the file on disk is page cache of the group
+				for what, v := range map[string][2]float64{"anonymous": {c.Anon, 120}, "shared": {c.Shmem, 100}, "files of the group": {c.PageCache, 80},
+					"files of the tree": {u.File, 80}} {
+					check.True(t, math.Abs(v[0]/mib-v[1]) <= 0.05*group/mib, "%s = %.1f MiB, want %v MiB", what, v[0]/mib, v[1])
+				}
+			}
 			check.True(t, math.Abs(u.Memory-group) <= 0.05*group,
 				"memory of the tree = %.1f MiB, want the group's %.1f MiB within 5 %%", u.Memory/mib, group/mib)
 		})

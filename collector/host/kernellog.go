@@ -13,6 +13,13 @@ const (
 	OOMOfPolicy = "memory_policy" // the NUMA nodes of a process's memory policy had no free memory
 )
 
+// A Task is a process in the kernel's report of an out-of-memory kill.
+type Task struct {
+	PID     int     `json:"pid"`
+	Command string  `json:"command"` // the kernel's name of the process, or its command line
+	RSSMB   float64 `json:"rss_mb"`  // resident size, MiB
+}
+
 // A Victim is a process killed by the kernel's OOM killer.
 type Victim struct {
 	Process string    `json:"process"` // its name

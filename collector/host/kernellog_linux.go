@@ -32,6 +32,7 @@ type kernelLog struct {
 
 	mu      sync.Mutex
 	tracked []trackedVictim // at most maxVictims
+	table   taskTable       // of the report being read
 	ended   []exit          // the newest exits by SIGKILL, at most maxEnded
 	record  [8 << 10]byte
 	// pids reports whether perfagent's process IDs are the same as in the log, which uses the initial PID namespace.
@@ -49,9 +50,11 @@ type exit struct {
 // maxEnded is greater than the number of processes that end by SIGKILL before an OOM kill is read from the log.
 const maxEnded = 256
 
-// A trackedVictim is a Victim. relationChecked reports whether its relation to the job was looked up.
+// A trackedVictim is a Victim with the largest processes of the kernel's report on the kill. relationChecked reports
+// whether their relations to the job were looked up.
 type trackedVictim struct {
 	Victim
+	tasks           []relatedTask
 	relationChecked bool
 }
 
@@ -147,13 +150,14 @@ func (l *kernelLog) checkRelations(relationOf func(pid int) process.Relation) {
 		if l.tracked[i].relationChecked {
 			continue
 		}
-		pid := l.tracked[i].PID
+		pid, tasks := l.tracked[i].PID, slices.Clone(l.tracked[i].tasks)
 		l.mu.Unlock()
 		relation := relationOf(pid) // may take a long time
+		relate(tasks, relationOf)
 		l.mu.Lock()
 		if i = slices.IndexFunc(l.tracked, func(f trackedVictim) bool { return f.PID == pid }); i >= 0 {
 			l.tracked[i].setRelation(relation)
-			l.tracked[i].relationChecked = true
+			l.tracked[i].relationChecked, l.tracked[i].tasks = true, tasks
 		}
 	}
 }
@@ -190,7 +194,11 @@ func (l *kernelLog) resolveRelations(relationOf func(pid int) process.Relation) 
 	defer l.mu.Unlock()
 	for i := range l.tracked {
 		f := &l.tracked[i]
-		if f.InJob || !l.samePIDs() {
+		if !l.samePIDs() {
+			continue
+		}
+		relate(f.tasks, relationOf)
+		if f.InJob {
 			continue
 		}
 		for _, e := range l.ended {
@@ -229,6 +237,8 @@ func (l *kernelLog) readFrom(fd int, start, now Instant) {
 		if v, at, ok := parseVictim(l.record[:n]); ok {
 			v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
 			l.add(v)
+		} else {
+			l.table.add(l.record[:n])
 		}
 	}
 }
@@ -244,7 +254,8 @@ func (l *kernelLog) add(v Victim) {
 		l.tracked = slices.Delete(l.tracked, i, i+1)
 		l.overflowed = true
 	}
-	l.tracked = append(l.tracked, trackedVictim{Victim: v})
+	l.tracked = append(l.tracked, trackedVictim{Victim: v, tasks: l.table.tasks})
+	l.table = taskTable{}
 }
 
 // victims returns the tracked victims, oldest first.
@@ -316,9 +327,28 @@ func (r *Reader) resolveVictims() {
 	}
 }
 
-// parseVictim parses a record of /dev/kmsg: "4,1234,5678901,-;message". The third number is the time in microseconds,
-// on the kernel's clock, which stops during suspend. For an OOM kill the kernel writes (mm/oom_kill.c,
-// dump_oom_summary):
+// kernelMessage returns the message of a record of /dev/kmsg, "4,1234,5678901,-;message", and its time on the kernel's
+// clock, which stops during suspend: the third number, in microseconds. It reports false if the kernel did not write
+// the record.
+func kernelMessage(record []byte) (line string, at time.Duration, ok bool) {
+	head, message, found := bytes.Cut(record, []byte{';'})
+	fields := strings.SplitN(string(head), ",", 4)
+	if !found || len(fields) < 3 {
+		return "", 0, false
+	}
+	// Records of the kernel have facility 0, so their priority is below 8. All other records come from programs.
+	if priority, err := strconv.Atoi(fields[0]); err != nil || priority < 0 || priority > 7 {
+		return "", 0, false
+	}
+	micros, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil || micros < 0 {
+		return "", 0, false
+	}
+	line, _, _ = strings.Cut(string(message), "\n")
+	return line, time.Duration(micros) * time.Microsecond, true
+}
+
+// parseVictim parses a record of /dev/kmsg. For an OOM kill the kernel writes (mm/oom_kill.c, dump_oom_summary):
 //
 //	oom-kill:constraint=CONSTRAINT_MEMCG,…,oom_memcg=/a,task_memcg=/a/b,task=python,pid=42,uid=0
 //	oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/c,mems_allowed=0-1,global_oom,task_memcg=…
@@ -327,29 +357,15 @@ func (r *Reader) resolveVictims() {
 // The oom-kill record exists since Linux 5.0, and is suppressed after ten kills within 5 s. The "Killed process" record
 // is always written; a victim known only from that record has no Group.
 func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
-	head, message, found := bytes.Cut(record, []byte{';'})
-	fields := strings.SplitN(string(head), ",", 4)
-	line, _, _ := strings.Cut(string(message), "\n")
-	if !found || len(fields) < 3 {
-		return v, 0, false
-	}
-	// Records of the kernel have facility 0, so their priority is below 8. All other records come from programs.
-	if priority, err := strconv.Atoi(fields[0]); err != nil || priority < 0 || priority > 7 {
-		return v, 0, false
-	}
-	micros, err := strconv.ParseInt(fields[2], 10, 64)
-	if err != nil || micros < 0 {
-		return v, 0, false
-	}
-
-	at = time.Duration(micros) * time.Microsecond
+	line, at, ok := kernelMessage(record)
 	text, isKill := strings.CutPrefix(line, "oom-kill:")
-	if !isKill {
+	if !ok || !isKill {
 		v, ok = parseKilled(line)
 		return v, at, ok
 	}
 
 	// A name may contain any text but has at most 15 bytes, so search for the text after it.
+	var err error
 	before, name, found := strings.Cut(text, ",task=")
 	if end := strings.LastIndex(name, ",pid="); found && end >= 0 {
 		number, _, _ := strings.Cut(name[end+len(",pid="):], ",")

@@ -101,7 +101,8 @@ type kernelLog struct{}
 func openKernelLog() *kernelLog { return nil }
 func (*kernelLog) close()       {}
 
-// WatchDeaths, Victims and resolveVictims do nothing, because this system does not report OOM kills.
+// WatchDeaths, Victims, LargestTasks and resolveVictims do nothing, because this system does not report OOM kills.
 func (r *Reader) WatchDeaths()                     {}
 func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
+func (r *Reader) LargestTasks() []Task             { return nil }
 func (r *Reader) resolveVictims()                  {}

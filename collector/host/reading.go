@@ -104,7 +104,8 @@ func (e FileError) Unwrap() error { return e.Err }
 func (r *Reading) newJobUsage() *JobUsage {
 	nan := math.NaN()
 	r.buffers.job = JobUsage{CPUSeconds: nan, IO: process.UnknownIO(), LivingCPUSeconds: nan, Memory: nan,
-		PageCache: nan, Swap: nan, Unowned: nan, MemoryLowerBound: nan, Processes: nan, Threads: nan}
+		PageCache: nan, Swap: nan, Unowned: nan, MemoryLowerBound: nan, Processes: nan, Threads: nan,
+		Parts: unknownParts()}
 	return &r.buffers.job
 }
 

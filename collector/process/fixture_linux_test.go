@@ -159,6 +159,7 @@ func TestTree_SumsProcessesOfJob(t *testing.T) {
 	want := TreeUsage{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
 	u.MemoryUpToDate, u.MemoryLowerBound = false, 0
+	u.Anon, u.File, u.Shmem, u.HugeTLB = 0, 0, 0, 0 // tested in TestTree_DividesMemoryIntoParts
 	check.True(t, fmt.Sprint(u) == fmt.Sprint(want), "usage\ngot  %+v\nwant %+v", u, want)
 	if first := tree.jobProcs[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
 		t.Errorf("first process %+v, want ID 60, start 90 and 10 pages", first)
@@ -341,6 +342,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		}
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
+		got.Anon, got.File, got.Shmem, got.HugeTLB = 0, 0, 0, 0                              // tested in TestTree_DividesMemoryIntoParts
 		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // tested in TestTree_LowerBoundCountsSharedPagesOnce; Unowned depends on the host
 		check.True(t, fmt.Sprint(got) == fmt.Sprint(want), "%s: usage\ngot  %+v\nwant %+v", what, got, want)
 		check.True(t, (failed != "" || u.Failed == nil) && (failed == "" || len(u.Failed) == 1 && u.Failed[failed] != nil),

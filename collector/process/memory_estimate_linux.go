@@ -35,9 +35,9 @@ func (t *Tree) estimateMemory(u *TreeUsage) {
 
 	switch {
 	case u.MemoryKind != "pss" || t.failed["memory"] != nil:
-		u.MemoryLowerBound = max(largest, t.measuredPSS) + t.shared.open
+		u.MemoryLowerBound = max(largest, t.measuredPSS) + t.openShared()
 	case !u.MemoryUpToDate:
-		u.MemoryLowerBound = max(largest, min(u.Memory, all+u.Swap+t.shared.open))
+		u.MemoryLowerBound = max(largest, min(u.Memory, all+u.Swap+t.openShared()))
 	default:
 		u.MemoryLowerBound = max(largest, u.Memory)
 	}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,35 @@ func TestTree_MemoryIncludesSwapAndHugePages(t *testing.T) {
 	rss := float64(findProc(p.read().all, 202).rss())
 	if want := (2000+400+50+2*2048+4096)*1024.0 + rss; u.Memory != want || u.Swap != 450<<10 {
 		t.Errorf("usage %+v, want %v bytes of memory, including 450 KiB of swap", u, want)
+	}
+}
+
+// The parts of the memory add up to the PSS. If they are unknown for any process, they are unknown for the job.
+func TestTree_DividesMemoryIntoParts(t *testing.T) {
+	const parts = "Pss_Anon: 600 kB\nPss_File: 100 kB\nPss_Shmem: 300 kB\n"
+	line := func(pid int, rollup string) treeLine {
+		return treeLine{pid: pid, parent: 100, start: 60, pages: 300, pssKB: 1000, rollup: rollup}
+	}
+	for name, c := range map[string]struct {
+		lines []treeLine
+		want  [4]float64 // anonymous, files, shared, huge pages; in KiB
+	}{
+		"processes":          {[]treeLine{line(200, parts), line(201, parts+"SwapPss: 50 kB\nPrivate_Hugetlb: 2048 kB\n")}, [4]float64{1200, 200, 600, 2048}},
+		"before Linux 5.3":   {[]treeLine{line(200, "")}, [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}},
+		"one without parts":  {[]treeLine{line(200, parts), line(201, "")}, [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}},
+		"a zombie":           {[]treeLine{line(200, parts), {pid: 201, parent: 200, start: 80, state: "Z"}}, [4]float64{600, 100, 300, 0}},
+		"too large for PSS":  {[]treeLine{{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 12 << 20, rollup: parts}}, [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}},
+		"damaged, too large": {[]treeLine{line(200, "Pss_Anon: 600 kB\nPss_Shmem: 700 kB\n")}, [4]float64{600, 0, 700, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := treeFixture(t)
+			for _, l := range c.lines {
+				p.put(l)
+			}
+			u := treeRead(t, p.tree(nil))
+			got := [4]float64{u.Anon / 1024, u.File / 1024, u.Shmem / 1024, u.HugeTLB / 1024}
+			check.True(t, fmt.Sprint(got) == fmt.Sprint(c.want), "parts in KiB = %v, want %v; usage %+v", got, c.want, u)
+		})
 	}
 }
 

@@ -80,8 +80,17 @@ func (t *Tree) readMemory() {
 	}
 	t.readShared(begin)
 	if t.use.MemoryKind != "" {
-		t.use.Memory = t.mapped + t.shared.open
+		t.use.Memory = t.mapped + t.openShared()
 	}
+	t.use.Shmem = t.mappedShmem + t.openShared()
+}
+
+// openShared returns the shared memory that is only open, without the part that was mapped after the files were read.
+func (t *Tree) openShared() float64 {
+	if math.IsNaN(t.mappedShmem) {
+		return t.shared.open
+	}
+	return min(t.shared.open, max(0, t.shared.total-t.mappedShmem))
 }
 
 // measurePSS makes a pass over PSS, if due. A pass that raced with the start or end of a process is repeated at the
@@ -221,6 +230,10 @@ func (t *Tree) sumRSS() {
 func (t *Tree) setMemory(sum *pssSum, kind string) {
 	t.mapped = sum.total() + sum.swap + sum.huge + sum.hugeShared
 	t.use.Swap, t.use.MemoryKind, t.use.MemoryFresh = sum.swap, kind, true
+	t.use.Anon, t.use.File, t.use.HugeTLB = sum.anon, sum.file, sum.huge+sum.hugeShared
+	if t.mappedShmem = sum.shmem; sum.partial {
+		t.use.Anon, t.use.File, t.use.HugeTLB, t.mappedShmem = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	}
 }
 
 // A passEntry is the result of a pass for one process.
@@ -339,7 +352,7 @@ func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newestPID() == t.newestPID {
 		return false
 	}
-	sum.bytes = least
+	sum.bytes, sum.partial = least, true
 	return true
 }
 
@@ -376,6 +389,9 @@ type pssSum struct {
 	swap           float64 // not part of bytes; nor are huge pages
 	huge           float64 // huge pages that only one process has mapped
 	hugeShared     float64 // maximum of the processes' shared huge pages, because it is unknown which processes share them
+	// anon, file and shmem are the parts of bytes. partial reports whether they are not all of it.
+	anon, file, shmem float64
+	partial           bool
 }
 
 // measured adds p with bytes, which is its PSS or a replacement.
@@ -389,6 +405,9 @@ func (s *pssSum) measured(p *proc, bytes uint64) {
 	s.swap += float64(p.swap)
 	s.huge += float64(p.huge)
 	s.hugeShared = max(s.hugeShared, float64(p.hugeShared))
+	s.anon, s.shmem = s.anon+float64(p.pssAnon), s.shmem+float64(p.shmem)
+	s.file += float64(bytes - min(bytes, p.pssAnon+p.shmem))
+	s.partial = s.partial || bytes > 0 && (!p.parts || bytes != p.pss)
 }
 
 // guess adds p, which was never measured.
@@ -396,6 +415,7 @@ func (s *pssSum) guess(p *proc) {
 	s.alive++
 	s.guessed++
 	s.guessedResides += float64(p.rss())
+	s.partial = true
 }
 
 // total returns bytes, plus an estimate for the processes that were never measured.

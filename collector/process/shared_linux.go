@@ -30,6 +30,7 @@ const (
 // memfd_create(2). The kernel charges it to the job's control group, but to no process.
 type sharedMemory struct {
 	open  float64 // bytes
+	total float64 // bytes of open and mapped memory, when open was read
 	files map[fileID]*openFile
 	next  int32 // ID of the process to continue with in this round
 	round int
@@ -108,7 +109,7 @@ func (t *Tree) readShared(begin clockReading) {
 	s.known = true
 	s.most = max(s.most, mapped+open)
 	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
-	s.open = open
+	s.open, s.total = open, mapped+open
 	if t.measured == begin.mono || t.rssOnly != nil || t.isSteady(t.resident()) { // otherwise mapped is outdated
 		t.use.Unowned = s.beyond(min(host, readHost().shared))
 	}

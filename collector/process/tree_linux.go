@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"runtime"
 	"sync"
@@ -69,6 +70,7 @@ type Tree struct {
 	round             round
 	hugePages         func() bool // hasHugePages
 	mapped            float64     // bytes that the processes have mapped, as of the last pass
+	mappedShmem       float64     // the part of mapped in shared memory and tmpfs; NaN = unknown
 	shared            sharedMemory
 	pageCost          pageCost // of the last smaps_rollup of a large process
 	due               struct{ scan, memory, io time.Duration }
@@ -92,7 +94,7 @@ func NewTree(o Options) *Tree {
 	}
 	t := &Tree{o: o, clock: now, pageCost: defaultPageCost, hugePages: sync.OnceValue(hasHugePages),
 		shared: newSharedMemory(o.Running)}
-	t.use = unknownUsage()
+	t.use, t.mappedShmem = unknownUsage(), math.NaN()
 	return t
 }
 

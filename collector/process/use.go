@@ -55,6 +55,10 @@ type TreeUsage struct {
 	// value. It includes Swap, the swapped-out part, huge pages, and files of tmpfs and memfd_create(2) that processes
 	// hold open but have not mapped.
 	Memory, Swap float64
+	// Anon, File, Shmem and HugeTLB are the parts of Memory other than Swap, at the last measurement. Shmem includes the
+	// files of tmpfs and memfd_create(2) that are only open. All are NaN unless MemoryKind is "pss" and the kernel divides
+	// PSS into parts (since Linux 5.3).
+	Anon, File, Shmem, HugeTLB float64
 	// MemoryKind is "pss" (each shared page is divided among the processes that share it, from /proc/PID/smaps_rollup)
 	// or "rss" (some or all processes count their shared pages in full); "" before the first measurement.
 	MemoryKind string
@@ -83,7 +87,8 @@ type TreeUsage struct {
 // unknownUsage returns a TreeUsage with all numbers unknown.
 func unknownUsage() TreeUsage {
 	nan := math.NaN()
-	return TreeUsage{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, IO: UnknownIO()}
+	return TreeUsage{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, IO: UnknownIO(),
+		Anon: nan, File: nan, Shmem: nan, HugeTLB: nan}
 }
 
 // IO is the I/O of processes from /proc/PID/io: bytes read from and written to storage (read_bytes and write_bytes),

@@ -109,6 +109,10 @@ func limitedSample(i, node, gpus int) collector.Sample {
 		collector.JobWriteRate:       2 + wave,
 		collector.JobPageCache:       120 * wave,
 		collector.JobMemorySwap:      40 * wave,
+		collector.JobMemoryAnon:      190 + 390*wave,
+		collector.JobMemoryFile:      120 * wave,
+		collector.JobMemoryShmem:     90 + 230*wave,
+		collector.JobMemoryKernel:    20,
 		collector.JobThrottled:       31,
 		collector.LimitMemory:        320 + 660*wave,
 		collector.LimitMemoryPercent: 31 + 64*wave,
@@ -154,7 +158,7 @@ func OperationCharts() []string {
 
 // AllCharts returns all charts that a job without operations can have, in their order.
 func AllCharts() []string {
-	return slices.Concat([]string{"cpu", "memory"}, GPUCharts(), []string{"disk_io", "network", "disk_space", "pressure",
+	return slices.Concat([]string{"cpu", "memory", "memory_parts"}, GPUCharts(), []string{"disk_io", "network", "disk_space", "pressure",
 		"network_file_systems", "node_power", "cpu_temperature"})
 }
 

@@ -125,6 +125,10 @@ func jobSample(s *collector.Sample, share float64, gpus int) {
 		collector.PSIMemoryFull: 0,
 		collector.PSIIOSome:     1,
 		collector.PSIIOFull:     0.5,
+
+		collector.JobMemoryAnon:  1664 * share,
+		collector.JobMemoryFile:  192 * share,
+		collector.JobMemoryShmem: 192 * share,
 	} {
 		s.Values[c] = v
 	}

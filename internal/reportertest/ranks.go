@@ -118,7 +118,8 @@ func (p RankPlan) sample(before, at float64) collector.Sample {
 		collector.JobCPU: p.CPUs, collector.JobMemory: memory, collector.JobProcesses: 2, collector.JobThreads: 3,
 		collector.JobRead: at - p.Start, collector.JobReadRate: 1, collector.JobReadCalls: at - p.Start,
 		collector.JobWriteCalls: 0, collector.JobWrite: 2 * (at - p.Start),
-		collector.JobWriteRate: 2,
+		collector.JobWriteRate: 2, collector.JobMemoryAnon: 0.625 * memory, collector.JobMemoryFile: 0.125 * memory,
+		collector.JobMemoryShmem: 0.25 * memory,
 	} {
 		s.Values[c] = v
 	}

@@ -46,6 +46,7 @@ const (
 	ruleNetworkFileSystem = "network_file_system"
 	ruleSwapping          = "swapping"
 	ruleMemoryUnused      = "memory_unused"
+	ruleMemoryShared      = "memory_is_shared"
 	ruleImbalance         = "imbalance"
 	// Straggler is the ID of the finding on the rank or node that ended long after the others.
 	Straggler         = "straggler"
@@ -76,6 +77,8 @@ const (
 	findCPUsOver        = 0.25
 	findWaitPct         = 20 // of the time a task waited for a CPU: usage does not show what the job could use
 	findMemoryRoom      = 2  // × the peak is the amount to ask for
+	findSharedPart      = 3  // the peak is at most this multiple of the shared memory
+	findSharedMB        = 256
 	findMissedTicks     = 3
 	findMissedPct       = 10  // of the ticks, or of the run in one gap
 	findImbalanceLess   = 0.5 // × the median
@@ -117,6 +120,8 @@ func Rules() []Rule {
 		{ruleMemoryUnused, SeverityWarning, "memory", true, judgeMemoryUnused,
 			s("ask for %d × the peak, rounded up; no amount is given if it is not known how much the job needs",
 				findMemoryRoom)},
+		{ruleMemoryShared, SeverityInfo, "memory", false, judgeMemoryShared,
+			"use fewer workers, or raise --shm-size if /dev/shm is too small"},
 		{ruleImbalance, SeverityWarning, "", true, nil,
 			"give the nodes or ranks equal shares of the work, or use fewer of them"},
 		{Straggler, SeverityWarning, "", true, nil, "give the last one less to do, or find out what it was waiting for"},

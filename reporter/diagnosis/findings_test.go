@@ -71,6 +71,16 @@ var findingRun = &reporter.Run{ID: "r", WallSeconds: 60}
 
 type change = func(*reporter.Node)
 
+// shared sets the parts of the job's memory at its peak, and the cause of its end unless it is "".
+func shared(anon, shmem float64, cause string) change {
+	return func(n *reporter.Node) {
+		n.Job = &reporter.Job{MemoryAtPeak: &reporter.MemoryParts{Timestamp: 1, AnonMB: anon, ShmemMB: shmem}}
+		if cause != "" {
+			n.Verdict = &reporter.Verdict{Cause: cause}
+		}
+	}
+}
+
 type findingCase struct {
 	id, name string
 	fires    change // so that only this rule fires
@@ -261,6 +271,20 @@ var findingCases = []findingCase{
 		all(findingMount(60, 0, 0), metrics("cores=7.2"))},
 	{ruleNetworkFileSystem, "threads", all(findingMount(60, 0, 0), metrics("cores=4.4 threads=5")),
 		all(findingMount(60, 0, 0), metrics("cores=4.5 threads=5"))},
+	{ruleMemoryShared, "a third of the peak", shared(3333, 1667, ""), shared(3334, 1666, "")},
+	{ruleMemoryShared, "amount", shared(250, 256, ""), shared(250, 255.9, "")},
+	{ruleMemoryShared, "in a group, with page cache", func(n *reporter.Node) {
+		shared(100, 1700, "")(n)
+		n.Job.MemoryAtPeak.FileMB, n.Job.MemoryAtPeak.KernelMB = 9000, 5
+	}, shared(3334, 1666, "")},
+	{ruleMemoryShared, "from a journal", func(n *reporter.Node) {
+		shared(3000, 2000, "")(n)
+		n.Job, n.MemoryAtPeak = nil, n.Job.MemoryAtPeak
+	}, shared(3000, 0, "")},
+	{ruleMemoryShared, "memory ran out", func(n *reporter.Node) {
+		shared(3000, 1000, CauseOOMCgroup)(n)
+		n.Job.MemoryAtKill = &reporter.MemoryParts{Timestamp: 1, AnonMB: 100, ShmemMB: 50}
+	}, shared(250, 100, CauseExited)},
 	{ruleSwapping, "amount", metrics("wall=10 swap_in=24 swap_out=40"), metrics("wall=10 swap_in=23.9 swap_out=40")},
 	{ruleSwapping, "rate", metrics("wall=100 swap_in=100"), metrics("wall=100 swap_in=99.9")},
 	{ruleSwapping, "swap-in unknown", metrics("swap_in=NaN swap_out=4096"), metrics("swap_in=NaN swap_out=NaN")},
@@ -319,7 +343,7 @@ func TestFindings_EachRuleFiresAloneAtItsThreshold(t *testing.T) {
 
 // The table contains every ID once, with advice.
 func TestRules_ContainEveryIDOnceWithAdvice(t *testing.T) {
-	want := []string{"children_died", "clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
+	want := []string{"children_died", "clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_is_shared", "memory_tight", "memory_unused", "neighbour",
 		"network_file_system", "odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
 	var got []string
 	for _, r := range Rules() {
@@ -586,7 +610,8 @@ func TestFindings_HostileNumbersNeverPanic(t *testing.T) {
 				n.GPUs[g].Idle = &reporter.GPUIdle{Seconds: pick(), Gaps: whole(), LongestGapSeconds: pick(),
 					JobCPUs: series.Optional(pick()), WaitingForStorePct: series.Optional(pick()), DiskMBPerSecond: series.Optional(pick())}
 			}
-			n.Job = &reporter.Job{End: reporter.Time{Time: time.Unix(int64(random.IntN(100)), whole())}, ExitCode: new(random.IntN(2))}
+			n.Job = &reporter.Job{End: reporter.Time{Time: time.Unix(int64(random.IntN(100)), whole())}, ExitCode: new(random.IntN(2)),
+				MemoryAtPeak: &reporter.MemoryParts{AnonMB: pick(), ShmemMB: pick(), KernelMB: series.Optional(pick())}}
 			n.Deaths = []reporter.Death{{PID: int(whole()), Signal: reportertest.Hostile, Command: reportertest.Hostile, CPUSeconds: pick()}, {}}
 			for rank := range random.IntN(3) {
 				job := &reporter.Rank{Rank: int(whole()), Start: reporter.Time{Time: time.Unix(0, 0)}, End: n.Job.End,

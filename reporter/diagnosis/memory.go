@@ -40,6 +40,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 		return "", ""
 	}
 
+	q.job.MemoryAtKill = q.memoryAtKill()
 	words += q.noteHeaviest()
 	if s := q.account.Stop; s != nil {
 		words += "; then the rule " + ruleText(s) + " stopped the job at " + clockTime(s.At)
@@ -426,6 +427,24 @@ func (q *verdictInput) commandOf(v host.Victim) string {
 		}
 	}
 	return v.Process
+}
+
+// memoryAtKill returns the parts of the job's memory before the newest kill, with the largest processes at the kill. It
+// returns nil if the parts are unknown.
+func (q *verdictInput) memoryAtKill() *reporter.MemoryParts {
+	k := q.account.LastOOMKill
+	if k == nil {
+		return nil
+	}
+	parts := reporter.KnownParts(k.Memory, q.account.Source)
+	if parts != nil {
+		for _, t := range q.account.Largest {
+			t.Command = text.Printable(q.commandOf(host.Victim{PID: t.PID, Process: t.Command, InJob: true}))
+			t.RSSMB = text.Round(t.RSSMB, 3)
+			parts.Largest = append(parts.Largest, t)
+		}
+	}
+	return parts
 }
 
 // maxCommand is the maximum length of a command in the evidence.

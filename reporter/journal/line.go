@@ -121,6 +121,7 @@ func (l *sampleLine) applyTo(rec *collector.Recording, columns layout) error {
 		s.Weights[c] = w
 	}
 	s.JobCPUSeconds, s.MemoryStale = l.JobCPU, l.MemoryHeld
+	s.Sock, s.HugeTLB = math.NaN(), math.NaN()
 	if l.Marks != nil {
 		if err := l.Marks.applyTo(rec, s.Values[collector.Timestamp]); err != nil {
 			return err

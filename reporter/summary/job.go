@@ -1,9 +1,11 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -56,7 +58,34 @@ func jobMemoryRows(n *reporter.Node) (rows numberRows) {
 		more.label, more.note = "", "more "+unownedNote
 	}
 	rows.add(unowned(n) != 0, more)
-	return rows
+	return append(rows, memoryPartRows(n)...)
+}
+
+// notablePart is the smallest share of the job's memory that is listed.
+const notablePart = 0.01
+
+// memoryPartRows returns a row on the parts of the job's memory at its peak, largest first, or nil if they are unknown.
+func memoryPartRows(n *reporter.Node) []numberRow {
+	p := n.PeakParts()
+	if p == nil {
+		return nil
+	}
+	type part struct {
+		mb   float64
+		name string
+	}
+	parts := []part{{p.ShmemMB, "/dev/shm and tmpfs"}, {p.AnonMB, "anonymous"}, {p.FileMB, "files"},
+		{float64(p.KernelMB), "kernel"}, {float64(p.SockMB), "sockets"}, {float64(p.HugeTLBMB), "huge pages"}}
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.mb, a.mb) })
+	note := parts[0].name
+	for _, q := range parts[1:] {
+		more := note + ", " + text.SizeText(q.mb) + " " + q.name
+		if q.mb < notablePart*p.SumMB() || text.Width(more) > noteWidth {
+			break
+		}
+		note = more
+	}
+	return []numberRow{{label: "memory was", value: text.Size(parts[0].mb), note: note}}
 }
 
 // cpuOfJob returns the total CPU time of the job, or NaN if it is unknown.
