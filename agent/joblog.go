@@ -59,13 +59,13 @@ func (w *commandRun) findLogs() {
 		return
 	}
 	var ok bool
-	if w.logs, ok = timeout.Call(logTimeout, w.o.openLogs); !ok {
+	if w.logs, ok = timeout.Call(logTimeout, w.o.findLogFiles); !ok {
 		w.logs = hangingLogs()
 	}
 }
 
-// openLogs opens the logs of the job for reading: the file of stderr, and that of stdout if it is another one.
-func (o Options) openLogs() (logs []*jobLog) {
+// findLogFiles opens the logs of the job: the file of stderr, and the one of stdout if it is another file.
+func (o Options) findLogFiles() (logs []*jobLog) {
 	for i, stream := range []io.Writer{o.Stderr, o.Stdout} {
 		file := []*os.File{os.Stderr, os.Stdout}[i]
 		if stream != nil {
@@ -77,14 +77,14 @@ func (o Options) openLogs() (logs []*jobLog) {
 		case len(logs) > 0 && os.SameFile(info, logs[0].info):
 			logs[0].stream = reporter.LogBoth
 		default:
-			logs = append(logs, openLog([]string{reporter.LogStderr, reporter.LogStdout}[i], file, info))
+			logs = append(logs, newJobLog([]string{reporter.LogStderr, reporter.LogStdout}[i], file, info))
 		}
 	}
 	return logs
 }
 
-// openLog opens file, the job's descriptor of a log, for reading.
-func openLog(stream string, file *os.File, info os.FileInfo) *jobLog {
+// newJobLog opens the log behind file, a descriptor of the job.
+func newJobLog(stream string, file *os.File, info os.FileInfo) *jobLog {
 	l := &jobLog{stream: stream, file: file, info: info, name: file.Name()}
 	link := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
 	if name, err := os.Readlink(link); err == nil {
@@ -96,6 +96,10 @@ func openLog(stream string, file *os.File, info os.FileInfo) *jobLog {
 	l.appends = flags&syscall.O_APPEND != 0 || l.start.position < 0
 	if bytes.Contains(data, []byte(": POSIX ")) {
 		l.err = errors.New("this process has locked it, and would unlock it by closing it")
+		return l
+	}
+	if procfile.FilesAreScarce() {
+		l.err = errors.New("the limit of open files (ulimit -n) is too low")
 		return l
 	}
 	l.reader, l.err = os.Open(link)

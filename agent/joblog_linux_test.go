@@ -90,7 +90,7 @@ func TestOpenLog_KeepsLock(t *testing.T) {
 	check.Must(t, unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 	info, err := f.Stat()
 	check.Must(t, err)
-	if l := openLog(reporter.LogStderr, f, info); l.reader != nil || l.err == nil {
+	if l := newJobLog(reporter.LogStderr, f, info); l.reader != nil || l.err == nil {
 		t.Errorf("reader %v, error %v; want none, and an error", l.reader, l.err)
 	}
 }
@@ -135,7 +135,7 @@ func TestJobLog_ReadsOnlyEndOfHugeFile(t *testing.T) {
 	defer f.Close()
 	info, err := f.Stat()
 	check.Must(t, err)
-	l := openLog(reporter.LogStderr, f, info)
+	l := newJobLog(reporter.LogStderr, f, info)
 	defer l.reader.Close()
 	check.Must(t, f.Truncate(size))
 	_, err = f.Seek(size, io.SeekStart)

@@ -646,22 +646,22 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobMemoryAnon: {
 		Key: "job_memory_anon_mb", Unit: Mebibytes, Origin: ofJobMemory,
-		Label: "anonymous part of the job's memory",
+		Label: "anonymous memory of the job",
 		job:   func(j *host.JobUsage) float64 { return j.Parts.Anon },
 	},
 	JobMemoryFile: {
 		Key: "job_memory_file_mb", Unit: Mebibytes, Origin: ofJobMemory,
-		Label: "mapped files or, in a control group, page cache",
+		Label: "mapped files or, of a control group, page cache",
 		job:   func(j *host.JobUsage) float64 { return j.Parts.File },
 	},
 	JobMemoryShmem: {
 		Key: "job_memory_shmem_mb", Unit: Mebibytes, Origin: ofJobMemory,
-		Label: "job's memory in /dev/shm, other tmpfs and shared memory",
+		Label: "/dev/shm, tmpfs and shared memory of the job",
 		job:   func(j *host.JobUsage) float64 { return j.Parts.Shmem },
 	},
 	JobMemoryKernel: {
 		Key: "job_memory_kernel_mb", Unit: Mebibytes, Origin: ofPageCache,
-		Label: "the kernel's memory in the job's control group",
+		Label: "kernel memory of the job's control group",
 		job:   func(j *host.JobUsage) float64 { return j.Parts.Kernel },
 	},
 	NetIBRecv: {

@@ -224,6 +224,12 @@ func vmFits(t *testing.T, r *vmResult) {
 	if v := r.node.Verdict; v.Cause != "exited" {
 		t.Errorf("verdict %+v, want cause exited", v)
 	}
+	// The kinds of memory of the group add up to its usage, which is highest at the end.
+	if p := r.node.Job.MemoryAtPeak; p == nil || p.AnonMB < 60 || !(p.KernelMB > 0) {
+		t.Errorf("memory at the peak = %+v, want at least 60 MiB of anonymous memory, and some of the kernel", p)
+	} else {
+		guestNear(t, "sum of memory_at_peak", p.SumMB(), r.node.Job.CgroupPeakMB, 0.05)
+	}
 }
 
 func vmThrottled(t *testing.T, r *vmResult) {

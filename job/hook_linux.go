@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // Package os/signal does not expose a signal's sender, which the kernel reports to the handler only. It is also slow:
@@ -40,15 +42,10 @@ type notifier struct {
 
 var signalNotifier notifier
 
-// scarceFiles is the limit of open files below which the job may need every descriptor.
-const scarceFiles = 64
-
-// open creates the eventfd on the first call. There is none if the limit of open files is below scarceFiles, or if the
-// kernel refuses.
+// open creates the eventfd on the first call. There is none if descriptors are scarce, or if the kernel refuses.
 func (b *notifier) open() {
 	b.once.Do(func() {
-		var limit unix.Rlimit
-		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
+		if procfile.FilesAreScarce() {
 			return
 		}
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)

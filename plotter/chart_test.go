@@ -90,3 +90,41 @@ func TestCharts_DrawGPUsOfOthersInGrey(t *testing.T) {
 		}
 	}
 }
+
+// The kinds of the job's memory are drawn on top of each other, without those that were never measured. The values on
+// the page are those of each kind. A kill ends the chart.
+func TestCharts_StackKindsOfMemory(t *testing.T) {
+	nan := math.NaN()
+	values := map[collector.Column][]float64{
+		collector.JobMemoryAnon: {1, 2, nan, 4}, collector.JobMemoryShmem: {10, nan, 30, 40}, collector.JobMemoryFile: {100, 200, 300, 400},
+	}
+	r := plottertest.Report(0, plottertest.Recording(4, time.Second, func(i int, s *collector.Sample) {
+		for c, list := range values {
+			s.Values[c] = list[i]
+		}
+	}))
+	charts := Charts(r.Nodes["0"])
+	c := charts[slices.IndexFunc(charts, func(c Chart) bool { return c.ID == "memory_parts" })]
+	var own, stacked []string
+	for i, s := range c.stack().Series {
+		own = append(own, fmt.Sprint(c.Series[i].Band.Mean))
+		stacked = append(stacked, fmt.Sprint(s.Label, s.Band.Min, s.Band.Max))
+	}
+	check.Equal(t, stacked, []string{
+		"anonymous[0 0 0 0] [1 2 NaN 4]",
+		"/dev/shm, tmpfs, shared memory[1 2 NaN 4] [11 2 NaN 44]",
+		"files and page cache[11 2 NaN 44] [111 202 NaN 444]",
+	}, "lower and upper ends of the areas")
+	check.Equal(t, own, []string{"[1 2 NaN 4]", "[10 NaN 30 40]", "[100 200 300 400]"}, "values")
+	check.Equal(t, c.top(), 444.0, "highest value of the axis")
+
+	k := plottertest.Killed()
+	for _, column := range []collector.Column{collector.JobMemoryAnon, collector.JobMemoryShmem} {
+		k.Nodes["0"].Envelope[column.Key()] = k.Nodes["0"].Envelope[collector.JobMemory.Key()]
+	}
+	_, charts = withSuspendGaps(&k.Run, k.Nodes["0"], Charts(k.Nodes["0"]))
+	c = charts[slices.IndexFunc(charts, func(c Chart) bool { return c.ID == "memory_parts" })]
+	last := c.stack().Series[1].Band.Max
+	check.True(t, math.IsNaN(last[len(last)-1]) && !math.IsNaN(last[len(last)-2]) && c.top() < 600,
+		"values of the second area = %v, want none after the kill", last)
+}

@@ -79,6 +79,7 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 		return cmp.Compare(subjectRank(a.Key, c.Subject), subjectRank(b.Key, c.Subject))
 	})
 	h.Deltas, h.DeltaNote = summary.Deltas(r)
+	h.DeltaNote = strings.TrimPrefix(h.DeltaNote, "the ") // the page has "the" before it
 	h.LogTitle, h.Log = summary.LogLines(r, reporter.MaxLogLines)
 	return h
 }

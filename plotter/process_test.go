@@ -29,8 +29,16 @@ func TestPage_HasTableOfProcesses(t *testing.T) {
 	check.Equal(t, strings.Count(page, "data-processes>"), 1, "number of tables of processes")
 	wantNone(t, "page", page, "<img src=x")
 	bare := pageOf(t, reportertest.NodeReport(0, 60, 0, nil))
-	wantNone(t, "page without processes", bare, "<summary>Processes")
+	wantNone(t, "page without processes", bare, "<summary>Processes", "<summary>Deaths")
 	check.Equal(t, rowsOf(bare), nil, "rows of a page without processes")
+}
+
+// The page lists the deaths, and counts those that the report does not list.
+func TestPage_HasTableOfDeaths(t *testing.T) {
+	page := pageOf(t, reportertest.AddDeaths(reportertest.NodeReport(0, 60, 0, nil)))
+	wantParts(t, "page", page, "<summary>Deaths", "<code>python3 worker.py</code>", "killed by SIGBUS (core dumped)</td>", ">exited with code 3</td>", ">vanished</td>",
+		"&lt;b&gt;\\x1b[31m", "40.2 s</td>", "1200 more deaths; 1 other failure")
+	wantNone(t, "page", page, "<b>\\x1b")
 }
 
 // A page of many nodes has the processes with the most CPU time and memory across all nodes.

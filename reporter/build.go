@@ -77,11 +77,7 @@ func New(in Input) *Report {
 		node.Push.MLflow.State = PushOff
 	}
 
-	deaths, quiet := NewDeaths(rec, job, run.End)
-	node.QuietExits = quiet
-	if node.setDeaths(deaths, 0); rec.Deaths != nil {
-		node.MoreDeaths += rec.Deaths.Dropped
-	}
+	node.addDeaths(rec, run.End)
 	if rec.Operations != nil {
 		aggregator := rec.Operations.CopyAggregator()
 		node.Operations, node.Transfers = new(aggregator.Operations(run.End.Time)), aggregator.Transfers()

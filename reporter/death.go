@@ -62,21 +62,21 @@ func NewDeaths(rec *collector.Recording, job *Job, end Time) (list []Death, quie
 // setDeaths sets the deaths of n. Of too many, it keeps those by a signal, then those with the most CPU time, then the
 // newest, and counts the others.
 func (n *Node) setDeaths(list []Death, more int64) {
-	n.Deaths, n.MoreDeaths = list, more+int64(max(0, len(list)-maxDeaths))
-	if len(list) <= maxDeaths {
-		return
+	if surplus := len(list) - maxDeaths; surplus > 0 {
+		slices.Reverse(list)
+		weight := func(d Death) float64 { return d.CPUSeconds + 1e12*float64(min(len(d.Signal), 1)) }
+		slices.SortStableFunc(list, func(a, b Death) int { return cmp.Compare(weight(b), weight(a)) })
+		list, more = list[:maxDeaths], more+int64(surplus)
+		slices.SortFunc(list, func(a, b Death) int { return cmp.Or(a.End.Compare(b.End.Time), cmp.Compare(a.PID, b.PID)) })
 	}
-	places := make([]int, len(list))
-	for i := range places {
-		places[i] = len(list) - 1 - i
-	}
-	weight := func(i int) float64 { return list[i].CPUSeconds + float64(min(len(list[i].Signal), 1))*1e12 }
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(weight(b), weight(a)) })
-	places = places[:maxDeaths]
-	slices.Sort(places)
-	n.Deaths = make([]Death, maxDeaths)
-	for i, at := range places {
-		n.Deaths[i] = list[at]
+	n.Deaths, n.MoreDeaths = list, more
+}
+
+// addDeaths adds the deaths of a recording that ended at end.
+func (n *Node) addDeaths(rec *collector.Recording, end Time) {
+	var deaths []Death
+	if deaths, n.QuietExits = NewDeaths(rec, n.Job, end); rec.Deaths != nil {
+		n.setDeaths(deaths, rec.Deaths.Dropped)
 	}
 }
 

@@ -57,12 +57,8 @@ func memoryMissing(rec *collector.Recording) []Missing {
 	measured := func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }
 	switch kernel := collector.JobMemoryKernel; {
 	case !measured(collector.JobMemory):
-	case !measured(collector.JobMemoryAnon) && rec.Account.MemoryKind == host.MemoryRSS:
-		return []Missing{{What: collector.JobMemoryAnon.Key(), Code: collector.MemoryAsRSS,
-			Why: "a sum of resident sizes (rss) cannot be divided into kinds of memory"}}
 	case !measured(collector.JobMemoryAnon):
-		return []Missing{{What: collector.JobMemoryAnon.Key(), Code: Unreadable,
-			Why: "the kernel (before Linux 5.3) or perfagent was too old to divide the job's memory into kinds"}}
+		return []Missing{NewMissing(collector.JobMemoryAnon.Key(), NoMemoryParts)}
 	case !measured(kernel):
 		return []Missing{newMissingMetric(kernel.Key(), whyMissing(rec, kernel))}
 	}

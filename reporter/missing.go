@@ -30,6 +30,7 @@ const (
 	NoQuotaPeriod   Code = "no_quota_period"
 	NoCgroupCounter Code = "no_cgroup_counter"
 	NoEnergyCounter Code = "no_energy_counter"
+	NoMemoryParts   Code = "no_memory_parts"
 	ParentOnly      Code = "parent_only"
 	HostByAnother   Code = "host_by_another"
 
@@ -109,6 +110,8 @@ var codeTable = []Reason{
 	{NoQuotaPeriod, "no period of the CPU quota passed while the job ran", true},
 	{NoCgroupCounter, "the control group has no such counter", true},
 	{NoEnergyCounter, "the device has no readable energy counter", true},
+	{NoMemoryParts, "the job's memory was not divided into kinds: it is a sum of resident sizes (rss), " +
+		"or the kernel (before Linux 5.3) or perfagent was too old", true},
 	{ParentOnly, "perfagent was attached to the job, and the kernel reports this only to a process's parent", true},
 
 	{LogNotFile, "neither the job's standard error nor its standard output is a regular file", true},

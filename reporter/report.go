@@ -294,7 +294,7 @@ type Verdict struct {
 	Conditions []string       `json:"conditions"` // problems of the job other than the cause of its end
 	// LogError is an error in the last lines of the job's log, which proves no cause; nil if none is known.
 	LogError *LogError `json:"said,omitempty"`
-	// Beside are sentences on what happened before the end without being known to be its cause.
+	// The list has sentences on what happened before the end without being known to be its cause.
 	Beside []string `json:"beside,omitempty"`
 }
 

@@ -136,7 +136,11 @@ func TestLogTail_NamesErrorInLog(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			o := clitest.RunCommand(t, clitest.Script(t, "sh", `$P run --log-lines 1 -- bash -c "$1" 2>log; true`, c.script))
-			r := wantCause(t, o, "exited", nil)
+			cause := "exited"
+			if kind == "bus_error" {
+				cause = "child_died"
+			}
+			r := wantCause(t, o, cause, nil)
 			v := r.Run.Verdict
 			if kind == "" {
 				if v.LogError != nil || strings.Contains(v.Text, "its log") {
@@ -281,4 +285,12 @@ func TestLogTail_RanksKeepTheirOwn(t *testing.T) {
 			t.Errorf("the log of rank 1 is shown:\n%s", words)
 		}
 	}
+}
+
+func TestLogTail_RefusesBadNumbers(t *testing.T) {
+	for value, want := range map[string]string{"1001": "1001 is above 1000", "-1": "-1 is negative", "x": "not a whole number"} {
+		wantError(t, inside(t, "run", "--log-lines", value, "--", "true"), 125, "--log-lines", want)
+		wantError(t, insideWith(t, []string{"PERFAGENT_LOG_LINES=" + value}, "run", "--", "true"), 125, "PERFAGENT_LOG_LINES", want)
+	}
+	wantError(t, inside(t, "attach", "--log-lines", "1", "1"), 1, "--log-lines")
 }

@@ -120,13 +120,13 @@ func TestMemory_IsDividedIntoKinds(t *testing.T) {
 			kernel := len(r.Nodes["0"].Samples.Column(collector.JobMemoryKernel.Key())) > 0
 			check.True(t, kernel == (group != ""), "samples have %s: %v", collector.JobMemoryKernel.Key(), kernel)
 			out := wantCall(t, 0, "show", paths[0]).Out
-			check.True(t, regexp.MustCompile(`memory was +1\d\d MiB +anonymous, \d+ MiB /dev/shm and tmpfs, \d+ MiB files`).MatchString(out),
+			check.True(t, regexp.MustCompile(`memory was +1\d\d MiB +anonymous, \d+ MiB /dev/shm and tmpfs, \d+ MiB (files|cache)`).MatchString(out),
 				"show lacks the parts of the memory:\n%s", out)
 		})
 	}
 }
 
-// The report on a job that the kernel killed says what its memory was before, and which processes were the largest.
+// The report on a killed job has the kinds of its memory before the kill, and the largest processes.
 func TestMemory_IsDividedIntoKindsAtKill(t *testing.T) {
 	t.Parallel()
 	needsKernelLog(t)

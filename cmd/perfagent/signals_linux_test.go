@@ -95,9 +95,7 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 	if most := n.Metrics["max_t_job_processes"]; most != 1 || n.Job.Orphans != 0 {
 		t.Errorf("%v processes, %d orphans; want 1 and 0, without the witness", most, n.Job.Orphans)
 	}
-	if state := clitest.ProcessState(witness); state != "" {
-		t.Errorf("the witness is left in state %s, want it gone", state)
-	}
+	clitest.WaitUntil(t, "the witness is gone", func() bool { return clitest.ProcessState(witness) == "" })
 }
 
 // readyJob starts a job with samples each 100 ms, and waits until it has printed "ready" and its process ID.

@@ -20,18 +20,25 @@ import (
 // GiB to free the memory of a process.
 const exitTimeout = 500 * time.Millisecond
 
+// livingTimeout is the time after which a process that does not seem to be ending counts as living. For a moment, the
+// kernel shows neither that a killed process has a pending SIGKILL nor that it is exiting.
+const livingTimeout = 20 * time.Millisecond
+
 // awaitEmpty waits until no process is left in the groups. A killed process stays in its group until its memory is
-// freed, often after its parent has ended. If a process is not ending, awaitEmpty returns ErrBusy immediately.
+// freed, often after its parent has ended. If a process is not ending, awaitEmpty returns ErrBusy after livingTimeout.
 func awaitEmpty(dirs []hierarchyDir) error {
-	until := time.Now().Add(exitTimeout)
+	until, lastEnding := time.Now().Add(exitTimeout), time.Now()
 	for {
 		dir, n, living := findOccupied(dirs)
+		if !living {
+			lastEnding = time.Now()
+		}
 		switch {
 		case n == 0:
 			return nil
-		case living:
+		case living && time.Since(lastEnding) >= livingTimeout:
 			return fmt.Errorf("remove control group %s: %w: processes in it: %d", dir, ErrBusy, n)
-		case time.Now().After(until):
+		case !living && time.Now().After(until):
 			return fmt.Errorf("remove control group %s: %w: %d killed processes in it have not ended yet; "+
 				"once they have, remove the group with rmdir", dir, ErrBusy, n)
 		}

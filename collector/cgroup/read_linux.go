@@ -152,7 +152,7 @@ func (g *Group) readOOM(c *Counters) {
 	c.LimitOOMs = limit.ooms
 }
 
-// A memoryStat holds what a memory.stat says about the memory of a group, in bytes. The names are those of Counters.
+// A memoryStat holds numbers of a memory.stat, in bytes, with the names of Counters.
 type memoryStat struct{ workingSet, pageCache, shmem, anon, kernel, sock, hugeTLB, swap float64 }
 
 // The keys of memory.stat, which counts shmem as file or cache.

@@ -14,10 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
-
-// scarceFiles is the limit on open files below which the log is not kept open.
-const scarceFiles = 64
 
 // maxVictims is the largest number of victims that are kept.
 const maxVictims = 20
@@ -62,9 +60,8 @@ type trackedVictim struct {
 // such records: within months, the log's clock drifts from the other clocks by seconds. The job does not inherit the
 // descriptor.
 func openKernelLog() *kernelLog {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
-		return nil // the job needs the descriptors
+	if procfile.FilesAreScarce() {
+		return nil
 	}
 	// In a container, the path may be another file that must not be read, such as a terminal. Seek then fails.
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)

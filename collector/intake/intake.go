@@ -242,7 +242,7 @@ func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events 
 		}
 		events++
 		if s.event.Kind == wire.Mark {
-			in.mark(&s.event, at)
+			in.mark(&s.event, in.options.Now()) // at may be earlier than the arrival
 		}
 	}
 

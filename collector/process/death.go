@@ -61,8 +61,8 @@ func (d *Death) isNotable(measured bool) bool {
 type Deaths struct {
 	// List holds the notable deaths in the order in which they became known.
 	List []Death `json:"list,omitempty"`
-	// Quiet counts the failures that are not in List, SIGPIPE included. Last is the newest of them with an exit code; nil =
-	// there is none.
+	// Quiet counts the failures that are not in List, SIGPIPE included. Last is the newest of them with an exit code;
+	// nil = there is none.
 	Quiet int64  `json:"quiet,omitzero"`
 	Last  *Death `json:"last,omitempty"`
 	// Dropped counts the notable deaths that are not in List, because there were too many.
@@ -115,7 +115,9 @@ func (d *Deaths) Of(main int, failed bool, end time.Duration) (list []Death, qui
 		}
 	}
 	quiet = d.Quiet
-	if last := d.Last; failed && last != nil && last.PID != main && end-last.End <= time.Second {
+	last := d.Last
+	later := func(e Death) bool { return e.ExitCode != 0 && e.End > last.End }
+	if failed && last != nil && last.PID != main && end-last.End <= time.Second && !slices.ContainsFunc(list, later) {
 		list, quiet = append(list, *last), quiet-1
 	}
 	slices.SortStableFunc(list, func(a, b Death) int { return cmp.Compare(a.struck(), b.struck()) })

@@ -66,6 +66,10 @@ const (
 func OpenDeathWatch(tree *Tree) *DeathWatch {
 	w := &DeathWatch{tree: tree, cores: make(map[int]deathEvent), filed: make(map[int]deathEvent)}
 	tree.deaths = w
+	if procfile.FilesAreScarce() {
+		w.deaths.Missing = "how processes ended is not known: the limit of open files (ulimit -n) is too low"
+		return w
+	}
 	var err error
 	if w.exits, err = openExitListener(); err != nil {
 		w.deaths.Missing = fmt.Sprintf("how processes ended that no sample met is not known: %v", err)

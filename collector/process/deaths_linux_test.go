@@ -104,6 +104,15 @@ func (w *DeathWatch) killed() (pid int, found bool) {
 	return w.pending[i].PID, true
 }
 
+// untilProcess waits until a process is as wanted, for at most treePatience.
+func untilProcess(pid int, wanted func(procfile.Process) bool) {
+	for deadline := time.Now().Add(treePatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if p, _ := procfile.ReadProcess(pid); wanted(p) {
+			return
+		}
+	}
+}
+
 // story returns the deaths as text, without the values that differ between runs.
 func story(list []Death) string {
 	var out []string
@@ -158,12 +167,8 @@ kill -CONT $c $d; wait $c $d; echo done; read -r go`))
 	var shell, bus, term, failed, fine int
 	check.Value(fmt.Sscan(j.line(t), &shell))(t)
 	check.Value(fmt.Sscan(j.line(t), &bus, &term, &failed, &fine))(t)
-	for _, pid := range []int{bus, term, failed, fine} { // has executed its program, or has stopped
-		for deadline := time.Now().Add(treePatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			if p, _ := procfile.ReadProcess(pid); p.Name == "sleep" || p.State == 'T' {
-				break
-			}
-		}
+	for _, pid := range []int{bus, term, failed, fine} {
+		untilProcess(pid, func(p procfile.Process) bool { return p.Name == "sleep" || p.State == 'T' })
 	}
 	tree := watched(t, DeathPidfd, shell)
 	treeRead(t, tree)
@@ -254,6 +259,10 @@ func TestDeaths_OfFiltersAndOrders(t *testing.T) {
 			t.Errorf("failed %v, end %v: processes %v, %d quiet; want %v, %d", c.failed, c.end, pids, quiet, c.want, c.quiet)
 		}
 	}
+	d.List = append(d.List, Death{PID: 8, ExitCode: 2, End: 11 * s})
+	if list, quiet := d.Of(7, true, 11*s); quiet != 4 || len(list) != 4 {
+		t.Errorf("with a later failure in the list: %s, %d quiet; want 4 deaths and 4 quiet", story(list), quiet)
+	}
 	if list, quiet := (*Deaths)(nil).Of(7, true, 0); list != nil || quiet != 0 {
 		t.Errorf("deaths of none: %v, %d", list, quiet)
 	}
@@ -288,7 +297,7 @@ func TestDeathWatch_ReapedProcessCountsOnce(t *testing.T) {
 	ends = append(ends, ReapedProcess{Failed: 3, Killed: 2})
 	w.scanned(tree, ends)
 	ends = nil
-	wait(100, 11, 0) // a zombie whose parent has ended
+	wait(100, 11, 0) // a zombie, after the end of its parent
 	w.scanned(tree, ends)
 
 	var got []string
@@ -300,6 +309,66 @@ func TestDeathWatch_ReapedProcessCountsOnce(t *testing.T) {
 	d := tree.Deaths()
 	if !slices.Equal(got, want) || d.Quiet != 4 || d.Dropped != 2 || d.Last == nil || d.Last.PID != 5 {
 		t.Errorf("deaths %q, %d quiet, %d dropped, last %+v; want %q, 4, 2, process 5", got, d.Quiet, d.Dropped, d.Last, want)
+	}
+}
+
+// A process that began after the end of another one with the same ID is not confused with it.
+func TestDeathWatch_ReusedIDIsToldApart(t *testing.T) {
+	const s = time.Second
+	w := &DeathWatch{filed: map[int]deathEvent{}}
+	row := &entry{row: Process{PID: 9, Start: 10 * s, CPUSeconds: 7}}
+	b := &table{living: []*entry{row}}
+	for _, e := range []deathEvent{
+		{Death: Death{PID: 9, End: 9 * s}},                // before it began
+		{Death: Death{PID: 9, Start: 3 * s, End: 12 * s}}, // another one, according to its stat
+	} {
+		if w.complete(b, &e); e.relation != UnknownRelation || e.CPUSeconds != 0 || row.endKnown {
+			t.Errorf("end of another process, completed to %+v", e)
+		}
+	}
+	e := deathEvent{Death: Death{PID: 9, Start: 10 * s, End: 12 * s}}
+	if w.complete(b, &e); e.relation != InJob || e.CPUSeconds != 7 || !row.endKnown {
+		t.Errorf("end of the process, completed to %+v; want the row's values", e)
+	}
+	child := deathEvent{Death: Death{PID: 20, PPID: 9, End: 5 * s}} // its parent had the ID before
+	w.pending = []deathEvent{child}
+	b.now = 5*s + 1
+	w.resolve(b)
+	if got := w.pending[0].relation; got != UnknownRelation {
+		t.Errorf("child of another process with the ID: relation %v, want unknown", got)
+	}
+}
+
+// The status of another user's process is known once it was waited for.
+func TestDeathWatch_HiddenStatusIsReadFromPidfd(t *testing.T) {
+	j := treeStart(t, exec.Command("sh", "-c", "echo $$; sleep 60 & echo $!; wait; echo done; read -r go"))
+	var shell, pid int
+	check.Value(fmt.Sscan(j.line(t), &shell))(t)
+	check.Value(fmt.Sscan(j.line(t), &pid))(t)
+	untilProcess(pid, func(p procfile.Process) bool { return p.Name == "sleep" })
+	tree := watched(t, DeathPidfd, shell)
+	treeRead(t, tree)
+	w := tree.deaths
+	w.mu.Lock()
+	w.pidfds.open[int32(pid)].hidden = true
+	w.mu.Unlock()
+	must(t, unix.Kill(shell, unix.SIGSTOP)) // it does not wait for its child meanwhile
+	untilProcess(shell, func(p procfile.Process) bool { return p.State == 'T' })
+	must(t, unix.Kill(pid, unix.SIGKILL))
+	untilProcess(pid, func(p procfile.Process) bool { return p.State == 'Z' })
+	treeRead(t, tree)
+	if d := tree.Deaths(); d.total() != 0 {
+		t.Errorf("deaths %s before the parent has waited, want none", story(d.List))
+	}
+	must(t, unix.Kill(shell, unix.SIGCONT))
+	j.line(t)
+	treeRead(t, tree)
+	list, _ := tree.Deaths().Of(shell, true, 1<<62)
+	switch {
+	case isLinux(6, 15) && story(list) != "sleep 60 SIGKILL0 pidfd":
+		t.Errorf("deaths %s, want SIGKILL from the pidfd", story(list))
+	case !isLinux(6, 15) && (story(list) != "sleep 60 0 unknown" || !strings.Contains(tree.Deaths().Missing, "another user's process")):
+		t.Errorf("deaths %s, missing %q; want an unknown end, and why", story(list), tree.Deaths().Missing)
 	}
 }
 

@@ -128,7 +128,8 @@ func (p *pidfds) end(one *pidfd, pid int32) (e deathEvent, ok bool) {
 	if one.ended == 0 {
 		return e, false
 	}
-	e = deathEvent{Death: Death{PID: int(pid), Start: sinceBoot(one.start), End: one.ended, How: DeathZombie}, relation: InJob}
+	e = deathEvent{relation: InJob}
+	e.PID, e.Start, e.End, e.How = int(pid), sinceBoot(one.start), one.ended, DeathZombie
 	if s, status, ok := p.read(one, pid); ok && s.dead() && !one.hidden {
 		e.fromStat(&s)
 		e.setStatus(status)

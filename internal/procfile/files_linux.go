@@ -96,6 +96,15 @@ func (f *Files) mayKeepOpen(fd int) (keep, atOnce bool) {
 	return false, false
 }
 
+// scarceFiles is the limit of open files below which the job may need every descriptor.
+const scarceFiles = 64
+
+// FilesAreScarce reports whether the limit of open files (ulimit -n) is so low that the job may need every descriptor.
+func FilesAreScarce() bool {
+	var limit unix.Rlimit
+	return unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles
+}
+
 // Close closes all open files. A later ReadKeepOpen opens its file again.
 func (f *Files) Close() {
 	closeAll(f.open)

@@ -26,3 +26,21 @@ func AddProcesses(r *reporter.Report) *reporter.Report {
 	}
 	return r
 }
+
+// AddDeaths adds the deaths of processes of a job to each node of a report. The run must begin at RunStart.
+func AddDeaths(r *reporter.Report) *reporter.Report {
+	at := func(seconds float64) reporter.Time {
+		return reporter.Time{Time: RunStart.Add(time.Duration(seconds * float64(time.Second)))}
+	}
+	for _, n := range r.Nodes {
+		n.Deaths = []reporter.Death{
+			{PID: 1301, PPID: 1200, Command: "python3 worker.py", Start: at(0.5), End: at(40), Signal: "SIGBUS", CoreDumped: true, How: "connector",
+				CPUSeconds: 12.5, PeakMemoryMB: 150.5},
+			{PID: 1302, End: at(40.25), Signal: Hostile, How: "pidfd"},
+			{PID: 1303, Command: "<b>\x1b[31m", End: at(41), ExitCode: new(3), How: "wait"},
+			{PID: 1304, Command: "sleep 9", End: at(42), How: "unknown"},
+		}
+		n.QuietExits, n.MoreDeaths = 1, 1200
+	}
+	return r
+}

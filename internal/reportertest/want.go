@@ -27,7 +27,7 @@ func Reasons(n *reporter.Node, what string) string {
 // because that depends on the machine, or if the job ended immediately.
 func WentWrong(m reporter.Missing) bool {
 	return !regexp.MustCompile(`^(no control group limits|other processes are in the job's control group|` +
-		`no control group is visible|` +
+		`no control group is visible|neither the job's standard error|` +
 		`the control group has no such counter|the job ended before)`).
 		MatchString(m.Why)
 }

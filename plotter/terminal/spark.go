@@ -144,11 +144,11 @@ func (p *sparklineBlock) lines(cells int, span float64) []string {
 	return append(lines, pictureLine("time", axis, cells, note, p.ascii))
 }
 
-// pictureLine joins the label, the sparkline and words. If ascii is set, it replaces each dash with an ASCII dash.
+// pictureLine joins the label, the sparkline and words. If ascii is set, the words are in ASCII.
 func pictureLine(label, picture string, cells int, words string, ascii bool) string {
 	line := text.PadRight(text.PadRight(label, sparkLabel-1)+" "+picture, sparkLabel+cells) + "  " + words
 	if ascii {
-		line = strings.ReplaceAll(line, text.Absent, "-")
+		line = text.ASCII(line)
 	}
 	return strings.TrimRight(line, " ")
 }

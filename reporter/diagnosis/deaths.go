@@ -16,8 +16,8 @@ const (
 	// mercy is the same for a launcher that ended the other processes first: launchers wait for up to 30 s before they
 	// send SIGTERM, or SIGKILL.
 	mercy = 40 * time.Second
-	// maxBeside is the maximum length of Verdict.Beside.
-	maxBeside = 5
+	// maxOthers is the maximum number of sentences on other deaths.
+	maxOthers = 5
 )
 
 // shellSignals are the signals for which an exit code of 128+n is a shell's, by number on Linux.
@@ -70,7 +70,7 @@ func (q *verdictInput) siblingsFollowed(d *reporter.Death, later []reporter.Deat
 	})
 }
 
-// childDied looks for a process of the job whose death explains the exit code.
+// childDied looks for a death that explains the exit code.
 func (q *verdictInput) childDied() (cause, words string) {
 	d := q.fatal
 	if d == nil {
@@ -119,16 +119,15 @@ func (q *verdictInput) noteHeadroom() {
 // notForMemory returns a remark on a SIGKILL that did not come from the out-of-memory killer, or "" if it may have.
 func (q *verdictInput) notForMemory() string {
 	pct := q.node.Metric(reporter.MetricLimitMemory)
-	counted := q.account.OOMKills == 0 || q.account.HostOOMKills == 0
-	if !(pct < findTightPct) || !counted || q.account.OOMKills > 0 || q.account.HostOOMKills > 0 {
+	if !(pct < findTightPct) || q.account.OOMKills != 0 || q.account.HostOOMKills > 0 {
 		return ""
 	}
 	return "; memory was at most " + text.WholePercent(pct) + " of its limit: not the out-of-memory killer"
 }
 
-// beside returns a sentence on each of the last deaths in a failed job that are not its cause. Equal deaths in a row
-// share a sentence.
-func (q *verdictInput) beside(cause string) (out []string) {
+// otherDeaths returns a sentence on each of the last deaths in a failed job that are not its cause. Equal deaths in a
+// row share a sentence.
+func (q *verdictInput) otherDeaths(cause string) (out []string) {
 	if q.code == 0 || q.job == nil {
 		return nil
 	}
@@ -154,7 +153,7 @@ func (q *verdictInput) beside(cause string) (out []string) {
 		}
 		out = append(out, text.Printable(ago+" before, "+words))
 	}
-	return out[max(0, len(out)-maxBeside):]
+	return out[max(0, len(out)-maxOthers):]
 }
 
 // endedAlike reports whether what ended the job also ended the process of d: a signal to both, or a rule.

@@ -25,7 +25,7 @@ func deaths(list ...process.Death) fact {
 	return func(c *verdictCase) { c.in.Recording.Deaths = &process.Deaths{List: list} }
 }
 
-// A death explains the job's end only if the exit code says so, or if it was a crash that led to the end.
+// A death explains the job's end only if the exit code shows it, or if it was a crash that led to the end.
 func TestNewVerdict_ChildDied(t *testing.T) {
 	core := func(d process.Death) process.Death { d.CoreDumped = true; return d }
 	of := func(ppid int, d process.Death) process.Death { d.PPID = ppid; return d }
@@ -132,7 +132,7 @@ func TestNewVerdict_Beside(t *testing.T) {
 	check.Equal(t, v.Number("headroom_pct"), 82, "headroom of a SIGKILL that nothing explains")
 }
 
-// deathsOf sets the deaths of a node whose job succeeded.
+// deathsOf sets the deaths of a node with a job that succeeded.
 func deathsOf(signals ...string) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.Job = &reporter.Job{ExitCode: new(0)}

@@ -63,6 +63,7 @@ func TestRules_MatchDocs(t *testing.T) {
 		ruleNetworkFileSystem: {serverWait, serverStorage, 100 * serverBusy},
 		ruleSwapping:          {n(swapTotal) + " MiB", n(swapRate) + " MiB per second"},
 		ruleMemoryUnused:      {n(findMemoryRoom) + " × the peak", text.TrimmedSizeText(findSmallLimit), 100 * reclaimSwapShare, 100 * reclaimRefaultShare},
+		ruleMemoryShared:      {"a third", n(findSharedMB) + " MiB"},
 		ruleImbalance: {100 * findImbalanceLess, "median " + n(findImbalanceCPUs), text.TrimmedSizeText(findImbalanceMB), findImbalanceGPU,
 			100 * findImbalanceMore, 100 * findImbalanceLength},
 		Straggler:         {100 * findStragglerShare, n(findStragglerLength) + " s"},

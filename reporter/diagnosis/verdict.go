@@ -117,7 +117,7 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 			v.Text += "; its log ends with " + LogErrorWords(v.LogError.Kind)
 		}
 	}
-	v.Beside = q.beside(v.Cause)
+	v.Beside = q.otherDeaths(v.Cause)
 	for _, c := range Conditions() {
 		if c.holds(q) {
 			v.Conditions = append(v.Conditions, c.Name)

@@ -49,18 +49,12 @@ func checkDeaths(d *process.Deaths) error {
 	if d == nil {
 		return nil
 	}
-	list := d.List
-	if d.Last != nil {
-		list = append(slices.Clone(list), *d.Last)
+	damaged := func(e process.Death) bool {
+		return e.PID < 1 || e.PPID < 0 || e.Start < 0 || e.End < 0 || e.Struck < 0 || e.ExitCode < 0 || e.How == "" ||
+			e.CPUSeconds < 0 || e.PeakMemory < 0
 	}
-	for _, e := range list {
-		if e.PID < 1 || e.PPID < 0 || e.Start < 0 || e.End < 0 || e.Struck < 0 || e.ExitCode < 0 || e.How == "" ||
-			e.CPUSeconds < 0 || e.PeakMemory < 0 {
-			return errors.New("a death without an ID or a source, or with a number below 0")
-		}
-	}
-	if d.Quiet < 0 || d.Dropped < 0 {
-		return errors.New("a number of deaths below 0")
+	if slices.ContainsFunc(d.List, damaged) || d.Last != nil && damaged(*d.Last) || d.Quiet < 0 || d.Dropped < 0 {
+		return errors.New("a death without an ID or a source, or with a number below 0")
 	}
 	return nil
 }

@@ -132,6 +132,40 @@ func drain(j *Journal) {
 	}
 }
 
+// The parts of the memory at the peak are those of any sample before the cut, with or without a snapshot and a state.
+func TestJournal_KeepsMemoryAtPeak(t *testing.T) {
+	for _, snapshotAt := range []int{-1, 0, 5, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			s := reportertest.NewStream(1)
+			rec := s.Recording(4)
+			data := written(t, head(s, 4), func(j *Journal) {
+				for i := range 12 {
+					if i == snapshotAt {
+						j.wantSnapshot.Store(true)
+					}
+					sample := s.Next(rec)
+					mb := 100 + float64(i)
+					if i == 6 {
+						mb = 500
+					}
+					for c, v := range map[collector.Column]float64{collector.JobMemory: mb, collector.JobMemoryAnon: mb - 60,
+						collector.JobMemoryFile: 10, collector.JobMemoryShmem: 50} {
+						sample.Values[c] = v
+					}
+					if parts, mb := collector.NewMemoryParts(sample, ""); mb > rec.Account.PartsPeakMB { // as Add does
+						rec.Account.MemoryAtPeak, rec.Account.PartsPeakMB = parts, mb
+					}
+					j.Observe(sample, rec)
+				}
+			})
+			n := parsed(t, data).Nodes["3"]
+			if p := n.PeakParts(); n.Job != nil || p == nil || p.AnonMB != 440 || p.ShmemMB != 50 || p.Source != host.JobFromTree {
+				t.Errorf("snapshot after %d samples: parts at the peak = %+v, want 440 MiB of 500 anonymous", snapshotAt, p)
+			}
+		})
+	}
+}
+
 func TestJournal_GivesSameReportAsRecording(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 11, 999, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

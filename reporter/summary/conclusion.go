@@ -234,7 +234,7 @@ func (e *end) remarks(action string) (out []string) {
 			out = append(out, sentence(words))
 		}
 	}
-	for _, words := range e.verdict.Beside[:min(len(e.verdict.Beside), maxBeside)] {
+	for _, words := range e.verdict.Beside[:min(len(e.verdict.Beside), maxFacts)] {
 		out = append(out, sentence(words))
 	}
 	if e.others != "" {
@@ -254,8 +254,9 @@ func (e *end) logEnd() string {
 	return ""
 }
 
-// maxBeside is greater than the number of sentences of Verdict.Beside. It bounds the cost of a hostile report.
-const maxBeside = 10
+// maxFacts is greater than the number of sentences that a verdict has on other facts. It bounds the cost of a hostile
+// report.
+const maxFacts = 10
 
 // sentence returns words as a sentence; "" stays "".
 func sentence(words string) string {

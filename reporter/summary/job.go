@@ -65,6 +65,7 @@ func jobMemoryRows(n *reporter.Node) (rows numberRows) {
 const notablePart = 0.01
 
 // memoryPartRows returns a row on the parts of the job's memory at its peak, largest first, or nil if they are unknown.
+// Files are last, because the page cache of a control group is not part of the job's memory.
 func memoryPartRows(n *reporter.Node) []numberRow {
 	p := n.PeakParts()
 	if p == nil {
@@ -74,16 +75,19 @@ func memoryPartRows(n *reporter.Node) []numberRow {
 		mb   float64
 		name string
 	}
-	parts := []part{{p.ShmemMB, "/dev/shm and tmpfs"}, {p.AnonMB, "anonymous"}, {p.FileMB, "files"},
-		{float64(p.KernelMB), "kernel"}, {float64(p.SockMB), "sockets"}, {float64(p.HugeTLBMB), "huge pages"}}
+	parts := []part{{p.ShmemMB, "/dev/shm and tmpfs"}, {p.AnonMB, "anonymous"}, {float64(p.KernelMB), "kernel"},
+		{float64(p.SockMB), "sockets"}, {float64(p.HugeTLBMB), "huge pages"}}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.mb, a.mb) })
+	files := part{p.FileMB, "cache"}
+	if p.Source == host.JobFromTree {
+		files.name = "files"
+	}
 	note := parts[0].name
-	for _, q := range parts[1:] {
+	for _, q := range append(parts[1:], files) {
 		more := note + ", " + text.SizeText(q.mb) + " " + q.name
-		if q.mb < notablePart*p.SumMB() || text.Width(more) > noteWidth {
-			break
+		if q.mb >= notablePart*p.SumMB() && text.Width(more) <= noteWidth {
+			note = more
 		}
-		note = more
 	}
 	return []numberRow{{label: "memory was", value: text.Size(parts[0].mb), note: note}}
 }

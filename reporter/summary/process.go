@@ -30,8 +30,10 @@ func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 		if len(n.Processes) > 0 {
 			_ = processTable(n.Processes).WriteText(out, width, false) // a buffer accepts everything
 		}
-		if len(n.Deaths) > 0 {
+		if len(n.Processes) > 0 && len(n.Deaths) > 0 {
 			out.WriteByte('\n')
+		}
+		if len(n.Deaths) > 0 {
 			_ = deathTable(n, r.Run.Start).WriteText(out, width, false)
 		}
 		if words := MoreDeaths(n); words != "" {
@@ -45,7 +47,7 @@ func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 // deathTable returns the table of the deaths on n, with times since start.
 func deathTable(n *reporter.Node, start reporter.Time) *table.Table {
 	t := &table.Table{Columns: []table.Column{
-		{Head: "DIED"}, {Head: "OF"}, {Head: "AFTER", Right: true}, {Head: "CPU", Right: true},
+		{Head: "PID"}, {Head: "END"}, {Head: "AFTER", Right: true}, {Head: "CPU", Right: true},
 		{Head: "MEMORY", Right: true}, {Head: "COMMAND"},
 	}}
 	for _, d := range n.Deaths {
@@ -63,25 +65,21 @@ func deathTable(n *reporter.Node, start reporter.Time) *table.Table {
 	return t
 }
 
-// DiedOf returns how a process ended, in a few words: "SIGSEGV, core dumped", "exit 3".
+// DiedOf returns how a process ended, in a few words: "killed by SIGSEGV (core dumped)", "exited with code 3".
 func DiedOf(d *reporter.Death) string {
-	switch {
-	case d.CoreDumped:
-		return text.Printable(d.Signal) + ", core dumped"
-	case d.Signal != "":
-		return text.Printable(d.Signal)
-	case d.ExitCode != nil:
-		return "exit " + strconv.Itoa(*d.ExitCode)
+	words := text.Clip(strings.TrimPrefix(d.DiedOf(), "was "), 30)
+	if d.CoreDumped {
+		words += " (core dumped)"
 	}
-	return "unknown"
+	return words
 }
 
 // MoreDeaths returns a sentence on the deaths of n that are not listed; "" if there are none.
 func MoreDeaths(n *reporter.Node) string {
 	var words text.Parts
-	words.Add(n.MoreDeaths > 0, "%s not listed", text.Count(float64(n.MoreDeaths), "more death is", "more deaths are"))
-	words.Add(n.QuietExits > 0, "%s, as grep does without a match",
-		text.Count(float64(n.QuietExits), "more process did not exit with 0", "more processes did not exit with 0"))
+	words.Add(n.MoreDeaths > 0, "%s", text.Count(float64(n.MoreDeaths), "more death", "more deaths"))
+	words.Add(n.QuietExits > 0, "%s, such as grep without a match",
+		text.Count(float64(n.QuietExits), "other failure", "other failures"))
 	return sentence(strings.Join(words, "; "))
 }
 

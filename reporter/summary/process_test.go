@@ -31,6 +31,10 @@ func TestWriteProcesses(t *testing.T) {
 	if !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 5 {
 		t.Errorf("processes\n%swant 5 lines that begin with\n%s", out, want)
 	}
+	died := written(reportertest.AddDeaths(reportertest.NodeReport(0, 60, 0, nil)), Width)
+	check.Contains(t, "deaths", died, "PID   END ", "1301  killed by SIGBUS (core dumped)", "40.0s  12.5s  150 MiB  python3 worker.py\n",
+		"1303  exited with code 3 ", "1304  vanished ", "\n1200 more deaths; 1 other failure, such as grep without a match.\n")
+	out += died
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSuffix(line, "\n"); text.Width(line) > Width || line != text.Printable(line) {
 			t.Errorf("line of %d cells, want printable text of at most %d: %q", text.Width(line), Width, line)
