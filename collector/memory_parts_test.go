@@ -66,8 +66,8 @@ func TestRecording_MemoryAtPeakIsOfAnySample(t *testing.T) {
 		"parts at the peak = %+v of %v MiB, want sample 502 with 870 MiB of 900 anonymous", got, rec.Account.PartsPeakMB)
 }
 
-// The memory at a kill is that of the last sample before the kill, or of the sample before it: the memory of a Reading
-// may be measured after a kill that the Reading does not count.
+// The memory at a kill comes from the last sample before the kill or from the sample before it, because the memory of a
+// Reading may be measured after a kill that the Reading does not count.
 func TestAccountTracker_KeepsMemoryBeforeKill(t *testing.T) {
 	for name, c := range map[string]struct {
 		mb   []float64 // anonymous memory in each sample; the kill is counted with the last one

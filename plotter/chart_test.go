@@ -91,8 +91,8 @@ func TestCharts_DrawGPUsOfOthersInGrey(t *testing.T) {
 	}
 }
 
-// The kinds of the job's memory are drawn on top of each other, without those that were never measured. The values on
-// the page are those of each kind. A kill ends the chart.
+// The kinds of the job's memory are drawn on top of each other, without those that were never measured. The page
+// has the values of each kind. A kill ends the chart.
 func TestCharts_StackKindsOfMemory(t *testing.T) {
 	nan := math.NaN()
 	values := map[collector.Column][]float64{

@@ -80,7 +80,7 @@ func TestMerge_RecognizesShareableCopy(t *testing.T) {
 
 	merged := mustMerge(t, sources(r, readBack(t, shared))...)
 	if tail := merged.Nodes["0"].LogTail; tail == nil || strings.Join(tail.Lines, "") != "a-line" {
-		t.Errorf("log of the merged report: %+v, want that of the report", tail)
+		t.Errorf("log of the merged report: %+v, want the log of the report", tail)
 	}
 }
 

@@ -249,7 +249,7 @@ func TestLogTail_LeavesMachineOnlyIfAskedFor(t *testing.T) {
 	}
 }
 
-// Each rank keeps its own log. The node's report and page show that of the rank that failed first.
+// Each rank keeps its own log. The node's report and page show the log of the first rank that failed.
 func TestLogTail_RanksKeepTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)

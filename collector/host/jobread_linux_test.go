@@ -307,7 +307,7 @@ func TestReader_MemoryOfGroupIncludesSwap(t *testing.T) {
 	same(t, "MemoryKind", use.MemoryKind, MemoryGroup)
 }
 
-// The parts of a group's memory are those of its memory.stat.
+// The parts of a group's memory come from its memory.stat.
 func TestReader_DividesMemoryOfGroup(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

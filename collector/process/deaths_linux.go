@@ -224,7 +224,7 @@ func (e *deathEvent) fromStat(s *stat) {
 	e.PPID = cmp.Or(e.PPID, int(s.ppid))
 }
 
-// enqueue keeps e until the next scan. Of too many, it only counts those of the job.
+// enqueue keeps e until the next scan. If too many are pending, it only counts e, if its process is the job's.
 func (w *DeathWatch) enqueue(e deathEvent) {
 	switch {
 	case len(w.pending) < maxPending:
@@ -246,8 +246,8 @@ func (w *DeathWatch) collect() {
 	}
 }
 
-// scanned completes the ends since the previous scan. The table of t is that of the newest scan, and still has the
-// entries of the processes that have ended. reaped are the processes that Root has waited for.
+// scanned completes the ends since the previous scan. The table of t is from the newest scan, and still has the entries
+// of the processes that have ended. reaped are the processes that Root has waited for.
 func (w *DeathWatch) scanned(t *Tree, reaped []ReapedProcess) {
 	if w == nil {
 		return

@@ -83,7 +83,7 @@ func (q *verdictInput) childDied() (cause, words string) {
 	if d.CoreDumped {
 		q.evidence["core_dumped"] = true
 	}
-	before := max(0, q.job.End.Sub(d.End.Time).Seconds())
+	before := q.secondsBeforeEnd(d)
 	q.note("seconds_before_end", text.Round(before, 3))
 
 	words = q.endText() + " after " + nameOf(d) + " " + d.DiedOf()
@@ -101,6 +101,11 @@ func (q *verdictInput) childDied() (cause, words string) {
 		words += q.otherKillsText()
 	}
 	return CauseChildDied, words + q.coreText()
+}
+
+// secondsBeforeEnd returns how long before the job's end the process of d ended.
+func (q *verdictInput) secondsBeforeEnd(d *reporter.Death) float64 {
+	return max(0, q.job.End.Sub(d.End.Time).Seconds())
 }
 
 // nameOf returns the name and the ID of the process of d: "python3 (process 4245)".
@@ -146,7 +151,7 @@ func (q *verdictInput) otherDeaths(cause string) (out []string) {
 		if d.Signal == "SIGKILL" {
 			words += q.notForMemory()
 		}
-		before := max(0, q.job.End.Sub(d.End.Time).Seconds())
+		before := q.secondsBeforeEnd(d)
 		ago := text.Seconds(before)
 		if before < 10 {
 			ago = text.Fixed(before, 1) + " s"

@@ -132,7 +132,7 @@ func drain(j *Journal) {
 	}
 }
 
-// The parts of the memory at the peak are those of any sample before the cut, with or without a snapshot and a state.
+// The parts of the memory at the peak may come from any sample before the cut, with or without a snapshot and a state.
 func TestJournal_KeepsMemoryAtPeak(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 0, 5, 8} {
 		synctest.Test(t, func(t *testing.T) {
